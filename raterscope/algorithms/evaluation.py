@@ -58,7 +58,7 @@ class Matching:
         return len(self.found)
 
 
-def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
+def match(detections: FloatArray, truth: FloatArray, radius: float) -> Matching:
     """Match detections to true points one to one within a radius.
 
     As many pairs as there can be, and of those choices the one with the least sum of distances. Only pairs
@@ -66,7 +66,7 @@ def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
 
     Parameters
     ----------
-    found : (M, 2) float64
+    detections : (M, 2) float64
     truth : (T, 2) float64
     radius : float
         Largest distance of a pair, in the points' units.
@@ -91,7 +91,7 @@ def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    left, right, distance = _pairs(found, truth, radius)
+    left, right, distance = _pairs(detections, truth, radius)
     if not len(left):
         return Matching(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     rows, left_index = np.unique(left, return_inverse=True)
@@ -111,15 +111,17 @@ def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
         shape=(size, len(columns) + size),
     ).tocsr()
     row, column = min_weight_full_bipartite_matching(cost)
-    taken = column < len(columns)
-    left, right = rows[row[taken]], columns[column[taken]]
+    matched = column < len(columns)
+    left, right = rows[row[matched]], columns[column[matched]]
     order = np.argsort(left)
     left, right = left[order].astype(np.int64), right[order].astype(np.int64)
-    offset = points_of(found)[left] - points_of(truth)[right]
+    offset = points_of(detections)[left] - points_of(truth)[right]
     return Matching(left, right, np.hypot(offset[:, 0], offset[:, 1]))
 
 
-def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> BoolArray:
+def true_detections(
+    detections: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float
+) -> BoolArray:
     """Return which detections are true, the surer ones first served.
 
     Whatever the threshold, the detections above it that are called true are as many as can be matched one to
@@ -128,7 +130,7 @@ def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray,
 
     Parameters
     ----------
-    found : (M, 2) float64
+    detections : (M, 2) float64
     posterior : (M,) float64
     truth : (T, 2) float64
     radius : float
@@ -143,45 +145,45 @@ def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray,
     ValueError
         For a radius that is not above 0.
     """
-    left, right, distance = _pairs(found, truth, radius)
+    rows, right, distance = _pairs(detections, truth, radius)
     reach: dict[int, list[int]] = {}
-    for row in np.lexsort((distance, left)):
-        reach.setdefault(int(left[row]), []).append(int(right[row]))
+    for row in np.lexsort((distance, rows)):
+        reach.setdefault(int(rows[row]), []).append(int(right[row]))
     holder: dict[int, int] = {}
-    held: dict[int, int] = {}
-    true = np.zeros(len(points_of(found)), dtype=bool)
+    matched: dict[int, int] = {}
+    true = np.zeros(len(points_of(detections)), dtype=bool)
     for start in np.argsort(-np.asarray(posterior, dtype=np.float64), kind="stable"):
-        true[start] = _augment(int(start), reach, holder, held)
+        true[start] = _augment(int(start), reach, holder, matched)
     return true
 
 
-def points_of(places: FloatArray) -> FloatArray:
+def points_of(positions: FloatArray) -> FloatArray:
     """Return places as rows of x and y, (n, 2), where there are none too."""
-    return np.asarray(places, dtype=np.float64).reshape(-1, 2)
+    return np.asarray(positions, dtype=np.float64).reshape(-1, 2)
 
 
-def _pairs(found: FloatArray, truth: FloatArray, radius: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Find all pairs within the radius: rows of `found`, rows of `truth`, distances."""
+def _pairs(detections: FloatArray, truth: FloatArray, radius: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """Find all pairs within the radius: rows of `detections`, rows of `truth`, distances."""
     from scipy.spatial import cKDTree
 
     if not (np.isfinite(radius) and radius > 0):
         raise ValueError(f"the matching radius is {radius}; expected a positive number.")
-    found, truth = points_of(found), points_of(truth)
-    if not len(found) or not len(truth):
+    detections, truth = points_of(detections), points_of(truth)
+    if not len(detections) or not len(truth):
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    near = cKDTree(found).query_ball_point(truth, radius)
-    left = np.concatenate([np.asarray(rows, dtype=np.int64) for rows in near])
+    near = cKDTree(detections).query_ball_point(truth, radius)
+    row = np.concatenate([np.asarray(rows, dtype=np.int64) for rows in near])
     right = np.repeat(np.arange(len(truth)), [len(rows) for rows in near])
-    offset = found[left] - truth[right]
-    return left, right, np.hypot(offset[:, 0], offset[:, 1])
+    offset = detections[row] - truth[right]
+    return row, right, np.hypot(offset[:, 0], offset[:, 1])
 
 
 def _augment(
-    start: int, reach: Mapping[int, Sequence[int]], holder: dict[int, int], held: dict[int, int]
+    start: int, reach: Mapping[int, Sequence[int]], holder: dict[int, int], matched: dict[int, int]
 ) -> bool:
     """Return `start` a true point, moving earlier detections to others that they reach; breadth first.
 
-    `holder` maps true points to detections and `held` the other way round.
+    `holder` maps true points to detections and `matched` the other way round.
     """
     came: dict[int, int] = {}
     front = [start]
@@ -195,17 +197,17 @@ def _augment(
                 if point in holder:
                     following.append(holder[point])
                     continue
-                _pass_on(point, came, holder, held)
+                _pass_on(point, came, holder, matched)
                 return True
         front = following
     return False
 
 
-def _pass_on(point: int, came: Mapping[int, int], holder: dict[int, int], held: dict[int, int]) -> None:
+def _pass_on(point: int, came: Mapping[int, int], holder: dict[int, int], matched: dict[int, int]) -> None:
     while True:
         row = came[point]
-        before = held.get(row)
-        holder[point], held[row] = row, point
+        before = matched.get(row)
+        holder[point], matched[row] = row, point
         if before is None:
             return
         point = before
@@ -308,12 +310,12 @@ class Comparison:
     f_two: float
 
 
-def evaluate(found: FloatArray, truth: FloatArray, radius: float) -> Evaluation:
+def evaluate(detections: FloatArray, truth: FloatArray, radius: float) -> Evaluation:
     """Count hits, false detections and misses of one image.
 
     Parameters
     ----------
-    found : (M, 2) float64
+    detections : (M, 2) float64
     truth : (T, 2) float64
     radius : float
         Largest distance at which a detection hits a true point.
@@ -332,13 +334,13 @@ def evaluate(found: FloatArray, truth: FloatArray, radius: float) -> Evaluation:
     >>> result.sensitivity, result.precision
     (0.5, 0.5)
     """
-    matching = match(found, truth, radius)
+    matching = match(detections, truth, radius)
     hits = len(matching)
-    false, missed = len(points_of(found)) - hits, len(points_of(truth)) - hits
+    false, missed = len(points_of(detections)) - hits, len(points_of(truth)) - hits
     sensitivity = _ratio(hits, hits + missed)
     precision = _ratio(hits, hits + false)
-    half, one, two = (_f_of_counts(hits, false, missed, beta) for beta in (0.5, 1.0, 2.0))
-    return Evaluation(matching, hits, false, missed, sensitivity, precision, half, one, two)
+    half, f_one, two = (_f_of_counts(hits, false, missed, beta) for beta in (0.5, 1.0, 2.0))
+    return Evaluation(matching, hits, false, missed, sensitivity, precision, half, f_one, two)
 
 
 def f_beta(sensitivity: float, precision: float, beta: float) -> float:
@@ -355,12 +357,12 @@ def f_beta(sensitivity: float, precision: float, beta: float) -> float:
     return (1 + beta**2) * sensitivity * precision / below if below else 0.0
 
 
-def curves(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> Curves:
+def curves(detections: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> Curves:
     """Make the ROC and precision-recall curves of one image's detections.
 
     Parameters
     ----------
-    found : (M, 2) float64
+    detections : (M, 2) float64
         All clusters, whether detected or not.
     posterior : (M,) float64
     truth : (T, 2) float64
@@ -378,7 +380,7 @@ def curves(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: 
     >>> curves(found, np.array([0.9, 0.2]), truth, radius=4).roc_area
     0.5
     """
-    return curves_of(posterior, true_detections(found, posterior, truth, radius), len(points_of(truth)))
+    return curves_of(posterior, true_detections(detections, posterior, truth, radius), len(points_of(truth)))
 
 
 def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
@@ -503,10 +505,10 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(known)) if known else np.nan
 
 
-def _ratio(part: int, whole: int) -> float:
-    return part / whole if whole else np.nan
+def _ratio(part: int, total: int) -> float:
+    return part / total if total else np.nan
 
 
 def _f_of_counts(hits: int, false: int, missed: int, beta: float) -> float:
-    whole = (1 + beta**2) * hits + beta**2 * missed + false
-    return (1 + beta**2) * hits / whole if whole else np.nan
+    total = (1 + beta**2) * hits + beta**2 * missed + false
+    return (1 + beta**2) * hits / total if total else np.nan

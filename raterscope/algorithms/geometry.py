@@ -113,9 +113,9 @@ def simplified(points: FloatArray, tolerance: float) -> FloatArray:
         away = np.hypot(*(inner - points[first] - share[:, None] * along).T)
         farthest = int(away.argmax())
         if away[farthest] > tolerance:
-            place = first + 1 + farthest
-            kept[place] = True
-            spans += [(first, place), (place, last)]
+            index = first + 1 + farthest
+            kept[index] = True
+            spans += [(first, index), (index, last)]
     return points[kept]
 
 

@@ -86,16 +86,16 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
     >>> round(float(cohen_kappa([0, 0, 1, 1, 1], [0, 1, 1, 1, 1])), 3)
     0.545
     """
-    one, other = np.asarray(a), np.asarray(b)
-    count = np.ones(len(one)) if weight is None else np.asarray(weight, dtype=np.float64)
-    both = (one != MISSING) & (other != MISSING)
-    one, other, count = one[both], other[both], count[both]
+    first, other = np.asarray(a), np.asarray(b)
+    count = np.ones(len(first)) if weight is None else np.asarray(weight, dtype=np.float64)
+    both = (first != MISSING) & (other != MISSING)
+    first, other, count = first[both], other[both], count[both]
     total = count.sum()
     if total <= 0:
         return float("nan")
-    classes = int(max(one.max(), other.max())) + 1
-    observed = count[one == other].sum() / total
-    rates = [np.bincount(each, count, minlength=classes) / total for each in (one, other)]
+    classes = int(max(first.max(), other.max())) + 1
+    observed = count[first == other].sum() / total
+    rates = [np.bincount(answers, count, minlength=classes) / total for answers in (first, other)]
     return _beyond_chance(observed, float(rates[0] @ rates[1]))
 
 
@@ -152,14 +152,14 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
     """
     votes, count = _votes(np.asarray(ratings), weight)
     rated = votes.sum(axis=1)
-    votes, count, rated = (each[rated > 1] for each in (votes, count, rated))
+    votes, count, rated = (values[rated > 1] for values in (votes, count, rated))
     total = float(count @ rated)
     if total <= 0:
         return float("nan")
     disagreeing = (rated**2 - (votes**2).sum(axis=1)) / (rated - 1)
     observed = float(count @ disagreeing) / total
-    whole = count @ votes
-    expected = (total**2 - float(whole @ whole)) / (total * (total - 1))
+    margins = count @ votes
+    expected = (total**2 - float(margins @ margins)) / (total * (total - 1))
     return 1.0 - observed / expected if expected > 0 else float("nan")
 
 
@@ -281,16 +281,16 @@ def click_agreement(
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")
     index: dict[str, int] = {}
-    for here in annotators:
-        for name in here:
+    for present in annotators:
+        for name in present:
             index.setdefault(name, len(index))
     members, count = len(index), len(marked)
     both = np.zeros((members, members))
     looked, result = np.zeros((members, count)), np.zeros((members, count))
-    sizes = np.array([one.shape[1] for one in marked], dtype=np.float64)
-    for image, (votes, here) in enumerate(zip(marked, annotators, strict=True)):
+    sizes = np.array([marks.shape[1] for marks in marked], dtype=np.float64)
+    for image, (votes, present) in enumerate(zip(marked, annotators, strict=True)):
         watch(image / count, "comparing annotators")
-        rows = np.array([index[name] for name in here], dtype=np.int64)
+        rows = np.array([index[name] for name in present], dtype=np.int64)
         own = votes.astype(np.float32)
         both[np.ix_(rows, rows)] += own @ own.T
         looked[rows, image] = 1.0
@@ -301,8 +301,8 @@ def click_agreement(
     with np.errstate(divide="ignore", invalid="ignore"):
         dice = 2 * both / total
         observed = (clusters - total + 2 * both) / clusters
-        one, other = first / clusters, first.T / clusters
-        expected = one * other + (1 - one) * (1 - other)
+        first_share, other = first / clusters, first.T / clusters
+        expected = first_share * other + (1 - first_share) * (1 - other)
         kappa = np.where(expected < 1 - 1e-12, (observed - expected) / (1 - expected), np.nan)
     return ClickAgreement(
         names=tuple(index),

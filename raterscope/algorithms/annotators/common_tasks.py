@@ -219,15 +219,15 @@ def common_task_communities(
             np.empty(0, np.int32), np.empty(0, np.int16), np.empty((0, 0), np.float32),
             np.empty((0, *matrices.shape[1:])), 0.0, settings.method, 0.0, notices, "tasks",
         )  # fmt: skip
-    those = every.of(order)
+    selected = every.of(order)
     if settings.method == "louvain":
         watch(0.1, "Louvain")
         result = louvain(network, settings.seed)
         share = np.zeros((len(order), int(result.max()) + 1), dtype=np.float32)
         share[np.arange(len(order)), result] = 1.0
-        holds = modularity(_between(those, result, share.shape[1], part(watch, 0.8, 1.0)))
+        holds = modularity(_between(selected, result, share.shape[1], part(watch, 0.8, 1.0)))
     else:
-        share, holds = _by_factors(those, network, settings, part(watch, 0.1, 1.0))
+        share, holds = _by_factors(selected, network, settings, part(watch, 0.1, 1.0))
     community, share, prototype = numbered(share, matrices[order])
     back = np.argsort(order)
     watch(1.0, "communities of common tasks")
@@ -237,15 +237,15 @@ def common_task_communities(
     )  # fmt: skip
 
 
-def _network(those: CommonTasks, watch: Watch) -> Any:
+def _network(tasks: CommonTasks, watch: Watch) -> Any:
     """Return the links as a sparse array; of many annotators the closest of each, from either end."""
     from scipy.sparse import csr_array
 
-    count = len(those.tasks)
+    count = len(tasks.tasks)
     entries: list[tuple[Float32Array, NDArray[np.int64], NDArray[np.int64]]] = []
     for first in range(0, count, _CHUNK):
         watch(first / count, "counting tasks in common")
-        links = those.links(slice(first, min(first + _CHUNK, count)))
+        links = tasks.links(slice(first, min(first + _CHUNK, count)))
         if count > _WHOLE:
             least = np.partition(links, count - _CLOSEST, axis=1)[:, [count - _CLOSEST]]
             links[links < least] = 0.0
@@ -254,25 +254,25 @@ def _network(those: CommonTasks, watch: Watch) -> Any:
     if not entries:
         return csr_array((count, count), dtype=np.float32)
     watch(1.0, "counting tasks in common")
-    values, rows, columns = (np.concatenate(each) for each in zip(*entries, strict=True))
+    values, rows, columns = (np.concatenate(column) for column in zip(*entries, strict=True))
     network = csr_array((values, (rows, columns)), shape=(count, count))
     return network.maximum(network.T).tocsr() if count > _WHOLE else network
 
 
-def _between(those: CommonTasks, community: NDArray[Any], count: int, watch: Watch) -> FloatArray:
+def _between(tasks: CommonTasks, community: NDArray[Any], count: int, watch: Watch) -> FloatArray:
     """Add up all links between communities, without ever holding all of them."""
     member = np.zeros((len(community), count), dtype=np.float32)
     member[np.arange(len(community)), community] = 1.0
     links = np.zeros((count, count))
     for first in range(0, len(community), _CHUNK):
         watch(first / len(community), "measuring how communities hold together")
-        some = slice(first, min(first + _CHUNK, len(community)))
-        links += member[some].T.astype(np.float64) @ (those.links(some) @ member).astype(np.float64)
+        block = slice(first, min(first + _CHUNK, len(community)))
+        links += member[block].T.astype(np.float64) @ (tasks.links(block) @ member).astype(np.float64)
     return links
 
 
 def _by_factors(
-    those: CommonTasks, network: Any, settings: CommonTaskSettings, watch: Watch
+    tasks: CommonTasks, network: Any, settings: CommonTaskSettings, watch: Watch
 ) -> tuple[Float32Array, float]:
     from scipy.sparse import diags_array
 
@@ -289,7 +289,7 @@ def _by_factors(
         factors = factorise(full, FactorisationSettings(**{**options, "evidence": evidence}), step)
         share = factors.participation
         step = part(watch, (at + 0.9) / len(ladder), (at + 1) / len(ladder))
-        holds = modularity(_between(those, share.argmax(axis=1), share.shape[1], step))
+        holds = modularity(_between(tasks, share.argmax(axis=1), share.shape[1], step))
         if best is None or holds > best[1] + _BETTER:
             best = share, holds
     assert best is not None
@@ -356,7 +356,7 @@ class CommunitiesOverTime:
     @property
     def count(self) -> int:
         """Of lasting numbers."""
-        return 1 + max((int(each.max()) for each in self.identity if len(each)), default=-1)
+        return 1 + max((int(identity.max()) for identity in self.identity if len(identity)), default=-1)
 
     def of(self, moment: int) -> NDArray[np.int16]:
         """Return the lasting number of every annotator's community at a moment, (K,), -1 for none."""
@@ -368,9 +368,9 @@ class CommunitiesOverTime:
     def path(self, number: int) -> tuple[IntArray, FloatArray]:
         """Return the moments at which a community is there, (n,), and its prototypes then, (n, J, L)."""
         at = [
-            (t, int(np.flatnonzero(each == number)[0]))
-            for t, each in enumerate(self.identity)
-            if number in each
+            (t, int(np.flatnonzero(identity == number)[0]))
+            for t, identity in enumerate(self.identity)
+            if number in identity
         ]
         result = np.array([t for t, _ in at], dtype=np.int64)
         shape = self.moments[0].prototype.shape[1:] if self.moments else (0, 0)
@@ -422,7 +422,7 @@ def over_time(
     ValueError
         For moments of different annotators or classes.
     """
-    shapes = {np.shape(each) for each in means}
+    shapes = {np.shape(mean) for mean in means}
     if len(shapes) > 1 or len(means) != len(votes):
         raise ValueError(
             f"moments of {sorted(shapes)}; expected the same annotators at each, and their votes."
@@ -461,14 +461,14 @@ def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTi
         before = moments[at - 1]
         flow = _flow(before, now, annotators)
         match = _matched(before, now, flow[:-1, :-1])
-        mine = np.full(now.count, -1, dtype=np.int16)
+        numbers = np.full(now.count, -1, dtype=np.int16)
         for old, new in match:
-            mine[new] = identity[-1][old]
-        for new in np.flatnonzero(mine < 0).tolist():
-            mine[new] = number
+            numbers[new] = identity[-1][old]
+        for new in np.flatnonzero(numbers < 0).tolist():
+            numbers[new] = number
             number += 1
-        events += _events(at, match, flow, identity[-1], mine)
-        identity.append(mine)
+        events += _events(at, match, flow, identity[-1], numbers)
+        identity.append(numbers)
         flows.append(flow)
     table = np.array(events, dtype=np.int32).reshape(-1, 4)
     return CommunitiesOverTime(tuple(moments), tuple(identity), tuple(flows), table, annotators)

@@ -81,8 +81,8 @@ def cells_of(rows: Float32Array, most: int, watch: Watch = silent) -> Cells:
         half = (centre * centre).sum(axis=1) / np.float32(2)
         for first in range(0, len(rows), _ROWS_OF_CELLS):
             watch(0.2 + 0.8 * at / _ROUNDS, "gathering annotators who are alike")
-            some = slice(first, first + _ROWS_OF_CELLS)
-            cell[some] = (half - rows[some] @ centre.T).argmin(axis=1)
+            block = slice(first, first + _ROWS_OF_CELLS)
+            cell[block] = (half - rows[block] @ centre.T).argmin(axis=1)
         cell = np.unique(cell, return_inverse=True)[1].ravel()
     centre, weight = _centres(rows, cell)
     return Cells(cell, centre, weight)
@@ -92,24 +92,24 @@ def _cut(rows: Float32Array, most: int, watch: Watch) -> NDArray[np.int64]:
     heap: list[tuple[float, int, NDArray[np.int64], int]] = []
     number = 0
 
-    def push(some: NDArray[np.int64]) -> None:
+    def push(members: NDArray[np.int64]) -> None:
         nonlocal number
-        spread = rows[some].var(axis=0, dtype=np.float64)
-        heapq.heappush(heap, (-float(spread.sum()) * len(some), number, some, int(spread.argmax())))
+        spread = rows[members].var(axis=0, dtype=np.float64)
+        heapq.heappush(heap, (-float(spread.sum()) * len(members), number, members, int(spread.argmax())))
         number += 1
 
     push(np.arange(len(rows)))
     while len(heap) < most and -heap[0][0] > 1e-9:
         if len(heap) % 50 == 0:
             watch(0.2 * len(heap) / most, "gathering annotators who are alike")
-        _, _, some, widest = heapq.heappop(heap)
-        values = rows[some, widest]
+        _, _, members, widest = heapq.heappop(heap)
+        values = rows[members, widest]
         low = values < values.mean(dtype=np.float64)
-        push(some[low])
-        push(some[~low])
+        push(members[low])
+        push(members[~low])
     cell = np.empty(len(rows), dtype=np.int64)
-    for at, (_, _, some, _) in enumerate(heap):
-        cell[some] = at
+    for at, (_, _, members, _) in enumerate(heap):
+        cell[members] = at
     return cell
 
 
@@ -193,10 +193,10 @@ def all_in_words(
     for name, count in Counter(plain).items():
         if count == 1:
             continue
-        those = [at for at, other in enumerate(plain) if other == name]
-        use = matrices[those].mean(axis=1)
+        alike = [at for at, other in enumerate(plain) if other == name]
+        use = matrices[alike].mean(axis=1)
         more = (use - use.mean(axis=0)).argmax(axis=1)
-        for at, output in zip(those, more, strict=True):
+        for at, output in zip(alike, more, strict=True):
             names[at] = f"{name}, more {_shortened(outputs)[int(output)]}"
     seen: Counter[str] = Counter()
     again = Counter(names)
@@ -348,10 +348,10 @@ class Communities:
         votes : (K,) array
             Of all annotators; of members who take part equally, the one with the most votes is given.
         """
-        given = np.asarray(votes, dtype=np.float64)[self.members]
+        votes_given = np.asarray(votes, dtype=np.float64)[self.members]
         own = self.community[:, None] == np.arange(self.count)
         share = np.where(own, np.round(self.participation.astype(np.float64), 4), -1.0)
-        best = [np.lexsort((given, share[:, at]))[-1] for at in range(self.count)]
+        best = [np.lexsort((votes_given, share[:, at]))[-1] for at in range(self.count)]
         return self.members[np.array(best, dtype=np.int64)]
 
     def of(self, annotators: int) -> NDArray[np.int16]:
@@ -442,8 +442,8 @@ def numbered(share: Float32Array, matrices: FloatArray) -> tuple[NDArray[np.int1
     prototype : (C, J, L) float64
         Decides between communities of one size.
     """
-    taken = np.unique(share.argmax(axis=1))
-    share = share[:, taken]
+    used = np.unique(share.argmax(axis=1))
+    share = share[:, used]
     share = share / share.sum(axis=1, keepdims=True)
     community = share.argmax(axis=1)
     prototype = np.tensordot(share.astype(np.float64), matrices, axes=(0, 0))
@@ -513,9 +513,9 @@ def _by_factors(
     share = np.empty((len(rows), factors.member.shape[1]), dtype=np.float32)
     for first in range(0, len(rows), _CHUNK):
         watch(0.8 + 0.2 * first / len(rows), "placing every annotator")
-        some = slice(first, first + _CHUNK)
-        start = factors.member[cells.cell[some]]
-        share[some] = join(factors, similarity(rows[some]), cells.weight, start)
+        block = slice(first, first + _CHUNK)
+        start = factors.member[cells.cell[block]]
+        share[block] = join(factors, similarity(rows[block]), cells.weight, start)
     return share, notices
 
 
@@ -540,9 +540,9 @@ def _links(
     to[np.arange(len(rows)), community] = 1.0
     for first in range(0, len(rows), _CHUNK):
         watch(first / len(rows), "measuring how communities hold together")
-        some = slice(first, first + _CHUNK)
-        near = similarity_of_roots(rows[some], rows, similarity.classes, similarity.scale)
+        block = slice(first, first + _CHUNK)
+        near = similarity_of_roots(rows[block], rows, similarity.classes, similarity.scale)
         near[np.arange(len(near)), np.arange(first, first + len(near))] = 0.0
-        links += to[some].T.astype(np.float64) @ (near @ to).astype(np.float64)
+        links += to[block].T.astype(np.float64) @ (near @ to).astype(np.float64)
     watch(1.0, "measuring how communities hold together")
     return links

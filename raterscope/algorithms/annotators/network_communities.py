@@ -179,8 +179,8 @@ def factorise(
     ordered, count = _reordered(network, order), count[order]
     total = float(count @ (ordered @ count)) if size else 0.0
     if total <= 0:
-        nothing = np.empty((size, 0), dtype=np.float32)
-        return Factors(nothing, nothing.T, np.empty(0), np.empty(0), True, 1.0, 1.0)
+        empty = np.empty((size, 0), dtype=np.float32)
+        return Factors(empty, empty.T, np.empty(0), np.empty(0), True, 1.0, 1.0)
     unit, tempering = 1.0, 1.0
     if not settings.as_printed:
         unit = float(count @ ((ordered * ordered) @ count)) / total
@@ -277,9 +277,9 @@ class _Search:
             reach = (link * self.many).T
             member = self._step(reach.sum(axis=0), beta)(member, ratio @ reach)
             beta = self._shrinkage(member, link)
-            left = member.max(axis=0) * link.max(axis=1) > _GONE
-            if not left.all() and left.any():
-                member, link, beta = member[:, left], link[left], beta[left]
+            remaining = member.max(axis=0) * link.max(axis=1) > _GONE
+            if not remaining.all() and remaining.any():
+                member, link, beta = member[:, remaining], link[remaining], beta[remaining]
             if (at + 1) % _EVERY == 0:
                 trace.append(self._objective(member, link, beta))
                 converged = len(trace) > 1 and trace[-2] - trace[-1] < 1e-4 * self.annotators
@@ -379,15 +379,15 @@ def by_links(network: Network) -> NDArray[np.int64]:
     By sums of powers of their links, each added up in order of size; those who are the same in that, by sums
     of their links weighted by the places that the others have reached so far.
     """
-    place = np.zeros(network.shape[0], dtype=np.int64)
-    order = place
+    position = np.zeros(network.shape[0], dtype=np.int64)
+    order = position
     for _ in range(_REFINED):
-        keys = _powers(network, 1.0 + place)
-        order = np.lexsort((*keys, place))
-        rows = np.stack([place, *keys])[:, order]
-        place = np.empty_like(place)
-        place[order] = np.concatenate([[0], np.cumsum((np.diff(rows) != 0).any(axis=0))])[: len(order)]
-        if len(place) == 0 or place.max() == len(place) - 1:
+        keys = _powers(network, 1.0 + position)
+        order = np.lexsort((*keys, position))
+        rows = np.stack([position, *keys])[:, order]
+        position = np.empty_like(position)
+        position[order] = np.concatenate([[0], np.cumsum((np.diff(rows) != 0).any(axis=0))])[: len(order)]
+        if len(position) == 0 or position.max() == len(position) - 1:
             break
     return order
 

@@ -75,11 +75,11 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
     near = max(1, min(10, len(roots) // 10))
     if len(roots) <= near:
         return SCALE
-    some = roots[:: -(-len(roots) // 1000)]
+    sample = roots[:: -(-len(roots) // 1000)]
     far = []
-    for first in range(0, len(some), _CHUNK):
-        watch(first / len(some), "measuring how far annotators lie apart")
-        distance = np.float32(classes) - some[first : first + _CHUNK] @ roots.T
+    for first in range(0, len(sample), _CHUNK):
+        watch(first / len(sample), "measuring how far annotators lie apart")
+        distance = np.float32(classes) - sample[first : first + _CHUNK] @ roots.T
         far.append(np.partition(distance, near, axis=1)[:, near])
     return min(SCALE, 1.0 / max(float(np.median(np.concatenate(far))), 1e-6))
 
@@ -200,11 +200,12 @@ class RaterTree:
             group.append(group[int(left)] | group[int(right)])
             if joined <= height:
                 top = [at for at in top if at not in (int(left), int(right))] + [len(group) - 1]
-        place = {int(leaf): at for at, leaf in enumerate(self.order)}
+        position = {int(leaf): at for at, leaf in enumerate(self.order)}
         ordered = sorted(
-            (sorted(group[at], key=place.__getitem__) for at in top), key=lambda one: place[one[0]]
+            (sorted(group[at], key=position.__getitem__) for at in top),
+            key=lambda cluster: position[cluster[0]],
         )
-        return tuple(tuple(self.names[leaf] for leaf in one) for one in ordered)
+        return tuple(tuple(self.names[leaf] for leaf in cluster) for cluster in ordered)
 
 
 def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

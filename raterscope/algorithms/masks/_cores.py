@@ -48,7 +48,7 @@ def ascending(keys: NDArray[np.uint32], look: Look) -> Int64Array:
 
 
 def cores_of(
-    places: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
+    voxels: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
     points: Callable[[Int64Array], FloatArray], look: Look,
 ) -> tuple[Int32Array, int]:  # fmt: skip
     """Return each voxel deeper than the tolerance the number of its core, from 1 on; others 0.
@@ -58,7 +58,7 @@ def cores_of(
 
     Parameters
     ----------
-    places : (N,) int64
+    voxels : (N,) int64
         Flat indices of the voxels in a box of `shape`.
     depth : (N,) float32
     shape : (slices, rows, columns)
@@ -75,52 +75,52 @@ def cores_of(
     """
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
-    cores = np.zeros(len(places), dtype=np.int32)
+    cores = np.zeros(len(voxels), dtype=np.int32)
     steep = np.flatnonzero(depth > tolerance - height)
-    places, depth = places[steep], depth[steep]
+    voxels, depth = voxels[steep], depth[steep]
     deeper = int(np.count_nonzero(depth > tolerance))
     if not deeper:
         return cores, 0
     order = ascending(~depth.view(np.uint32), look)
     index = np.zeros(shape, dtype=np.int32)
-    index.ravel()[places] = np.arange(1, len(places) + 1, dtype=np.int32)
-    parent = np.full(len(places), -1, dtype=np.int32)
-    top, fate, owner = (np.zeros(len(places), dtype=np.int32) for _ in range(3))
-    failed = np.zeros(len(places), dtype=np.bool_)
+    index.ravel()[voxels] = np.arange(1, len(voxels) + 1, dtype=np.int32)
+    parent = np.full(len(voxels), -1, dtype=np.int32)
+    top, fate, owner = (np.zeros(len(voxels), dtype=np.int32) for _ in range(3))
+    failed = np.zeros(len(voxels), dtype=np.bool_)
     step = _AT_ONCE // _NEIGHBOURS
     prominent = height * (1 - _ROUNDING)
-    for part in ((0, deeper), (deeper, len(places))):
+    for part in ((0, deeper), (deeper, len(voxels))):
         for begin, end in _blocks(part[1] - part[0], step):
             look()
             kernels.join(
-                order, part[0] + begin, part[0] + end, places, depth, index, prominent, parent, top, fate,
+                order, part[0] + begin, part[0] + end, voxels, depth, index, prominent, parent, top, fate,
                 failed,
             )  # fmt: skip
         if part[0] == 0:  # what is connected so far are the cores before they are parted
-            for begin, end in _blocks(len(places)):
+            for begin, end in _blocks(len(voxels)):
                 look()
                 kernels.settle_roots(parent, begin, end, owner)
-    for begin, end in _blocks(len(places)):
+    for begin, end in _blocks(len(voxels)):
         look()
         kernels.settle_roots(fate, begin, end, top)
     peaks = order[:deeper]
     peaks = peaks[~failed[top[peaks]]]
-    markers, count = _markers(peaks, owner, places, radius, points, look)
+    markers, count = _markers(peaks, owner, voxels, radius, points, look)
     look()
-    each = np.bincount(owner[np.flatnonzero(markers)], minlength=len(places))
-    only = np.zeros(len(places), dtype=np.int32)
+    sizes = np.bincount(owner[np.flatnonzero(markers)], minlength=len(voxels))
+    only = np.zeros(len(voxels), dtype=np.int32)
     only[owner[markers > 0]] = markers[markers > 0]
     inside = owner >= 0
-    alone = inside & (each[owner] == 1)
+    alone = inside & (sizes[owner] == 1)
     look()
     marker = np.where(alone, only[owner], np.where(inside, markers, np.int32(-1)))
-    _flood(marker, order, places, depth, index, np.flatnonzero((markers > 0) & ~alone), look)
+    _flood(marker, order, voxels, depth, index, np.flatnonzero((markers > 0) & ~alone), look)
     cores[steep] = np.maximum(marker, 0)
     return cores, count
 
 
 def _markers(
-    peaks: Int64Array, owner: Int32Array, places: Int64Array, radius: float,
+    peaks: Int64Array, owner: Int32Array, voxels: Int64Array, radius: float,
     points: Callable[[Int64Array], FloatArray], look: Look,
 ) -> tuple[Int32Array, int]:  # fmt: skip
     """Keep one peak of a component within the radius, the deepest, and number it.
@@ -128,30 +128,30 @@ def _markers(
     `peaks` are in order of depth.
     """
     peaks = peaks[ascending(owner[peaks].view(np.uint32), look)]
-    markers = np.zeros(len(places), dtype=np.int32)
+    markers = np.zeros(len(voxels), dtype=np.int32)
     bounds = np.flatnonzero(np.diff(owner[peaks], prepend=-1, append=-1))
     count = 0
     for begin, end in itertools.pairwise(bounds.tolist()):
-        left = peaks[begin:end]
-        point = points(places[left])
-        while len(left):
+        peak_part = peaks[begin:end]
+        point = points(voxels[peak_part])
+        while len(peak_part):
             look()
             count += 1
-            markers[left[0]] = count
+            markers[peak_part[0]] = count
             apart = ((point - point[0]) ** 2).sum(axis=1) > radius**2
             apart[0] = False
-            left, point = left[apart], point[apart]
+            peak_part, point = peak_part[apart], point[apart]
     return markers, count
 
 
 def _flood(
-    marker: Int32Array, order: Int64Array, places: Int64Array, depth: Float32Array, index: Int32Array,
+    marker: Int32Array, order: Int64Array, voxels: Int64Array, depth: Float32Array, index: Int32Array,
     seeds: Int64Array, look: Look,
 ) -> None:  # fmt: skip
     """Let the seeds spread over what is not marked; `marker` is filled."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
-    rank = np.empty(len(places), dtype=np.int64)
+    rank = np.empty(len(voxels), dtype=np.int64)
     rank[order] = np.cumsum(np.diff(depth[order], prepend=depth[order[0]]) != 0)
     room = int(np.count_nonzero(marker == 0)) + len(seeds)
     keys, items = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int32)
@@ -162,19 +162,19 @@ def _flood(
     while size:
         look()
         size, age = kernels.flood(
-            rank, places, index, marker, keys, items, size, age, _AT_ONCE // _NEIGHBOURS
+            rank, voxels, index, marker, keys, items, size, age, _AT_ONCE // _NEIGHBOURS
         )
 
 
 def nearest_cores(
-    places: Int64Array, cores: Int32Array, shape: Box, steps: tuple[float, float], slices_at: FloatArray,
+    voxels: Int64Array, cores: Int32Array, shape: Box, steps: tuple[float, float], slices_at: FloatArray,
     reach: float, look: Look,
 ) -> Int32Array:  # fmt: skip
     """Return each voxel the number of the core nearest to it, the lower one of two as near; 0 beyond `reach`.
 
     Parameters
     ----------
-    places : (N,) int64
+    voxels : (N,) int64
     cores : (N,) int32
         0 for a voxel of no core.
     shape : (slices, rows, columns)
@@ -189,19 +189,19 @@ def nearest_cores(
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
     slices, rows, columns = shape
-    whole = np.zeros(shape, dtype=np.int32)
-    whole.ravel()[places] = cores
+    core_map = np.zeros(shape, dtype=np.int32)
+    core_map.ravel()[voxels] = cores
     square = np.empty(shape, dtype=np.float32)
     far = reach**2 * (1 + _ROUNDING)
     around = 2 * int(reach / steps[0]) + 1
     for begin, end in _blocks(slices, max(1, 8 * _AT_ONCE // (rows * columns * around))):
         look()
-        kernels.nearest_in_plane(whole, np.array(steps), far, begin, end, square)
-    found = np.empty(len(places), dtype=np.int32)
-    for begin, end in _blocks(len(places), _AT_ONCE // 8):
+        kernels.nearest_in_plane(core_map, np.array(steps), far, begin, end, square)
+    nearest = np.empty(len(voxels), dtype=np.int32)
+    for begin, end in _blocks(len(voxels), _AT_ONCE // 8):
         look()
-        kernels.nearest_across_slices(square, whole, slices_at, far, places, begin, end, found)
-    return found
+        kernels.nearest_across_slices(square, core_map, slices_at, far, voxels, begin, end, nearest)
+    return nearest
 
 
 def _blocks(count: int, step: int = _AT_ONCE) -> list[tuple[int, int]]:

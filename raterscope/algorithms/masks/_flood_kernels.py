@@ -62,7 +62,7 @@ def _root(parent: Array, i: int) -> int:
 
 @compiled()
 def join(
-    order: Array, begin: int, end: int, places: Array, depth: Array, index: Array, height: float,
+    order: Array, begin: int, end: int, voxels: Array, depth: Array, index: Array, height: float,
     parent: Array, top: Array, fate: Array, failed: Array,
 ) -> None:  # fmt: skip
     """Add voxels, the deepest first, to the components of their neighbours that are added already.
@@ -74,7 +74,7 @@ def join(
     ----------
     order : (N,) int32
         Numbers of the voxels; those from `begin` to `end` are added.
-    places : (N,) int64
+    voxels : (N,) int64
     depth : (N,) float32
     index : (Z, Y, X) int32
     height : float
@@ -91,7 +91,7 @@ def join(
     for k in range(begin, end):
         v = order[k]
         parent[v], top[v], fate[v] = v, v, v
-        z, rest = divmod(places[v], rows * columns)
+        z, rest = divmod(voxels[v], rows * columns)
         y, x = divmod(rest, columns)
         for n in range(len(_NEIGHBOURS)):
             c, b, a = z + _NEIGHBOURS[n, 0], y + _NEIGHBOURS[n, 1], x + _NEIGHBOURS[n, 2]
@@ -100,10 +100,10 @@ def join(
             w = index[c, b, a] - 1
             if w < 0 or parent[w] < 0:
                 continue
-            here, there = _root(parent, v), _root(parent, w)
-            if here == there:
+            root, other_root = _root(parent, v), _root(parent, w)
+            if root == other_root:
                 continue
-            high, low = top[there], top[here]
+            high, low = top[other_root], top[root]
             if depth[low] > depth[high]:
                 high, low = low, high
             above, beneath = _root(fate, high), _root(fate, low)
@@ -111,8 +111,8 @@ def join(
                 fate[beneath] = above
             elif depth[low] - depth[v] < height:
                 failed[beneath] = True
-            parent[here] = there
-            top[there] = high
+            parent[root] = other_root
+            top[other_root] = high
 
 
 @compiled()
@@ -154,7 +154,7 @@ def _take_from_heap(keys: Array, items: Array, size: int) -> Array:
 
 @compiled()
 def flood(
-    rank: Array, places: Array, index: Array, marker: Array, keys: Array, items: Array, size: int, age: int,
+    rank: Array, voxels: Array, index: Array, marker: Array, keys: Array, items: Array, size: int, age: int,
     most: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Let markers spread to their unmarked neighbours, from the deepest voxel reached so far (a watershed).
@@ -163,7 +163,7 @@ def flood(
     ----------
     rank : (N,) int64
         Of the voxels' depths, 0 the deepest; equal depths have one rank.
-    places : (N,) int64
+    voxels : (N,) int64
     index : (Z, Y, X) int32
     marker : (N,) int32
         0 where unmarked; below 0 where the flood may not go.
@@ -184,7 +184,7 @@ def flood(
             break
         v = _take_from_heap(keys, items, size)
         size -= 1
-        z, rest = divmod(places[v], rows * columns)
+        z, rest = divmod(voxels[v], rows * columns)
         y, x = divmod(rest, columns)
         for n in range(len(_NEIGHBOURS)):
             c, b, a = z + _NEIGHBOURS[n, 0], y + _NEIGHBOURS[n, 1], x + _NEIGHBOURS[n, 2]
@@ -288,7 +288,7 @@ def _lower(
 
 @compiled()
 def nearest_across_slices(
-    square: Array, cores: Array, slices_at: Array, far: float, places: Array, begin: int, end: int,
+    square: Array, cores: Array, slices_at: Array, far: float, voxels: Array, begin: int, end: int,
     out: Array,
 ) -> None:  # fmt: skip
     """Return the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
@@ -300,14 +300,14 @@ def nearest_across_slices(
     slices_at : (Z,) float64
         mm across the slices, in order.
     far : float
-    places : (N,) int64
+    voxels : (N,) int64
     begin, end : int
         Voxels of the list to look at.
     out : (N,) int32
     """
     slices, rows, columns = cores.shape
     for i in range(begin, end):
-        z, rest = divmod(places[i], rows * columns)
+        z, rest = divmod(voxels[i], rows * columns)
         y, x = divmod(rest, columns)
         best, number = square[z, y, x], cores[z, y, x]
         for side in range(-1, 2, 2):

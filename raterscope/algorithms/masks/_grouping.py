@@ -121,22 +121,22 @@ def rater_errors(
     moves = np.empty(mean.shape, dtype=np.float32)
     flat, middle, shift, counts = distances.reshape(raters, -1), mean.ravel(), moves.ravel(), use.ravel()
     parts = [slice(begin, begin + _AT_ONCE) for begin in range(0, mean.size, _AT_ONCE)]
-    for here in parts:
+    for voxels in parts:
         look()
-        shift[here] = np.clip(clip - np.abs(middle[here]), 0.0, 1.0) * counts[here]
+        shift[voxels] = np.clip(clip - np.abs(middle[voxels]), 0.0, 1.0) * counts[voxels]
     weight = float(np.vdot(moves, moves)) or 1.0
     bias = np.empty(raters)
     for p, values in enumerate(distances):
         look()
         bias[p] = float(np.vdot(values - mean, moves)) / weight
     products = np.zeros((raters, raters))
-    for number, here in enumerate(parts):
+    for number, voxels in enumerate(parts):
         watch(0.2 + 0.4 * number / len(parts), "comparing the raters")
-        errors = (flat[:, here] - middle[here]) * counts[here]
-        errors -= bias[:, None].astype(np.float32) * shift[here]
+        errors = (flat[:, voxels] - middle[voxels]) * counts[voxels]
+        errors -= bias[:, None].astype(np.float32) * shift[voxels]
         products += (errors @ errors.T).astype(np.float64)
-    places = _effective_places(distances, mean, moves, bias, use, spacing, watch)
-    return RaterErrors(products, places, int(use.sum()))
+    effective = _effective_places(distances, mean, moves, bias, use, spacing, watch)
+    return RaterErrors(products, effective, int(use.sum()))
 
 
 def _effective_places(
@@ -168,22 +168,22 @@ def _effective_places(
     coarse = np.stack(thinned)
     sides = [step * side for step, side in zip(steps, spacing, strict=True)]
     variance = np.asarray(np.mean(coarse**2, axis=0, dtype=np.float64))
-    there = variance > 1e-9 * max(float(variance.max()), 1e-30)
-    if not there.any():
+    varies = variance > 1e-9 * max(float(variance.max()), 1e-30)
+    if not varies.any():
         return 1.0
-    scaled = np.where(there, coarse / np.sqrt(np.where(there, variance, 1.0)), 0.0)
+    scaled = np.where(varies, coarse / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
     frame = [2 * size for size in variance.shape]
     power = np.zeros((*frame[:2], frame[2] // 2 + 1))
-    for p, one in enumerate(scaled):
+    for p, error in enumerate(scaled):
         watch(0.6 + 0.3 * p / len(scaled), "measuring how far errors reach")
-        power += np.abs(fft.rfftn(one, frame)) ** 2
+        power += np.abs(fft.rfftn(error, frame)) ** 2
     near = [
         np.minimum(np.arange(size), size - np.arange(size)) * side
         for size, side in zip(frame, sides, strict=True)
     ]
     apart = np.sqrt(near[0][:, None, None] ** 2 + near[1][:, None] ** 2 + near[2] ** 2)
     ring = np.rint(apart / min(sides)).astype(np.intp).ravel()
-    pairs = np.bincount(ring, _autocorrelation(there.astype(float), frame).ravel())
+    pairs = np.bincount(ring, _autocorrelation(varies.astype(float), frame).ravel())
     common = np.bincount(ring, fft.irfftn(power, frame).ravel() / len(scaled))
     correlation = common / np.maximum(pairs, 0.5)
     correlation /= correlation[0]
@@ -236,11 +236,11 @@ def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]
                 labels = best.groups.copy()
                 labels[members[split]] = groups
                 fitted.append(evidence(errors, labels))
-        far = [one for one in fitted if one.apart >= 1.0]
-        found = max(far, key=lambda one: one.score, default=best)
-        if found.score <= best.score:
+        far = [fit for fit in fitted if fit.apart >= 1.0]
+        best_apart = max(far, key=lambda fit: fit.score, default=best)
+        if best_apart.score <= best.score:
             break
-        best = found
+        best = best_apart
         path.append(best)
     return path
 
@@ -298,7 +298,7 @@ def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
     count = int(groups.max()) + 1
     free = {1: 0, 2: 1}.get(count, count)
     shared = contrasts @ np.eye(count)[:, groups].T[:, :free]
-    places = errors.places
+    effective = errors.places
 
     def loss(values: FloatArray) -> tuple[float, FloatArray]:
         centre, logs, excess = values[0], values[1 : 1 + raters], np.exp(values[1 + raters :])
@@ -307,8 +307,8 @@ def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
         covariance[np.diag_indices(raters - 1)] += 1e-9
         inverse = np.linalg.inv(covariance)
         away = logs - centre
-        fit = places / 2 * (np.linalg.slogdet(covariance)[1] + np.sum(inverse * observed))
-        pull = places / 2 * (inverse - inverse @ observed @ inverse)
+        fit = effective / 2 * (np.linalg.slogdet(covariance)[1] + np.sum(inverse * observed))
+        pull = effective / 2 * (inverse - inverse @ observed @ inverse)
         slope = np.concatenate(
             [
                 [-away.sum() / _SPREAD**2],
@@ -321,13 +321,13 @@ def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
     start = np.zeros(1 + raters + free)
     if free:
         start[: 1 + raters] = -0.7
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[_LOG_RANGE] * len(start))
-    ways = math.log(2 ** (raters - 1) - 1) if raters > 1 else 0.0
-    cost = free * math.log(max(places, 2.0)) / 2 + (count - 1) * ways
-    variance = np.exp(found.x[1 : 1 + raters]) * unit
+    result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[_LOG_RANGE] * len(start))
+    log_partitions = math.log(2 ** (raters - 1) - 1) if raters > 1 else 0.0
+    cost = free * math.log(max(effective, 2.0)) / 2 + (count - 1) * log_partitions
+    variance = np.exp(result.x[1 : 1 + raters]) * unit
     voxels = max(errors.voxels, 1)
     apart = _least_apart(errors.products, groups) / (2 * float(np.median(variance)))
-    return Grouping(groups, -float(found.fun) - cost, variance / voxels, apart)
+    return Grouping(groups, -float(result.fun) - cost, variance / voxels, apart)
 
 
 def _least_apart(products: FloatArray, groups: Labels) -> float:

@@ -120,10 +120,10 @@ def bumps(
     size : voxels; step, spacing, radius : mm, from voxel to voxel, from bump to bump, and standard deviation;
     positions : (size,) mm, of voxels that are not even.
     """
-    place = np.arange(size) * step if positions is None else positions - positions[0]
-    length = size * step if positions is None else float(place[-1]) + step
+    position = np.arange(size) * step if positions is None else positions - positions[0]
+    length = size * step if positions is None else float(position[-1]) + step
     centre = np.arange(max(1, math.ceil(length / spacing))) * spacing
-    return np.asarray(np.exp(-((place[:, None] - centre) ** 2) / (2 * radius**2)))
+    return np.asarray(np.exp(-((position[:, None] - centre) ** 2) / (2 * radius**2)))
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ class SpatialPrior:
 
     def _set_weights(self, t: Float32Array | FloatArray, look: Look) -> None:
         seen = self._project(t, look)
-        whole = self._power + self._alpha * self.variance
-        self._lift(seen * (self._power / whole), look)
-        self._square = float((seen**2 * self._power / whole**2).sum())
-        self._trace = float((self.variance / whole).sum())
-        self._spread = float((self._power * self.variance / whole).sum())
-        self._entropy = 0.5 * float(np.log(self.variance / whole).sum()) + 0.5 * whole.size
+        total = self._power + self._alpha * self.variance
+        self._lift(seen * (self._power / total), look)
+        self._square = float((seen**2 * self._power / total**2).sum())
+        self._trace = float((self.variance / total).sum())
+        self._spread = float((self._power * self.variance / total).sum())
+        self._entropy = 0.5 * float(np.log(self.variance / total).sum()) + 0.5 * total.size
 
     def update(self, t: Float32Array | FloatArray, total: float, look: Look = no_look) -> None:
         """Update W, alpha and Sigma_T (eqs. 22 to 25); `total` is the sum of the variances of q(T)."""
@@ -258,11 +258,11 @@ def update_together(
 
 
 def _axis(basis: FloatArray) -> _Axis:
-    left, values, _ = np.linalg.svd(basis, full_matrices=False)
+    rotation, values, _ = np.linalg.svd(basis, full_matrices=False)
     power = np.zeros(basis.shape[1])
     power[: len(values)] = values**2
     vectors = np.zeros(basis.shape)
-    vectors[:, : left.shape[1]] = left
+    vectors[:, : rotation.shape[1]] = rotation
     return _Axis(vectors, power)
 
 
@@ -341,15 +341,15 @@ def start(
     t: Any = np.empty(data.shape[1], dtype=kind)
     for begin, end in chunks(columns):
         look()
-        here = data[:, begin:end]
-        t[begin:end] = np.median(here, axis=0) if median else here.mean(axis=0, dtype=np.float64)
+        block = data[:, begin:end]
+        t[begin:end] = np.median(block, axis=0) if median else block.mean(axis=0, dtype=np.float64)
     t[columns.state > 0] = np.maximum(t[columns.state > 0], 0)
     t[columns.state < 0] = np.minimum(t[columns.state < 0], 0)
     voxels = float(weight.sum(dtype=np.float64))
     spread = []
-    for one in data:
+    for values in data:
         look()
-        spread.append(float((weight * (one - t) ** 2).sum(dtype=np.float64)) / voxels)
+        spread.append(float((weight * (values - t) ** 2).sum(dtype=np.float64)) / voxels)
     sigma = np.maximum(np.array(spread), max(floor, _TINY))
     mean = float(sigma.mean())
     beta = 1 / mean
@@ -508,8 +508,8 @@ def _learn_dof(state: Fit, look: Look) -> None:
         )
     voxels = state.voxels
     for p in range(raters):
-        some = count[p] > 0
-        number, value = count[p, some], total[p, some] / count[p, some]
+        present = count[p] > 0
+        number, value = count[p, present], total[p, present] / count[p, present]
         factor = 0.5 if kind == 2 else 1.0
 
         def loss(log_nu: float, p: int = p, number: FloatArray = number, value: FloatArray = value,
@@ -520,12 +520,12 @@ def _learn_dof(state: Fit, look: Look) -> None:
             tail = float(number @ np.log1p(value / nu))
             return factor * (nu + 1) * tail - voxels * float(_constants(kind, trial)[0])
 
-        found = minimize_scalar(
+        result = minimize_scalar(
             loss, bounds=(math.log(_LEAST_DOF), math.log(_MOST_DOF)), method="bounded",
             options={"xatol": 1e-7},
         )  # fmt: skip
-        if found.fun < loss(math.log(state.rater[3, p])):
-            state.rater[3, p] = math.exp(found.x)
+        if result.fun < loss(math.log(state.rater[3, p])):
+            state.rater[3, p] = math.exp(result.x)
 
 
 def covariance(kind: int, sigma: FloatArray, nu: FloatArray, most: float) -> FloatArray:
@@ -539,10 +539,10 @@ def covariance(kind: int, sigma: FloatArray, nu: FloatArray, most: float) -> Flo
         return sigma.copy()
     if kind == 1:
         return 8 * sigma
-    found = np.empty(len(sigma))
+    values = np.empty(len(sigma))
     for p, (scale, dof) in enumerate(zip(np.sqrt(sigma), nu, strict=True)):
         u = np.concatenate([[0.0], np.geomspace(1e-4, most / scale, 4000)])
         tail = -(dof + 1) / 2 * np.log1p(u**2 / dof) if kind == 2 else -(dof + 1) * np.log1p(u / dof)
         density = np.exp(tail)
-        found[p] = sigma[p] * np.trapezoid(u**2 * density, u) / np.trapezoid(density, u)
-    return found
+        values[p] = sigma[p] * np.trapezoid(u**2 * density, u) / np.trapezoid(density, u)
+    return values

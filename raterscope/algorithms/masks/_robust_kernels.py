@@ -115,9 +115,9 @@ def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: floa
 def _tabulated(e: float, table: Array) -> Array:
     """Interpolate a table of `_double_pareto.table` by cubics: the bound, and its derivative by log E."""
     step = (LAST - FIRST) / (table.shape[1] - 1)
-    place = min(max((math.log(max(e, 1e-300)) - FIRST) / step, 0.0), table.shape[1] - 1.000001)
-    i = int(place)
-    f = place - i
+    point = min(max((math.log(max(e, 1e-300)) - FIRST) / step, 0.0), table.shape[1] - 1.000001)
+    i = int(point)
+    f = point - i
     g = 1 - f
     low, high, left, right = table[0, i], table[0, i + 1], table[1, i], table[1, i + 1]
     value = g * g * ((1 + 2 * f) * low + f * left) + f * f * ((1 + 2 * g) * high - g * right)
@@ -153,7 +153,7 @@ def _log_density(kind: int, e: Array, weight: Array, nu: float, table: Array) ->
 @compiled(error_model="numpy", fastmath=_MATH)
 def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> None:
     """Turn E into E[tau] / Sigma, in place."""
-    inverse, half, one = 1 / sigma, 0.5 / sigma, (nu + 1) / sigma
+    inverse, half, scaled = 1 / sigma, 0.5 / sigma, (nu + 1) / sigma
     if kind == GAUSSIAN:
         for i in range(len(e)):
             e[i] = inverse
@@ -162,7 +162,7 @@ def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> N
             e[i] = half / np.sqrt(e[i])
     elif kind == STUDENT:
         for i in range(len(e)):
-            e[i] = one / (nu + e[i])
+            e[i] = scaled / (nu + e[i])
     elif kind == FACTORISED:
         for i in range(len(e)):
             square = max(e[i], 1e-12)
@@ -170,7 +170,7 @@ def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> N
     else:
         for i in range(len(e)):
             root = np.sqrt(e[i])
-            e[i] = one / (root * (nu + root))
+            e[i] = scaled / (root * (nu + root))
 
 
 @compiled(error_model="numpy")
@@ -301,9 +301,9 @@ def spectrum(
                 if kind == GDP:
                     e[i] = np.sqrt(e[i])
                 short[i] = e[i]
-                place = min(max((bits[i] >> 13) - LOWEST_BIN, 0), BINS - 1)
-                count[p, place] += weight[start + i]
-                total[p, place] += np.float64(weight[start + i]) * e[i]
+                bin = min(max((bits[i] >> 13) - LOWEST_BIN, 0), BINS - 1)
+                count[p, bin] += weight[start + i]
+                total[p, bin] += np.float64(weight[start + i]) * e[i]
 
 
 @compiled(error_model="numpy")
@@ -323,15 +323,15 @@ def shares(
             )
             _precisions(kind, e, rater[2, p], rater[3, p], table)
         for i in range(size):
-            whole = 0.0
+            total = 0.0
             for p in range(raters):
-                whole += kept[p, i]
-            before, given = 0.0, 0
+                total += kept[p, i]
+            before, shared = 0.0, 0
             for p in range(raters):
                 before += kept[p, i]
-                upto = 255 if p == raters - 1 else int(255 * before / whole + 0.5)
-                out[p, start + i] = upto - given
-                given = upto
+                upto = 255 if p == raters - 1 else int(255 * before / total + 0.5)
+                out[p, start + i] = upto - shared
+                shared = upto
 
 
 @compiled(error_model="numpy")

@@ -51,10 +51,10 @@ def maximise(labels: Array, total: Array, theta: Array) -> float:
     """
     patterns, raters = labels.shape
     classes = total.shape[1]
-    whole = np.zeros(classes)
+    sums = np.zeros(classes)
     for m in range(patterns):
         for k in range(classes):
-            whole[k] += total[m, k]
+            sums[k] += total[m, k]
     change = 0.0
     share = np.empty((classes, classes))
     for p in range(raters):
@@ -63,12 +63,12 @@ def maximise(labels: Array, total: Array, theta: Array) -> float:
             for k in range(classes):
                 share[k, labels[m, p]] += total[m, k]
         for k in range(classes):
-            if whole[k] <= 0.0:
+            if sums[k] <= 0.0:
                 continue
-            for said in range(classes):
-                rate = share[k, said] / whole[k]
-                change = max(change, abs(rate - theta[p, k, said]))
-                theta[p, k, said] = rate
+            for label in range(classes):
+                rate = share[k, label] / sums[k]
+                change = max(change, abs(rate - theta[p, k, label]))
+                theta[p, k, label] = rate
     return change
 
 
@@ -113,12 +113,12 @@ def run_patterns(
         pattern_evidence(labels, theta, prior, evidence)
         likelihood = 0.0
         for m in range(patterns):
-            held = settled[m]
-            if held >= 0:
+            fixed = settled[m]
+            if fixed >= 0:
                 posterior[m, :] = 0.0
-                posterior[m, held] = 1.0
+                posterior[m, fixed] = 1.0
                 if count[m] > 0.0:
-                    likelihood += count[m] * evidence[m, held]
+                    likelihood += count[m] * evidence[m, fixed]
             else:
                 highest = evidence[m].max()
                 if highest == -np.inf:  # no voxel is of this pattern

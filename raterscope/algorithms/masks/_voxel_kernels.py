@@ -52,11 +52,11 @@ def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: 
     """
     raters, width = labels.shape[0], labels.shape[2]
     for r in range(start, stop):
-        found = np.uint8(0)
+        marks = np.uint8(0)
         for p in range(raters):
             for x in range(width):
-                found |= labels[p, r, x]
-        if found:
+                marks |= labels[p, r, x]
+        if marks:
             row_any[r] = 1
             for p in range(raters):
                 for x in range(width):
@@ -106,10 +106,10 @@ def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> 
     for z in range(values.shape[0]):
         for y in range(values.shape[1]):
             row = values[z, y]
-            some = np.uint8(0)
+            occupied = np.uint8(0)
             for x in range(len(row)):
-                some |= row[x]
-            if some:
+                occupied |= row[x]
+            if occupied:
                 slices[z] = 1
                 rows[y] = 1
                 for x in range(len(row)):
@@ -145,12 +145,12 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
-def _lower(here: Array, there: Array, added: float, best: Array) -> None:
+def _lower(near_row: Array, far_row: Array, added: float, best: Array) -> None:
     """Lower the squared distances of one row by way of another, `added` away."""
-    add, nothing, one = np.float32(added), np.float32(0), np.float32(1)
-    for x in range(len(here)):
-        side = one if here[x] > nothing else -one
-        best[x] = min(best[x], add + max(nothing, side * there[x]))
+    add, zero, unit = np.float32(added), np.float32(0), np.float32(1)
+    for x in range(len(near_row)):
+        side = unit if near_row[x] > zero else -unit
+        best[x] = min(best[x], add + max(zero, side * far_row[x]))
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
@@ -200,13 +200,13 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
         low, high = max(0, y - reach) - first, min(count - 1, y + reach) - first
         for block in range(blocks):
             columns = slice(block * COLUMNS, min(width, (block + 1) * COLUMNS))
-            here, filled = squared[y, columns], out[y, columns]
+            line, filled = squared[y, columns], out[y, columns]
             if abs(total[high + 1, block] - total[low, block]) == high + 1 - low:
-                filled[:] = here
+                filled[:] = line
                 continue
-            lowered = best[: len(here)]
-            for x in range(len(here)):
-                lowered[x] = abs(here[x])
+            lowered = best[: len(line)]
+            for x in range(len(line)):
+                lowered[x] = abs(line[x])
             own = side[y - first, block]
             for away in range(1, reach + 1):
                 added = (away * step) ** 2
@@ -215,9 +215,9 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
                 for other in range(y - away, y + away + 1, 2 * away):
                     # Rows that are far on the same side add no boundary nearer than `far`.
                     if 0 <= other < count and (own == 0 or side[other - first, block] != own):
-                        _lower(here, squared[other, columns], added, lowered)
-            for x in range(len(here)):
-                filled[x] = lowered[x] if here[x] > 0 else -lowered[x]
+                        _lower(line, squared[other, columns], added, lowered)
+            for x in range(len(line)):
+                filled[x] = lowered[x] if line[x] > 0 else -lowered[x]
 
 
 @compiled(error_model="numpy")
@@ -225,30 +225,32 @@ def across_slices(squared: Array, step: float, far: float, begin: int, end: int,
     """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
     # Copied: loops over rows that may have a stride are several times slower.
     slices, _, width = squared.shape
-    here, found = np.empty((slices, width), np.float32), np.empty((slices, width), np.float32)
+    columns_here, lowest = np.empty((slices, width), np.float32), np.empty((slices, width), np.float32)
     for y in range(begin, end):
         for z in range(slices):
-            here[z] = squared[z, y]
-        across_rows(here, step, far, 0, slices, found)
+            columns_here[z] = squared[z, y]
+        across_rows(columns_here, step, far, 0, slices, lowest)
         for z in range(slices):
-            out[z, y] = found[z]
+            out[z, y] = lowest[z]
 
 
 @compiled(error_model="numpy")
-def across_uneven_slices(squared: Array, places: Array, far: float, begin: int, end: int, out: Array) -> None:
-    """Do what `across_slices` does, for slices at (Z,) `places` in mm."""
+def across_uneven_slices(
+    squared: Array, positions: Array, far: float, begin: int, end: int, out: Array
+) -> None:
+    """Do what `across_slices` does, for slices at (Z,) `positions` in mm."""
     slices, _, width = squared.shape
     best = np.empty(width, np.float32)
     for y in range(begin, end):
         for z in range(slices):
-            here = squared[z, y]
-            best[:] = np.abs(here)
+            line = squared[z, y]
+            best[:] = np.abs(line)
             for other in range(slices):
-                away = (places[other] - places[z]) ** 2
+                away = (positions[other] - positions[z]) ** 2
                 if other != z and away < far:
-                    _lower(here, squared[other, y], away, best)
+                    _lower(line, squared[other, y], away, best)
             for x in range(width):
-                out[z, y, x] = best[x] if here[x] > 0 else -best[x]
+                out[z, y, x] = best[x] if line[x] > 0 else -best[x]
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
@@ -303,41 +305,41 @@ def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
 
 
 @compiled()
-def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
+def _envelope(value: Array, step: float, vertex: Array, border: Array) -> None:
     """Replace a line of squared distances by their lower envelope of parabolas; (n,) float64, in place.
 
-    place : (n,) int64 and border : (n + 1,) float64 are room to work in; `value` is inf where there is none.
+    vertex : (n,) int64 and border : (n + 1,) float64 are room to work in; `value` is inf where there is none.
     """
     count, last = len(value), -1
     for q in range(count):
         if value[q] == np.inf:
             continue
         while last >= 0:
-            before = place[last]
+            before = vertex[last]
             meet = ((value[q] - value[before]) / (step * step) + q * q - before * before) / (2 * (q - before))
             if meet > border[last]:
                 break
             last -= 1
         last += 1
-        place[last] = q
+        vertex[last] = q
         border[last] = -np.inf if last == 0 else meet
     if last < 0:
         return
     border[last + 1] = np.inf
     height = np.empty(last + 1)
     for k in range(last + 1):
-        height[k] = value[place[k]]
+        height[k] = value[vertex[k]]
     k = 0
     for q in range(count):
         while border[k + 1] < q:
             k += 1
-        away = (q - place[k]) * step
+        away = (q - vertex[k]) * step
         value[q] = away * away + height[k]
 
 
 @compiled()
-def squared_across_uneven_slices(squared: Array, place: Array, first: int, last: int) -> None:
-    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `place` in mm, in place.
+def squared_across_uneven_slices(squared: Array, position: Array, first: int, last: int) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `position` in mm, in place.
 
     Only rows from `first` to before `last` are filled in.
     """
@@ -345,16 +347,16 @@ def squared_across_uneven_slices(squared: Array, place: Array, first: int, last:
     line = np.empty(slices)
     for y in range(first, last):
         for x in range(columns):
-            some = False
+            reached = False
             for z in range(slices):
                 line[z] = squared[z, y, x]
-                some |= line[z] < np.inf
-            if not some:
+                reached |= line[z] < np.inf
+            if not reached:
                 continue
             for z in range(slices):
                 best = line[z]
                 for other in range(slices):
-                    best = min(best, line[other] + (place[other] - place[z]) ** 2)
+                    best = min(best, line[other] + (position[other] - position[z]) ** 2)
                 squared[z, y, x] = best
 
 
@@ -371,7 +373,7 @@ def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
     """
     slices, rows, columns = surface.shape
     longest = max(rows, columns)
-    place, border, line = np.empty(longest, np.int64), np.empty(longest + 1), np.empty(longest)
+    vertex, border, line = np.empty(longest, np.int64), np.empty(longest + 1), np.empty(longest)
     for z in range(slices):
         for y in range(rows):
             away = np.inf
@@ -385,7 +387,7 @@ def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
         for x in range(columns):
             for y in range(rows):
                 line[y] = out[z, y, x]
-            _envelope(line[:rows], spacing[1], place, border)
+            _envelope(line[:rows], spacing[1], vertex, border)
             for y in range(rows):
                 out[z, y, x] = line[y]
 
@@ -397,12 +399,12 @@ def squared_across_slices(squared: Array, step: float, first: int, last: int) ->
     Only rows from `first` to before `last` are filled in.
     """
     slices, _, columns = squared.shape
-    place, border, line = np.empty(slices, np.int64), np.empty(slices + 1), np.empty(slices)
+    vertex, border, line = np.empty(slices, np.int64), np.empty(slices + 1), np.empty(slices)
     for y in range(first, last):
         for x in range(columns):
             for z in range(slices):
                 line[z] = squared[z, y, x]
-            _envelope(line, step, place, border)
+            _envelope(line, step, vertex, border)
             for z in range(slices):
                 squared[z, y, x] = line[z]
 
@@ -436,7 +438,7 @@ def row_gaps(marked: Array, begin: int, end: int, gap: Array) -> None:
 
 @compiled(error_model="numpy")
 def squared_distance_at(
-    gap: Array, steps: Array, heights: Array, places: Array, begin: int, end: int, out: Array
+    gap: Array, steps: Array, heights: Array, voxels: Array, begin: int, end: int, out: Array
 ) -> int:
     """Return the squared distance (mm) of listed voxels to the nearest marked one, and count the rows tried.
 
@@ -450,7 +452,7 @@ def squared_distance_at(
         mm of a unit of `heights`, and from row to row and column to column.
     heights : (Z,) float64
         Of the slices, in order.
-    places : (N,) int64
+    voxels : (N,) int64
         Flat indices.
     begin, end : int
         Voxels of the list to fill in.
@@ -461,7 +463,7 @@ def squared_distance_at(
     none = ~gap.dtype.type(0)
     tried = 0
     for i in range(begin, end):
-        z, rest = divmod(places[i], rows * columns)
+        z, rest = divmod(voxels[i], rows * columns)
         y, x = divmod(rest, columns)
         best = np.inf
         for down in range(2):
@@ -489,7 +491,7 @@ def squared_distance_at(
 
 @compiled(error_model="numpy")
 def squared_across_slices_at(
-    squared: Array, step: float, heights: Array, places: Array, begin: int, end: int, out: Array
+    squared: Array, step: float, heights: Array, voxels: Array, begin: int, end: int, out: Array
 ) -> None:
     """Carry squared distances (Z, Y, X) in the plane across slices, to listed voxels alone.
 
@@ -497,7 +499,7 @@ def squared_across_slices_at(
     """
     slices, rows, columns = squared.shape
     for i in range(begin, end):
-        z, rest = divmod(places[i], rows * columns)
+        z, rest = divmod(voxels[i], rows * columns)
         y, x = divmod(rest, columns)
         best = np.float64(squared[z, y, x])
         for side in range(-1, 2, 2):
@@ -531,8 +533,8 @@ def halve(layer: Array, mean: Array, begin: int, end: int, squares: Array, sums:
         total[:] = np.float32(0)
         for a in range(2 * z, min(2 * z + 2, slices)):
             for b in range(2 * y, min(2 * y + 2, rows)):
-                one, middle = layer[a, b], mean[a, b]
+                value, middle = layer[a, b], mean[a, b]
                 for x in range(columns):
-                    apart = one[x] - middle[x]
+                    apart = value[x] - middle[x]
                     square[x // 2] += apart * apart
-                    total[x // 2] += one[x]
+                    total[x // 2] += value[x]

@@ -216,14 +216,14 @@ class Calibration:
         """
         share = self.error_share(self.correlation)
         shifted = self.ratio if not self.offset else self.ratio + np.float32(self.offset) / self.scale
-        found = student(shifted / np.float32(math.sqrt(share)), self.dof)
+        probability = student(shifted / np.float32(math.sqrt(share)), self.dof)
         if self.settled is not None:
-            np.copyto(found, self.settled, where=self.settled != OPEN)
-        return found
+            np.copyto(probability, self.settled, where=self.settled != OPEN)
+        return probability
 
     def part(self, box: tuple[slice, ...]) -> Calibration:
         """Return the same on a part of the maps."""
-        first, rows, columns = (at + (place.start or 0) for at, place in zip(self.origin, box, strict=True))
+        first, rows, columns = (at + (span.start or 0) for at, span in zip(self.origin, box, strict=True))
         settled = None if self.settled is None else self.settled[box]
         origin = first, rows, columns
         return replace(self, origin=origin, ratio=self.ratio[box], scale=self.scale[box], settled=settled)
@@ -242,26 +242,26 @@ class Calibration:
 
     def notices(self) -> tuple[str, ...]:
         """Describe what the numbers rest on, a sentence each."""
-        said = ["The band holds at each place by itself; of a long outline some part leaves it."]
+        sentences = ["The band holds at each place by itself; of a long outline some part leaves it."]
         if self.raters == 2:
-            said.append(
+            sentences.append(
                 "Two raters say little about their spread: the bands take multipliers measured on other "
                 f"crowds, and no rater can be left out here to check them. {TWO_RATERS}"
             )
         elif not self.cases:
-            said.append("The multipliers of the bands were measured on other crowds.")
+            sentences.append("The multipliers of the bands were measured on other crowds.")
         if self.assumed:
             gold = f" Cases with a known true outline ({self.gold}) do not move it." if self.gold else ""
-            said.append(
+            sentences.append(
                 "The probability of the true outline rests on an assumption that masks cannot confirm: the "
                 f"raters have no common offset, and their errors correlate by {self.correlation:g}.{gold}"
             )
         else:
-            said.append(
+            sentences.append(
                 f"The probability of the true outline takes an offset of {self.offset:+.2g} and a "
                 f"correlation of {self.correlation:.2g}, estimated from gold cases ({self.gold})."
             )
-        return tuple(said)
+        return tuple(sentences)
 
     def multiplier(self, level: float) -> float:
         """Return the multiplier of the scale for one of `LEVELS`."""
@@ -290,13 +290,13 @@ class Distances:
 def measure(masks: Masks, watch: Watch = silent) -> Distances:
     """Measure signed distances to the raters' outlines, as far as `calibrate` needs them."""
     clip = _clip(masks.spacing)
-    here = domain(masks, clip * _MARGIN, partial(watch, 0.0, "looking for what is marked"))
-    away = np.empty(here.values.shape, dtype=np.float32)
-    for p, layer in enumerate(here.values):
+    cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "looking for what is marked"))
+    away = np.empty(cut.values.shape, dtype=np.float32)
+    for p, layer in enumerate(cut.values):
         look = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
         look()
-        away[p] = signed_distance(marked(layer), masks.spacing, clip, look, here.positions)
-    return Distances(here, away, clip)
+        away[p] = signed_distance(marked(layer), masks.spacing, clip, look, cut.positions)
+    return Distances(cut, away, clip)
 
 
 def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None = None) -> Calibration | None:
@@ -318,17 +318,17 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     people = len(masks.annotators)
     if people < 2 or not _marks_anything(masks):
         return None
-    found = distances or measure(masks, part(watch, 0.0, 0.5))
-    spacing, here, away = masks.spacing, found.masks, found.away
-    clip, values = found.clip, marked(here.values)
-    smooth = Smoother(spacing, here.positions, _SMOOTHED * _side(spacing))
+    measured = distances or measure(masks, part(watch, 0.0, 0.5))
+    spacing, cut, away = masks.spacing, measured.masks, measured.away
+    clip, values = measured.clip, marked(cut.values)
+    smooth = Smoother(spacing, cut.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None
     if people > 2:
         ratios, tried, included = leave_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
-    settled = here.known if here.known is not None and bool((here.known != OPEN).any()) else None
+    settled = cut.known if cut.known is not None and bool((cut.known != OPEN).any()) else None
     return Calibration(
-        origin=here.origin,
+        origin=cut.origin,
         ratio=np.divide(mean, scale, out=mean),
         scale=scale,
         dof=PRIOR + people - 1,
@@ -346,34 +346,41 @@ def _marks_anything(masks: Masks) -> bool:
     return any(bool(marked(layer).any()) for layer in masks.values)
 
 
-def pooled(found: Sequence[Calibration]) -> list[Calibration]:
+def pooled(calibrations: Sequence[Calibration]) -> list[Calibration]:
     """Estimate multipliers and curves from cases with three raters or more, each counting the same.
 
     The multipliers of the development data count as `_SHRINK` cases more. A case of two raters keeps them:
     its own band rests on a spread that is too uncertain for multipliers of other cases.
     """
-    ratios = [one.ratios for one in found if one.ratios is not None]
+    ratios = [calibration.ratios for calibration in calibrations if calibration.ratios is not None]
     if not ratios:
-        return list(found)
+        return list(calibrations)
     share = len(ratios) / (len(ratios) + _SHRINK)
-    every = np.concatenate([np.interp(MIDDLES, STEPS, one) for one in ratios])
+    every = np.concatenate([np.interp(MIDDLES, STEPS, values) for values in ratios])
     own = np.log(np.maximum(np.quantile(every, LEVELS), LEAST))
-    fewer = np.mean([_log_default(one.raters - 1) for one in found if one.ratios is not None], axis=0)
-    moved = _curve_moved(found)
+    fewer = np.mean(
+        [
+            _log_default(calibration.raters - 1)
+            for calibration in calibrations
+            if calibration.ratios is not None
+        ],
+        axis=0,
+    )
+    moved = _curve_moved(calibrations)
     out = []
-    for one in found:
+    for calibration in calibrations:
         # The ratios rest on a rater less than the case has, which makes them larger.
-        here = share if one.raters > 2 else 0.0
-        default = _log_default(one.raters)
+        own_share = share if calibration.raters > 2 else 0.0
+        default = _log_default(calibration.raters)
         adjusted = own + default - fewer
         adjusted = np.clip(adjusted, default - math.log(_FARTHEST), default + math.log(_FARTHEST))
-        if not here:
-            out.append(replace(one, multipliers=default_multipliers(one.raters), cases=0))
+        if not own_share:
+            out.append(replace(calibration, multipliers=default_multipliers(calibration.raters), cases=0))
             continue
-        a, b, c = np.exp(here * adjusted + (1 - here) * default).tolist()
-        shift, slope = default_curve(one.raters)
+        a, b, c = np.exp(own_share * adjusted + (1 - own_share) * default).tolist()
+        shift, slope = default_curve(calibration.raters)
         curve = shift + moved[0], slope * moved[1]
-        out.append(replace(one, multipliers=(a, b, c), curve=curve, cases=len(ratios)))
+        out.append(replace(calibration, multipliers=(a, b, c), curve=curve, cases=len(ratios)))
     return out
 
 
@@ -385,17 +392,19 @@ _CASE_VOXELS, _MOST_VOXELS = 5.0, 500
 """Independent voxels that a case counts as, and how many of it are looked at."""
 
 
-def _curve_moved(found: Sequence[Calibration]) -> tuple[float, float]:
+def _curve_moved(calibrations: Sequence[Calibration]) -> tuple[float, float]:
     """Give how the curve of these cases differs from the default: the shift's change, the slope's factor."""
     parts: dict[int, list[tuple[Float32Array, BoolArray]]] = {}
-    for one in found:
-        if one.tried is not None and one.marked is not None and len(one.tried):
-            step = -(-len(one.tried) // _MOST_VOXELS)
-            parts.setdefault(one.raters - 1, []).append((one.tried[::step], one.marked[::step]))
+    for calibration in calibrations:
+        if calibration.tried is not None and calibration.marked is not None and len(calibration.tried):
+            step = -(-len(calibration.tried) // _MOST_VOXELS)
+            parts.setdefault(calibration.raters - 1, []).append(
+                (calibration.tried[::step], calibration.marked[::step])
+            )
     loss = 0.5 * (_SHIFTS[:, None] / _SHIFT_PRIOR) ** 2 + 0.5 * (np.log(_SLOPES) / _SLOPE_PRIOR) ** 2
     for raters, cases in parts.items():
         tried, marked = (np.concatenate(every) for every in zip(*cases, strict=True))
-        weight = np.concatenate([np.full(len(one), _CASE_VOXELS / len(one)) for one, _ in cases])
+        weight = np.concatenate([np.full(len(values), _CASE_VOXELS / len(values)) for values, _ in cases])
         shift, slope = default_curve(raters)
         for row, change in enumerate(_SHIFTS):
             for column, factor in enumerate(_SLOPES):
@@ -463,7 +472,7 @@ BINS = 15
 _FOLDS = 5
 
 
-def check_left_out(found: Sequence[Calibration]) -> list[Calibration]:
+def check_left_out(calibrations: Sequence[Calibration]) -> list[Calibration]:
     """Count how often the probabilities and bands of left-out raters were right.
 
     Multipliers and curve come from the cases of the other folds: what is estimated from a case does not
@@ -471,7 +480,7 @@ def check_left_out(found: Sequence[Calibration]) -> list[Calibration]:
 
     Parameters
     ----------
-    found : sequence of Calibration
+    calibrations : sequence of Calibration
         Of one crowd; those of two raters stay as they are.
 
     Returns
@@ -479,31 +488,35 @@ def check_left_out(found: Sequence[Calibration]) -> list[Calibration]:
     list of Calibration
         With `Calibration.covered` and `Calibration.bins`.
     """
-    out = list(found)
-    usable = [place for place, one in enumerate(found) if one.ratios is not None and one.tried is not None]
+    out = list(calibrations)
+    usable = [
+        index
+        for index, calibration in enumerate(calibrations)
+        if calibration.ratios is not None and calibration.tried is not None
+    ]
     folds = min(_FOLDS, len(usable))
     for fold in range(folds):
-        here = usable[fold::folds]
-        others = [found[place] for place in usable if place not in set(here)]
-        for raters in {found[place].raters - 1 for place in here}:
-            blank = replace(found[here[0]], raters=raters, ratios=None, tried=None, marked=None)
+        left_out = usable[fold::folds]
+        others = [calibrations[index] for index in usable if index not in set(left_out)]
+        for raters in {calibrations[index].raters - 1 for index in left_out}:
+            blank = replace(calibrations[left_out[0]], raters=raters, ratios=None, tried=None, marked=None)
             learnt = pooled([blank, *others])[0]
-            for place in here:
-                if found[place].raters - 1 == raters:
-                    out[place] = _checked(found[place], learnt)
+            for index in left_out:
+                if calibrations[index].raters - 1 == raters:
+                    out[index] = _checked(calibrations[index], learnt)
     return out
 
 
-def _checked(one: Calibration, learnt: Calibration) -> Calibration:
-    assert one.ratios is not None
-    assert one.tried is not None
-    assert one.marked is not None
-    away = np.interp(MIDDLES, STEPS, one.ratios)
+def _checked(calibration: Calibration, learnt: Calibration) -> Calibration:
+    assert calibration.ratios is not None
+    assert calibration.tried is not None
+    assert calibration.marked is not None
+    away = np.interp(MIDDLES, STEPS, calibration.ratios)
     covered = (away[:, None] <= np.array(learnt.multipliers)).mean(axis=0)
-    chance = student(one.tried, PRIOR + learnt.raters - 1, learnt.curve).astype(float)
+    chance = student(calibration.tried, PRIOR + learnt.raters - 1, learnt.curve).astype(float)
     at = np.minimum((chance * BINS).astype(int), BINS - 1)
-    sums = [np.bincount(at, weight, BINS).astype(float) for weight in (chance, one.marked, None)]
-    return replace(one, covered=covered, bins=np.stack(sums, axis=1))
+    sums = [np.bincount(at, weight, BINS).astype(float) for weight in (chance, calibration.marked, None)]
+    return replace(calibration, covered=covered, bins=np.stack(sums, axis=1))
 
 
 _GOLD_SHIFTS = np.linspace(-2.0, 2.0, 33)
@@ -527,25 +540,28 @@ _NEAR, _SAMPLE = 2.5, 1000
 Near = tuple[Float32Array, Float32Array, BoolArray]
 
 
-def with_gold(found: Sequence[Calibration], truths: Sequence[BoolArray | None]) -> list[Calibration]:
+def with_gold(calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]) -> list[Calibration]:
     """Estimate the raters' common offset and correlation from cases whose true outline is known.
 
     Parameters
     ----------
-    found : sequence of Calibration
+    calibrations : sequence of Calibration
         Of one crowd.
     truths : sequence of (Z, Y, X) bool or None
-        On the part of each of `found`.
+        On the part of each of `calibrations`.
     """
-    gold, typical, losses = _losses(found, truths)
+    gold, typical, losses = _losses(calibrations, truths)
     if not gold:
-        return list(found)
+        return list(calibrations)
     offset, correlation = _estimate(losses)
-    return [replace(one, correlation=correlation, offset=offset * typical, gold=len(gold)) for one in found]
+    return [
+        replace(calibration, correlation=correlation, offset=offset * typical, gold=len(gold))
+        for calibration in calibrations
+    ]
 
 
 def judge_gold(
-    found: Sequence[Calibration], truths: Sequence[BoolArray | None]
+    calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> list[tuple[Float32Array, BoolArray]]:
     """Give, for voxels near the outline of each gold case, the probability of the true outline and the truth.
 
@@ -553,36 +569,42 @@ def judge_gold(
 
     Parameters
     ----------
-    found, truths
+    calibrations, truths
         See `with_gold`.
 
     Returns
     -------
     list of ((N,) float32, (N,) bool)
     """
-    gold, typical, losses = _losses(found, truths)
+    gold, typical, losses = _losses(calibrations, truths)
     judged = []
-    for place, (one, (ratio, scale, right)) in enumerate(gold):
-        rest = np.delete(losses, place, axis=0)
+    for index, (calibration, (ratio, scale, right)) in enumerate(gold):
+        rest = np.delete(losses, index, axis=0)
         offset, correlation = _estimate(rest) if len(rest) else (0.0, CORRELATION)
-        share = one.error_share(correlation)
-        judged.append((student((ratio + offset * typical / scale) / math.sqrt(share), one.dof), right))
+        share = calibration.error_share(correlation)
+        judged.append(
+            (student((ratio + offset * typical / scale) / math.sqrt(share), calibration.dof), right)
+        )
     return judged
 
 
 def _losses(
-    found: Sequence[Calibration], truths: Sequence[BoolArray | None]
+    calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> tuple[list[tuple[Calibration, Near]], float, FloatArray]:
     """Return the gold cases, the median scale near their outlines, and losses, (G, offsets, correlations)."""
-    gold = [(one, _sample(one, truth)) for one, truth in zip(found, truths, strict=True) if truth is not None]
-    gold = [(one, near) for one, near in gold if len(near[0])]
+    gold = [
+        (calibration, _sample(calibration, truth))
+        for calibration, truth in zip(calibrations, truths, strict=True)
+        if truth is not None
+    ]
+    gold = [(calibration, near) for calibration, near in gold if len(near[0])]
     typical = float(np.median([np.median(scale) for _, (_, scale, _) in gold])) if gold else 1.0
     losses = np.empty((len(gold), len(_GOLD_SHIFTS), len(_CORRELATIONS)))
-    for table, (one, (ratio, scale, right)) in zip(losses, gold, strict=True):
+    for table, (calibration, (ratio, scale, right)) in zip(losses, gold, strict=True):
         for row, shift in enumerate(_GOLD_SHIFTS):
             moved = ratio + shift * typical / scale
             for column, correlation in enumerate(_CORRELATIONS):
-                chance = student(moved / math.sqrt(one.error_share(correlation)), one.dof)
+                chance = student(moved / math.sqrt(calibration.error_share(correlation)), calibration.dof)
                 table[row, column] = log_loss(chance, right, 1 / len(right))
     return gold, typical, losses
 
@@ -598,7 +620,7 @@ def _estimate(losses: FloatArray) -> tuple[float, float]:
     row = int(np.abs(_GOLD_SHIFTS - kept * mean).argmin())
     assumed = int(np.abs(_CORRELATIONS - CORRELATION).argmin())
     gain = losses[:, row, assumed, None] - losses[:, row]
-    sure = gain.mean(axis=0) - np.sqrt([_GOLD_SHRINK * _error(one, _GAIN**2) for one in gain.T])
+    sure = gain.mean(axis=0) - np.sqrt([_GOLD_SHRINK * _error(gains, _GAIN**2) for gains in gain.T])
     best = int(sure.argmax())
     correlation = float(_CORRELATIONS[best]) if sure[best] > 0 and best != assumed else CORRELATION
     return float(_GOLD_SHIFTS[row]), correlation
@@ -611,13 +633,15 @@ def _error(values: FloatArray, assumed: float) -> float:
     return variance / (cases - 1 + _VARIANCE_CASES) / cases
 
 
-def near_outline(found: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
+def near_outline(calibration: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
     """Keep of a gold case what `judge_gold` looks at: a sample of the voxels near the outline."""
-    ratio, scale, right = _sample(found, truth)
-    return replace(found, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[None, None]
+    ratio, scale, right = _sample(calibration, truth)
+    return replace(calibration, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[
+        None, None
+    ]
 
 
-def _sample(found: Calibration, truth: BoolArray) -> Near:
-    at = np.flatnonzero(np.abs(found.ratio) < _NEAR)
+def _sample(calibration: Calibration, truth: BoolArray) -> Near:
+    at = np.flatnonzero(np.abs(calibration.ratio) < _NEAR)
     at = at[:: max(1, len(at) // _SAMPLE)]
-    return found.ratio.ravel()[at], found.scale.ravel()[at], truth.ravel()[at]
+    return calibration.ratio.ravel()[at], calibration.scale.ravel()[at], truth.ravel()[at]

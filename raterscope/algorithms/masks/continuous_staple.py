@@ -132,20 +132,20 @@ def continuous_staple(
     for s in range(count):
         look = part(watch, s / count, (s + 1) / count)
         known = np.zeros(cut.shape, dtype=np.bool_) if cut.known is None else cut.known != OPEN
-        each = _distances(cut, s, settings, part(look, 0.0, 0.8))
+        distances = _distances(cut, s, settings, part(look, 0.0, 0.8))
         rest = partial(look, 0.8, "adding up the voxels")
-        found = moments(each, ~known, voxels - math.prod(cut.shape), settings.clip, rest)
-        bias, variance, trace = estimate(found, floor, settings, part(look, 0.8, 1.0))
+        sums = moments(distances, ~known, voxels - math.prod(cut.shape), settings.clip, rest)
+        bias, variance, trace = estimate(sums, floor, settings, part(look, 0.8, 1.0))
         share = 1.0 / variance / (1.0 / variance).sum()
         deviation[s] = (1.0 / variance).sum() ** -0.5
         away, chance = distance[s].ravel(), probability[s].ravel()
         for begin in range(0, len(away), _AT_ONCE):
             look(1.0, "drawing the consensus")
-            here = slice(begin, begin + _AT_ONCE)
-            away[here] = -float(share @ bias)
-            for weight, values in zip(share, each, strict=True):
-                away[here] += np.float32(weight) * values.ravel()[here]
-            chance[here] = _above_zero(away[here] / deviation[s].ravel()[here])
+            block = slice(begin, begin + _AT_ONCE)
+            away[block] = -float(share @ bias)
+            for weight, values in zip(share, distances, strict=True):
+                away[block] += np.float32(weight) * values.ravel()[block]
+            chance[block] = _above_zero(away[block] / deviation[s].ravel()[block])
         variances.append(variance)
         biases.append(bias)
         traces.append(trace)
@@ -203,14 +203,14 @@ def moments(
     every, counted = distances.reshape(raters, -1), counts.ravel()
     for begin in range(0, len(counted), _AT_ONCE):  # above -clip, where most voxels are 0
         look()
-        here = slice(begin, begin + _AT_ONCE)
-        above = every[:, here][:, counted[here]].astype(np.float64) + clip
+        block = slice(begin, begin + _AT_ONCE)
+        above = every[:, block][:, counted[block]].astype(np.float64) + clip
         total += above.sum(axis=1)
         square += above @ above.T
         count += above.shape[1]
-    whole = max(count + beyond, 1)
-    mean = total / whole
-    return Moments(float(whole), mean - clip, square / whole - np.outer(mean, mean))
+    voxels = max(count + beyond, 1)
+    mean = total / voxels
+    return Moments(float(voxels), mean - clip, square / voxels - np.outer(mean, mean))
 
 
 def estimate(
@@ -275,8 +275,10 @@ def _distances(
         look = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
         look()
         if masks.values.dtype == np.float32:
-            one = values if values.ndim == 3 else values[structure]
-            out[p] = logit_distance(np.asarray(one, dtype=np.float32), settings.clip, settings.slope, look)
+            mask_values = values if values.ndim == 3 else values[structure]
+            out[p] = logit_distance(
+                np.asarray(mask_values, dtype=np.float32), settings.clip, settings.slope, look
+            )
         else:
             mask = values == structure + 1
             out[p] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)

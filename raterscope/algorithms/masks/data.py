@@ -102,7 +102,7 @@ class Masks:
         frame = self.shape if self.frame is None else self.frame
         object.__setattr__(self, "frame", frame)
         fits = all(
-            at >= 0 and at + n <= whole for at, n, whole in zip(self.origin, self.shape, frame, strict=True)
+            at >= 0 and at + n <= size for at, n, size in zip(self.origin, self.shape, frame, strict=True)
         )
         if not fits:
             raise MasksError(f"masks of {self.shape} at {self.origin} do not lie within {frame}.")
@@ -342,13 +342,13 @@ def volumes_of(
         The first slice of `values` in the whole image.
     """
     if values.dtype == np.bool_:
-        each = np.count_nonzero(values, axis=(-2, -1)).astype(np.float64)
+        areas = np.count_nonzero(values, axis=(-2, -1)).astype(np.float64)
     else:
-        each = values.sum(axis=(-2, -1), dtype=np.float64)
+        areas = values.sum(axis=(-2, -1), dtype=np.float64)
     if positions is None:
-        return np.asarray(each.sum(axis=-1) * np.prod(spacing))
-    bounds = slab_bounds(positions, spacing[0])[first : first + each.shape[-1]]
-    return np.asarray(each @ (bounds[:, 1] - bounds[:, 0]) * (spacing[1] * spacing[2]))
+        return np.asarray(areas.sum(axis=-1) * np.prod(spacing))
+    bounds = slab_bounds(positions, spacing[0])[first : first + areas.shape[-1]]
+    return np.asarray(areas @ (bounds[:, 1] - bounds[:, 0]) * (spacing[1] * spacing[2]))
 
 
 def fused(
@@ -387,12 +387,12 @@ def fused(
         As of `MaskFusion`.
     """
     unknown = np.full((len(masks.structures), len(masks.annotators)), np.nan)
-    said = list(notices)
+    sentences = list(notices)
     if len(masks.annotators) == 1:
-        said.append("There is only one rater: the consensus is that rater's mask.")
-    empty = [name for name, one in zip(masks.structures, mask, strict=True) if not one.any()]
+        sentences.append("There is only one rater: the consensus is that rater's mask.")
+    empty = [name for name, mask_of in zip(masks.structures, mask, strict=True) if not mask_of.any()]
     if empty:
-        said.append(f"The consensus has no voxel of {', '.join(empty)}.")
+        sentences.append(f"The consensus has no voxel of {', '.join(empty)}.")
     z, y, x = (at + start for at, start in zip(origin, masks.origin, strict=True))
     return MaskFusion(
         algorithm=algorithm,
@@ -412,7 +412,7 @@ def fused(
         sensitivity=unknown if sensitivity is None else sensitivity,
         specificity=unknown if specificity is None else specificity,
         traces=traces,
-        notices=tuple(said),
+        notices=tuple(sentences),
         slice_positions=masks.slice_positions,
         tau=tau,
         sigma=unknown if sigma is None else sigma,

@@ -147,37 +147,39 @@ class _Scene:
 
     def volume(self, slices: IntArray, shares: Float32Array | None = None) -> float:
         """Return the cubic millimetres of voxels by their slices, or of their shares."""
-        each = np.bincount(slices, shares, minlength=len(self.thickness))
-        return float(each @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
+        areas = np.bincount(slices, shares, minlength=len(self.thickness))
+        return float(areas @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
     def volume_of(self, mask: BoolArray) -> float:
         """Return the cubic millimetres of a mask on the box."""
-        each = np.count_nonzero(mask, axis=(1, 2)).astype(np.float64)
-        return float(each @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
+        areas = np.count_nonzero(mask, axis=(1, 2)).astype(np.float64)
+        return float(areas @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
-    def at(self, places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    def at(self, voxels: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return slices, rows and columns of flat indices of the box."""
-        z, y, x = np.unravel_index(places, self.shape)
+        z, y, x = np.unravel_index(voxels, self.shape)
         return z, y, x
 
-    def points(self, places: IntArray) -> FloatArray:
+    def points(self, voxels: IntArray) -> FloatArray:
         """Return the positions of voxels, (N, 3) mm."""
-        z, y, x = self.at(places)
+        z, y, x = self.at(voxels)
         _, row, column = self.fusion.spacing
         return np.asarray(np.stack([self.slices_at[z], y * row, x * column], axis=1), dtype=np.float64)
 
-    def sampled(self, values: NDArray[Value], places: IntArray) -> NDArray[Value]:
+    def sampled(self, values: NDArray[Value], voxels: IntArray) -> NDArray[Value]:
         """Return a map of the fusion, (Z, Y, X), at voxels of the box; 0 where it has nothing."""
         at = [
-            each + (here - there)
-            for each, here, there in zip(self.at(places), self.origin, self.fusion.origin, strict=True)
+            axis_index + (own_origin - other_origin)
+            for axis_index, own_origin, other_origin in zip(
+                self.at(voxels), self.origin, self.fusion.origin, strict=True
+            )
         ]
-        inside = np.ones(len(places), dtype=np.bool_)
-        for each, size in zip(at, values.shape, strict=True):
-            inside &= (each >= 0) & (each < size)
-        found = np.zeros(len(places), dtype=values.dtype)
-        found[inside] = values[at[0][inside], at[1][inside], at[2][inside]]
-        return found
+        inside = np.ones(len(voxels), dtype=np.bool_)
+        for axis_index, size in zip(at, values.shape, strict=True):
+            inside &= (axis_index >= 0) & (axis_index < size)
+        sampled = np.zeros(len(voxels), dtype=values.dtype)
+        sampled[inside] = values[at[0][inside], at[1][inside], at[2][inside]]
+        return sampled
 
 
 def disputes(
@@ -206,11 +208,11 @@ def disputes(
     watch : Watch
     """
     labels = labels_of(masks)
-    found = box_of(labels, watch=watch)
+    box = box_of(labels, watch=watch)
     boxes = [(fusion.origin, fusion.shape)]
-    if found is not None:
-        z, y, x = (at + start for at, start in zip(found[0], masks.origin, strict=True))
-        boxes.append(((z, y, x), found[1]))
+    if box is not None:
+        z, y, x = (at + start for at, start in zip(box[0], masks.origin, strict=True))
+        boxes.append(((z, y, x), box[1]))
     low = [min(origin[axis] for origin, _ in boxes) for axis in range(3)]
     high = [max(origin[axis] + shape[axis] for origin, shape in boxes) for axis in range(3)]
     origin = (low[0], low[1], low[2])
@@ -266,20 +268,20 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
     `unit` is what one is called: "px" for an image of which no size is known.
     """
     if np.isnan(dispute.reach):
-        who = dispute.beyond
-        words = f"{len(who)} of {len(names)} raters " if len(who) > 3 else f"{_listed(who, names)} "
-        words += f"{'marks' if len(who) == 1 else 'mark'} this, the consensus nothing"
+        raters = dispute.beyond
+        words = f"{len(raters)} of {len(names)} raters " if len(raters) > 3 else f"{_listed(raters, names)} "
+        words += f"{'marks' if len(raters) == 1 else 'mark'} this, the consensus nothing"
         return _with_weight(words, dispute, names)
     out = dispute.leader in dispute.beyond
     first, second = (dispute.beyond, dispute.short) if out else (dispute.short, dispute.beyond)
     reach = f"{dispute.reach:.{0 if dispute.reach >= 9.95 else 1}f}".removesuffix(".0") + f" {unit}"
-    way = "beyond" if out else "short of"
+    direction = "beyond" if out else "short of"
     if len(first) == 1:
         others = "the consensus" if second else "the others"
-        words = f"{names[first[0]]} {'draws' if out else 'stays'} {reach} {way} {others} here"
+        words = f"{names[first[0]]} {'draws' if out else 'stays'} {reach} {direction} {others} here"
     else:
         verb = "draw" if out else "stay"
-        words = f"{_listed(first, names)} {verb} up to {reach} {way} the consensus here"
+        words = f"{_listed(first, names)} {verb} up to {reach} {direction} the consensus here"
     if second:
         verb = ("stays" if len(second) == 1 else "stay") if out else ("goes" if len(second) == 1 else "go")
         words += f"; {_listed(second, names)} {verb} {'short of' if out else 'beyond'} it"
@@ -297,14 +299,14 @@ def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str 
 def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:
     """Give the model's volume of doubt in each slice of the whole image, all structures together; (Z,) ml."""
     ml = np.zeros(fusion.frame[0])
-    each = np.zeros(fusion.shape[0])
+    values = np.zeros(fusion.shape[0])
     for z in range(fusion.shape[0]):
         look()
-        each[z] = (1.0 - np.abs(2.0 * fusion.probability[:, z] - 1.0)).sum(dtype=np.float64)
-    each *= fusion.voxel_volume / 1000.0
+        values[z] = (1.0 - np.abs(2.0 * fusion.probability[:, z] - 1.0)).sum(dtype=np.float64)
+    values *= fusion.voxel_volume / 1000.0
     if fusion.slice_positions is not None:
-        each *= _thicknesses(fusion)[fusion.origin[0] :][: len(each)] / fusion.spacing[0]
-    ml[fusion.origin[0] : fusion.origin[0] + len(each)] = each
+        values *= _thicknesses(fusion)[fusion.origin[0] :][: len(values)] / fusion.spacing[0]
+    ml[fusion.origin[0] : fusion.origin[0] + len(values)] = values
     return ml
 
 
@@ -383,26 +385,30 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
     size = None if scene.positions is None else scene.volume_of(marked)
     tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
     disputed = _disputed(scene, None if marked is consensus else _thickness(marked, scene, flat, look), look)
-    places, deepest = disputed.places, disputed.depth.max(axis=0, initial=0.0)
+    voxels, deepest = disputed.places, disputed.depth.max(axis=0, initial=0.0)
     cores, count = cores_of(
-        places, deepest, scene.shape, tolerance, _PROMINENCE * tolerance, radius_of(marked, spacing, size),
+        voxels, deepest, scene.shape, tolerance, _PROMINENCE * tolerance, radius_of(marked, spacing, size),
         scene.points, look,
     )  # fmt: skip
     if not count:
         return []
-    number = nearest_cores(places, cores, scene.shape, spacing[1:], scene.slices_at, 2 * tolerance, look)
+    number = nearest_cores(voxels, cores, scene.shape, spacing[1:], scene.slices_at, 2 * tolerance, look)
     number[deepest == 0] = 0
     order = ascending(number.view(np.uint32), look)
     ends = np.cumsum(np.bincount(number, minlength=count + 1))
     least = least_volume(tolerance, spacing, scene.volume_of(marked), flat=flat)
     drew = np.array([mask.any() for mask in scene.masks])
-    found = []
+    regions = []
     for begin, end in itertools.pairwise(ends.tolist()):
         look()
         members = order[begin:end]
-        if scene.volume(places[members] // (scene.shape[1] * scene.shape[2])) >= least:
-            found.append(_described(scene, disputed, members, tolerance, drew))
-    return found if marked is consensus else [replace(one, reach=float("nan"), away=()) for one in found]
+        if scene.volume(voxels[members] // (scene.shape[1] * scene.shape[2])) >= least:
+            regions.append(_described(scene, disputed, members, tolerance, drew))
+    return (
+        regions
+        if marked is consensus
+        else [replace(region, reach=float("nan"), away=()) for region in regions]
+    )
 
 
 def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Disputed:
@@ -419,33 +425,35 @@ def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Dis
             differ |= mask ^ scene.consensus
     if scene.settled is not None:
         differ &= ~scene.settled
-    places = np.flatnonzero(differ)
+    voxels = np.flatnonzero(differ)
     look()
-    held = scene.consensus.ravel()[places]
-    beyond = np.zeros(len(places), dtype=np.float32)
+    inside_consensus = scene.consensus.ravel()[voxels]
+    beyond = np.zeros(len(voxels), dtype=np.float32)
     if thickness is None:
-        beyond[~held] = distance_at(scene.consensus, places[~held], spacing, positions, look)
+        beyond[~inside_consensus] = distance_at(
+            scene.consensus, voxels[~inside_consensus], spacing, positions, look
+        )
     else:
-        beyond = thickness.ravel()[places]
-    depth = np.zeros((len(scene.masks), len(places)), dtype=np.float32)
-    share = np.zeros(len(places), dtype=np.float32)
+        beyond = thickness.ravel()[voxels]
+    depth = np.zeros((len(scene.masks), len(voxels)), dtype=np.float32)
+    share = np.zeros(len(voxels), dtype=np.float32)
     for p, mask in enumerate(scene.masks):
         look()
-        inside = mask.ravel()[places]
+        inside = mask.ravel()[voxels]
         share += inside
         if drew[p]:
-            depth[p] = beyond * (inside & ~held)
-            short = np.flatnonzero(held & ~inside)
-            depth[p, short] = distance_at(mask, places[short], spacing, positions, look)
-    doubt = np.empty(len(places), dtype=np.float32)
-    for begin in range(0, len(places), _AT_ONCE):
+            depth[p] = beyond * (inside & ~inside_consensus)
+            short = np.flatnonzero(inside_consensus & ~inside)
+            depth[p, short] = distance_at(mask, voxels[short], spacing, positions, look)
+    doubt = np.empty(len(voxels), dtype=np.float32)
+    for begin in range(0, len(voxels), _AT_ONCE):
         look()
-        here = slice(begin, begin + _AT_ONCE)
-        votes = 1 - abs(2 * (share[here] / np.float32(len(depth))) - 1)
-        chance = scene.sampled(scene.fusion.probability[scene.structure], places[here])
-        doubt[here] = np.maximum(votes, 1 - abs(2 * chance - 1))
+        block = slice(begin, begin + _AT_ONCE)
+        votes = 1 - abs(2 * (share[block] / np.float32(len(depth))) - 1)
+        chance = scene.sampled(scene.fusion.probability[scene.structure], voxels[block])
+        doubt[block] = np.maximum(votes, 1 - abs(2 * chance - 1))
     look()
-    return _Disputed(places, depth, held, doubt)
+    return _Disputed(voxels, depth, inside_consensus, doubt)
 
 
 def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Float32Array:
@@ -469,16 +477,16 @@ def _described(
     beyond = tuple(p for p in order if far[0][p] >= far[1][p])
     short = tuple(p for p in order if far[0][p] < far[1][p])
     leader = order[0]
-    places = disputed.places[members]
+    voxels = disputed.places[members]
     weight = float("nan")
     if scene.fusion.weight is not None:
         layer = scene.fusion.weight[scene.structure, leader]
-        weight = float(scene.sampled(layer, places[local[leader] > 0]).mean()) / 255.0
-    at = scene.at(places)
-    first = [int(each.min()) for each in at]
-    deep, high, wide = (int(each.max()) + 1 - low for each, low in zip(at, first, strict=True))
+        weight = float(scene.sampled(layer, voxels[local[leader] > 0]).mean()) / 255.0
+    at = scene.at(voxels)
+    first = [int(axis_index.min()) for axis_index in at]
+    deep, high, wide = (int(axis_index.max()) + 1 - low for axis_index, low in zip(at, first, strict=True))
     region = np.zeros((deep, high, wide), dtype=np.bool_)
-    region[tuple(each - low for each, low in zip(at, first, strict=True))] = True
+    region[tuple(axis_index - low for axis_index, low in zip(at, first, strict=True))] = True
     z, y, x = (low + start for low, start in zip(first, scene.origin, strict=True))
     return Dispute(
         structure=scene.structure,

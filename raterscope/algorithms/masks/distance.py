@@ -124,11 +124,11 @@ def logit_distance(
     every, target = probability.ravel(), out.ravel()
     for begin in range(0, len(every), _AT_ONCE):
         look()
-        here = slice(begin, begin + _AT_ONCE)
-        value = every[here].astype(np.float64)
+        block = slice(begin, begin + _AT_ONCE)
+        value = every[block].astype(np.float64)
         with np.errstate(divide="ignore"):
             logit = np.log(value) - np.log1p(-value)
-        target[here] = np.clip(logit / slope, -clip, clip)
+        target[block] = np.clip(logit / slope, -clip, clip)
     return out
 
 
@@ -245,12 +245,12 @@ def interpolate(
        Transactions on Medical Imaging 9 (1990) 32-42, doi:10.1109/42.52980.
     """
     drawn = sorted(slices)
-    found: dict[int, BoolArray] = {}
+    filled: dict[int, BoolArray] = {}
     for low, high in pairwise(drawn):
         first, second = slices[low], slices[high]
         if high - low > 1 and first.any() and second.any():
-            found.update(_between(low, first, high, second, spacing, positions))
-    return found
+            filled.update(_between(low, first, high, second, spacing, positions))
+    return filled
 
 
 def _between(
@@ -270,7 +270,7 @@ def _between(
     if dice(pair[0], moved) <= dice(pair[0], pair[1]):
         shift, moved = np.zeros(2, dtype=int), pair[1]
     distances = [_signed(canvas, spacing) for canvas in (pair[0], moved)]
-    found = {}
+    filled = {}
     for at in range(low + 1, high):
         share = (at - low) / (high - low)
         if positions is not None:
@@ -279,8 +279,8 @@ def _between(
         inside = _moved(inside, np.round(share * shift).astype(int))
         mask = np.zeros_like(first)
         mask[top : top + height, left : left + width] = inside[room : room + height, room : room + width]
-        found[at] = mask
-    return found
+        filled[at] = mask
+    return filled
 
 
 def _moved(canvas: BoolArray, shift: FloatArray) -> BoolArray:
@@ -290,7 +290,7 @@ def _moved(canvas: BoolArray, shift: FloatArray) -> BoolArray:
 
 def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArray:
     """Return the signed distance, above 0 inside; of two neighbours across the outline, it lies midway."""
-    out, inside = (distance_to(each[None], spacing)[0].astype(np.float64) for each in (canvas, ~canvas))
+    out, inside = (distance_to(mask[None], spacing)[0].astype(np.float64) for mask in (canvas, ~canvas))
     return np.asarray(inside - out)
 
 
@@ -317,23 +317,23 @@ def skipped_slices(masks: Masks) -> tuple[str, ...]:
     >>> skipped_slices(Masks(values, ("ann", "ben", "cem")))
     ('cem marked nothing on slices 3 and 4, between slices that cem marked; most other raters did.',)
     """
-    there = np.array([[marked(one).any() for one in values] for values in masks.values])
-    found = []
+    drawn = np.array([[marked(value).any() for value in values] for values in masks.values])
+    skipped = []
     for p, name in enumerate(masks.annotators):
-        own = np.flatnonzero(there[p])
-        others = np.delete(there, p, axis=0)
+        own = np.flatnonzero(drawn[p])
+        others = np.delete(drawn, p, axis=0)
         if not len(own) or not len(others):
             continue
         inside = np.arange(own[0], own[-1] + 1)
-        empty = inside[~there[p, inside] & (others[:, inside].mean(axis=0) > _MOST)]
+        empty = inside[~drawn[p, inside] & (others[:, inside].mean(axis=0) > _MOST)]
         if len(empty):
             numbers = [str(at + masks.origin[0] + 1) for at in empty]
             slices = f"slice {numbers[0]}" if len(numbers) == 1 else f"slices {_listed(numbers)}"
-            found.append(
+            skipped.append(
                 f"{name} marked nothing on {slices}, between slices that {name} marked; "
                 "most other raters did."
             )
-    return tuple(found)
+    return tuple(skipped)
 
 
 _MOST = 0.5

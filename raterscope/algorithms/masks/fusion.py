@@ -90,10 +90,10 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
         return trivial
     several = len(masks.structures) > 1
     if isinstance(plan.settings, RobustSettings):
-        here = domain(masks, plan.settings.clip, look)
+        cut = domain(masks, plan.settings.clip, look)
         if several and plan.algorithm in _TOGETHER:
-            return multiclass(here, plan.settings, plan.algorithm, watch)
-        return _run(plan, here, watch)
+            return multiclass(cut, plan.settings, plan.algorithm, watch)
+        return _run(plan, cut, watch)
     if several and plan.algorithm in _BY_THEMSELVES:
         count = len(masks.structures)
         return stack(
@@ -117,37 +117,37 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
     ('node', 'gland')
     """
     first = fusions[0]
-    low = np.min([one.origin for one in fusions], axis=0)
-    high = np.max([np.add(one.origin, one.shape) for one in fusions], axis=0)
+    low = np.min([fusion.origin for fusion in fusions], axis=0)
+    high = np.max([np.add(fusion.origin, fusion.shape) for fusion in fusions], axis=0)
     shape = tuple(int(n) for n in high - low)
 
     def laid(name: str) -> Any:
-        maps = [getattr(one, name) for one in fusions]
-        if any(one is None for one in maps):
+        maps = [getattr(fusion, name) for fusion in fusions]
+        if any(layer_map is None for layer_map in maps):
             return None
-        whole = np.zeros((len(fusions), *maps[0].shape[1:-3], *shape), dtype=maps[0].dtype)
-        for layer, one, values in zip(whole, fusions, maps, strict=True):
+        stacked = np.zeros((len(fusions), *maps[0].shape[1:-3], *shape), dtype=maps[0].dtype)
+        for layer, fusion, values in zip(stacked, fusions, maps, strict=True):
             if name == "distance":
                 layer[...] = values.min()  # beyond its part a structure is as far away as distances count
-            corner = np.subtract(one.origin, low)
-            there = tuple(slice(at, at + n) for at, n in zip(corner, one.shape, strict=True))
-            layer[..., there[0], there[1], there[2]] = values[0]
-        return whole
+            corner = np.subtract(fusion.origin, low)
+            region = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
+            layer[..., region[0], region[1], region[2]] = values[0]
+        return stacked
 
     maps: dict[str, Any] = {
         name: laid(name) for name in ("mask", "probability", "distance", "deviation", "weight", "tau")
     }
     figures: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in fusions])
+        name: np.concatenate([getattr(fusion, name) for fusion in fusions])
         for name in ("bias", "variance", "dof", "sensitivity", "specificity", "sigma")
     }
     return replace(
         first,
-        structures=tuple(name for one in fusions for name in one.structures),
+        structures=tuple(name for fusion in fusions for name in fusion.structures),
         origin=(int(low[0]), int(low[1]), int(low[2])),
-        traces=tuple(trace for one in fusions for trace in one.traces),
+        traces=tuple(trace for fusion in fusions for trace in fusion.traces),
         alternatives=(),
-        notices=tuple(dict.fromkeys(word for one in fusions for word in one.notices)),
+        notices=tuple(dict.fromkeys(word for fusion in fusions for word in fusion.notices)),
         **maps,
         **figures,
     )
@@ -187,19 +187,19 @@ def _trivial(masks: Masks, look: Look) -> MaskFusion | None:
 
 
 def _as_it_is(masks: Masks, notice: str) -> MaskFusion:
-    found = majority(domain(masks, 0.0), MajoritySettings())
-    return replace(found, notices=(notice,))
+    fusion = majority(domain(masks, 0.0), MajoritySettings())
+    return replace(fusion, notices=(notice,))
 
 
 def _cut_to_nothing(masks: Masks) -> Masks:
     middle = [n // 2 for n in masks.shape]
-    here = tuple(slice(at, at + 1) for at in middle)
+    centre = tuple(slice(at, at + 1) for at in middle)
     origin = tuple(at + n for at, n in zip(masks.origin, middle, strict=True))
-    values: Any = np.ascontiguousarray(masks.values[..., here[0], here[1], here[2]])
+    values: Any = np.ascontiguousarray(masks.values[..., centre[0], centre[1], centre[2]])
     return replace(
         masks,
         values=values,
-        known=None if masks.known is None else masks.known[here],
+        known=None if masks.known is None else masks.known[centre],
         origin=(origin[0], origin[1], origin[2]),
     )
 
@@ -303,7 +303,7 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     offset, spread = _offsets(fusion, distances, part(watch, 0.7, 0.75))
     calibration = calibrate(masks, part(watch, 0.75, 0.85), distances)
     del distances
-    found = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
+    regions = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
     look = partial(watch, 1.0, "adding up the report")
     weight, tau = _where_raters_differ(fusion, masks, look)
     return Report(
@@ -313,7 +313,7 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         weight=weight,
         offset=offset,
         spread=spread,
-        disputes=found,
+        disputes=regions,
         by_slice=dispute_by_slice(fusion, look),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
         calibration=calibration,
@@ -367,16 +367,16 @@ def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[
         differ |= layer
         agreed &= layer
     differ &= ~agreed
-    here = tuple(
+    region = tuple(
         slice(a - b, a - b + n) for a, b, n in zip(fusion.origin, masks.origin, fusion.shape, strict=True)
     )
-    places = np.flatnonzero(differ[here])
+    voxels = np.flatnonzero(differ[region])
     if fusion.weight is not None:
         weight[:] = 1.0 / raters
-    for p in range(raters if len(places) else 0):
+    for p in range(raters if len(voxels) else 0):
         look()
         if fusion.weight is not None:
-            weight[p] = fusion.weight[0, p].ravel()[places].mean() / 255.0
+            weight[p] = fusion.weight[0, p].ravel()[voxels].mean() / 255.0
         if fusion.tau is not None:
-            tau[p] = np.median(fusion.tau[0, p].ravel()[places].astype(np.float32))
+            tau[p] = np.median(fusion.tau[0, p].ravel()[voxels].astype(np.float32))
     return weight, tau

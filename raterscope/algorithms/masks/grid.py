@@ -191,8 +191,8 @@ class Grid:
     @property
     def tilt(self) -> float:
         """Degrees between the way from slice to slice and their normal (a tilted gantry)."""
-        way = self.matrix[:3, 2] / np.linalg.norm(self.matrix[:3, 2])
-        return math.degrees(math.acos(min(1.0, float(way @ self.normal))))
+        normal = self.matrix[:3, 2] / np.linalg.norm(self.matrix[:3, 2])
+        return math.degrees(math.acos(min(1.0, float(normal @ self.normal))))
 
     def to_patient(self, index: NDArray[np.floating]) -> NDArray[np.float64]:
         """Take (..., 3) places as (slice, row, column) to millimetres (x, y, z).
@@ -205,9 +205,11 @@ class Grid:
             turned[..., 2] = _piecewise(turned[..., 2], self._numbers, self._steps)
         return np.asarray(turned @ self.matrix[:3, :3].T + self.matrix[:3, 3])
 
-    def to_index(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
+    def to_index(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
         """Take (..., 3) places in millimetres (x, y, z) to (slice, row, column), not rounded."""
-        index = (np.asarray(place, dtype=float) - self.matrix[:3, 3]) @ np.linalg.inv(self.matrix[:3, :3]).T
+        index = (np.asarray(position, dtype=float) - self.matrix[:3, 3]) @ np.linalg.inv(
+            self.matrix[:3, :3]
+        ).T
         if self.slice_offsets is not None:
             index[..., 2] = _piecewise(index[..., 2], self._steps, self._numbers)
         return np.asarray(index[..., ::-1])
@@ -221,14 +223,14 @@ class Grid:
     def _numbers(self) -> NDArray[np.float64]:
         return np.arange(self.shape[0], dtype=np.float64)
 
-    def levels(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
+    def levels(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return (..., 3) places along the axis that the slices follow, mm: z of axial slices."""
         sign = np.sign(self.normal[np.argmax(np.abs(self.normal))])
-        return np.asarray(np.asarray(place, dtype=float) @ self.normal * sign)
+        return np.asarray(np.asarray(position, dtype=float) @ self.normal * sign)
 
-    def heights(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
+    def heights(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the millimetres along the normal from the first slice to (..., 3) places."""
-        return np.asarray((np.asarray(place, dtype=float) - self.matrix[:3, 3]) @ self.normal)
+        return np.asarray((np.asarray(position, dtype=float) - self.matrix[:3, 3]) @ self.normal)
 
     def slice_at(self, height: float) -> int | None:
         """Return the slice nearest to a height (mm along the normal); None where no slab holds it."""
@@ -237,11 +239,11 @@ class Grid:
         room = _EVEN * self.spacing[0]
         return nearest if low - room <= height <= high + room else None
 
-    def on_slice(self, place: NDArray[np.floating], which: int) -> NDArray[np.float64]:
+    def on_slice(self, position: NDArray[np.floating], number: int) -> NDArray[np.float64]:
         """Project (N, 3) places on a slice along the normal: (N, 2) rows and columns, not rounded."""
-        first = self.to_patient(np.array([which, 0.0, 0.0]))
+        first = self.to_patient(np.array([number, 0.0, 0.0]))
         axes = np.column_stack([self.matrix[:3, 1], self.matrix[:3, 0], self.normal])
-        return np.asarray(((np.asarray(place, dtype=float) - first) @ np.linalg.inv(axes).T)[:, :2])
+        return np.asarray(((np.asarray(position, dtype=float) - first) @ np.linalg.inv(axes).T)[:, :2])
 
     def same_as(self, other: Grid) -> bool:
         """Return whether both are the same lattice at the same place, to a hundredth of a voxel.
@@ -299,47 +301,49 @@ class Grid:
 
 def describe_slices(grid: Grid) -> tuple[str, ...]:
     """Describe what is missing or uneven about a grid's slices, a sentence each; empty for an even grid."""
-    found = []
+    sentences = []
     tilted = not grid.flat and grid.tilt > _TILTED
     if grid.gaps:
         missing = sum(count for _, count in grid.gaps)
         levels = grid.levels(grid.to_patient(np.array([[at, 0.0, 0.0] for at in range(grid.shape[0])])))
-        places = []
+        positions = []
         for at, count in grid.gaps[:_NAMED]:
             low, high = sorted(levels[at : at + 2])
             number = f"{count} " if len(grid.gaps) > 1 else ""
-            places.append(f"{number}between {low:.1f} and {high:.1f} mm")
+            positions.append(f"{number}between {low:.1f} and {high:.1f} mm")
         more = len(grid.gaps) - _NAMED
-        where = ", ".join(places) + (f", and more in {more} other places" if more > 0 else "")
+        where = ", ".join(positions) + (f", and more in {more} other places" if more > 0 else "")
         verb = "slice is" if missing == 1 else "slices are"
         colon = ":" if len(grid.gaps) > 1 else ""
         gap = "gap" if len(grid.gaps) == 1 else "gaps"
-        found.append(f"{missing} {verb} missing{colon} {where}. Contours near the {gap} may be misplaced.")
+        sentences.append(
+            f"{missing} {verb} missing{colon} {where}. Contours near the {gap} may be misplaced."
+        )
     elif grid.uneven:
         steps = np.diff(grid.positions)
         words = f"Slice distance varies from {steps.min():.2f} to {steps.max():.2f} mm"
         if tilted:
             lean = math.cos(math.radians(grid.tilt))
             words += f" ({steps.min() / lean:.2f} to {steps.max() / lean:.2f} mm along the table)"
-        found.append(f"{words}.")
+        sentences.append(f"{words}.")
     if tilted:
         words = f"Slices are tilted by {grid.tilt:.1f} degrees (gantry tilt)"
         views = "sagittal and coronal views are sheared"
-        found.append(f"{words}: {views}, and distances between slices leave the tilt out.")
-    return tuple(found)
+        sentences.append(f"{words}: {views}, and distances between slices leave the tilt out.")
+    return tuple(sentences)
 
 
 def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[int, int], ...]:
     """Return (the slice before, how many are missing) for each gap; see `Grid.gaps`."""
     ratio = np.diff(positions) / nominal
-    whole = np.rint(ratio)
-    if not len(whole) or np.abs(ratio - whole).max() > _WHOLE or whole.min() < 1:
+    steps = np.rint(ratio)
+    if not len(steps) or np.abs(ratio - steps).max() > _WHOLE or steps.min() < 1:
         return ()
-    if np.mean(whole == 1) < _MOSTLY:
+    if np.mean(steps == 1) < _MOSTLY:
         return ()
-    if any((whole[at : at + _IN_A_ROW] > 1).all() for at in range(len(whole) - _IN_A_ROW + 1)):
+    if any((steps[at : at + _IN_A_ROW] > 1).all() for at in range(len(steps) - _IN_A_ROW + 1)):
         return ()
-    return tuple((int(at), int(whole[at]) - 1) for at in np.flatnonzero(whole > 1))
+    return tuple((int(at), int(steps[at]) - 1) for at in np.flatnonzero(steps > 1))
 
 
 def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.float64]:

@@ -87,16 +87,19 @@ class Smoother:
         from scipy.ndimage import gaussian_filter1d
 
         out = np.empty(values.shape, dtype=np.float32)
-        other = max((each for each in range(3) if each != axis), key=lambda each: values.shape[each])
+        other = max(
+            (candidate for candidate in range(3) if candidate != axis),
+            key=lambda candidate: values.shape[candidate],
+        )
 
         def fill(begin: int, end: int) -> None:
-            here = tuple(slice(begin, end) if each == other else slice(None) for each in range(3))
+            block = tuple(slice(begin, end) if index == other else slice(None) for index in range(3))
             if axis == 0 and self._across is not None:
-                out[here] = np.tensordot(self._across, values[here], axes=1)
+                out[block] = np.tensordot(self._across, values[block], axes=1)
             else:
                 gaussian_filter1d(
-                    values[here], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
-                    output=out[here],
+                    values[block], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
+                    output=out[block],
                 )  # fmt: skip
 
         run_parts(fill, parts_of(values.shape[other], _AT_ONCE * values.shape[other] // values.size), look)
@@ -118,13 +121,13 @@ def spread(
 
     def gather(begin: int, end: int) -> None:
         """Pair the variance near the outline, and leave each voxel's in `scale`."""
-        here, square = mean[begin:end], scale[begin:end]
-        away[:, begin:end].mean(axis=0, dtype=np.float32, out=here)
+        means, square = mean[begin:end], scale[begin:end]
+        away[:, begin:end].mean(axis=0, dtype=np.float32, out=means)
         square[:] = 0
         for layer in away:
-            square += (layer[begin:end] - here) ** 2
+            square += (layer[begin:end] - means) ** 2
         square /= people - 1
-        weight = np.exp(-0.5 * (here / np.float32(clip * WIDTH)) ** 2)
+        weight = np.exp(-0.5 * (means / np.float32(clip * WIDTH)) ** 2)
         weights[begin:end] = _paired(weight)
         weight_sum = weight.sum(axis=(1, 2), dtype=np.float64)
         weight *= square
@@ -135,9 +138,9 @@ def spread(
     run_parts(gather, parts, look)
     coarse = smooth.coarser(in_plane=True)
     local, total = coarse(weighted, look), coarse(weights, look)
-    whole, weight_sum = sums.sum(axis=0).tolist()
+    overall, weight_sum = sums.sum(axis=0).tolist()
     few = FEW * np.float32(np.prod([min(2, size) for size in mean.shape[1:]]))
-    local += few * np.float32(whole / max(weight_sum, 1e-12))
+    local += few * np.float32(overall / max(weight_sum, 1e-12))
     total += few
     local /= total
     look()
@@ -183,8 +186,8 @@ def _unpaired(values: Float32Array, axis: int, size: int) -> Float32Array:
 
 def crossings(mask: NDArray[np.bool_], ratio: NDArray[Any]) -> FloatArray:
     """Return |ratio| where the boundary of a mask crosses the lines between neighbouring voxels."""
-    found = [np.abs(ratio[one] + ratio[other]) / 2 for one, other in neighbours(mask)]
-    return np.concatenate(found).astype(np.float64) if found else np.empty(0)
+    crossed = [np.abs(ratio[voxel] + ratio[other]) / 2 for voxel, other in neighbours(mask)]
+    return np.concatenate(crossed).astype(np.float64) if crossed else np.empty(0)
 
 
 Places = tuple[NDArray[np.intp], ...]
@@ -196,9 +199,9 @@ def neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
         size = mask.shape[axis]
         along = np.moveaxis(mask, axis, 0)
         edge = np.moveaxis(along[: size - 1] != along[1:], 0, axis)
-        one = np.unravel_index(np.flatnonzero(edge), edge.shape)
-        if len(one[0]):
-            yield one, tuple(at + (axis == number) for number, at in enumerate(one))
+        voxel = np.unravel_index(np.flatnonzero(edge), edge.shape)
+        if len(voxel[0]):
+            yield voxel, tuple(at + (axis == number) for number, at in enumerate(voxel))
 
 
 STEPS = np.linspace(0.0, 1.0, 201)
@@ -250,7 +253,7 @@ def leave_out(
     look()
     coarse = smooth.coarser()
     squares, sums, count = _halved(away, mean, look)
-    whole, middle = squares.sum(axis=0), sums.mean(axis=0)
+    total, middle = squares.sum(axis=0), sums.mean(axis=0)
     disputed, votes = _disputed(values, look)
     # A rater's square about the mean of all is, about the mean of the others, so much larger.
     factor = np.float32(people / (people - 1))
@@ -260,7 +263,7 @@ def leave_out(
         look()
         others = (people * middle - sums[p]) / ((people - 1) * count)
         weight = np.exp(-0.5 * (others / np.float32(clip * WIDTH)) ** 2)
-        weighted = weight * np.maximum(whole - factor * squares[p], 0) / count
+        weighted = weight * np.maximum(total - factor * squares[p], 0) / count
         mean_spread = np.float32(weighted.sum(dtype=np.float64) / max(float(weight.sum()), LEAST))
         near = coarse(weighted, look) + FEW * mean_spread
         near /= (coarse(weight, look) + FEW) * np.float32(people - 2)
@@ -273,18 +276,18 @@ def leave_out(
                 square += (layer[at] - others) ** 2
             local = near[at[0] // 2, at[1] // 2, at[2] // 2]
             variance = (PRIOR * local + np.maximum(square, 0)) / (PRIOR + people - 2)
-            found = (people * others - own) / (people - 1)
-            return np.asarray(found / np.sqrt(np.maximum(variance, LEAST) * (1 + 1 / (people - 1))))
+            others_mean = (people * others - own) / (people - 1)
+            return np.asarray(others_mean / np.sqrt(np.maximum(variance, LEAST) * (1 + 1 / (people - 1))))
 
-        for one, other in neighbours(values[p]):
+        for voxel, other in neighbours(values[p]):
             look()
-            step = -(-len(one[0]) // _CROSSINGS)
-            one, other = (tuple(each[::step] for each in at) for at in (one, other))
-            along.append(np.abs(ratio(one) + ratio(other)) / 2)
+            step = -(-len(voxel[0]) // _CROSSINGS)
+            voxel, other = (tuple(indices[::step] for indices in at) for at in (voxel, other))
+            along.append(np.abs(ratio(voxel) + ratio(other)) / 2)
         own = values[p].ravel()[disputed]
-        here = (votes > own) & (votes - own < people - 1)
-        tried.append(ratio(np.unravel_index(disputed[here], mean.shape)))
-        marked.append(own[here])
+        between = (votes > own) & (votes - own < people - 1)
+        tried.append(ratio(np.unravel_index(disputed[between], mean.shape)))
+        marked.append(own[between])
     every = np.sort(np.concatenate(along)).astype(np.float64) if along else np.empty(0)
     ratios = np.interp(STEPS * (len(every) - 1), np.arange(len(every)), every) if len(every) else None
     return ratios, np.concatenate(tried).astype(np.float32), np.concatenate(marked)
@@ -297,9 +300,9 @@ def _disputed(values: BoolArray, look: Look) -> tuple[np.ndarray, np.ndarray]:
         look()
         votes += layer
     flat = votes.ravel()
-    found = np.flatnonzero((flat > 0) & (flat < len(values)))
-    found = found[:: max(1, -(-len(found) // _SAMPLE))]
-    return found, flat[found].astype(np.int64)
+    voxels = np.flatnonzero((flat > 0) & (flat < len(values)))
+    voxels = voxels[:: max(1, -(-len(voxels) // _SAMPLE))]
+    return voxels, flat[voxels].astype(np.int64)
 
 
 def _halved(

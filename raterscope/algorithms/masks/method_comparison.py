@@ -119,8 +119,8 @@ class MethodComparison:
 
     def table(self, measure: str) -> FloatArray:
         """Return a figure of every pair of masks, in the order of `agreement`; NaN where both are empty."""
-        found = np.asarray(getattr(self.agreement, measure))
-        return np.where(np.isnan(self.agreement.dice), math.nan, found)
+        values = np.asarray(getattr(self.agreement, measure))
+        return np.where(np.isnan(self.agreement.dice), math.nan, values)
 
     def against_truth(self, measure: str) -> tuple[FloatArray, FloatArray]:
         """Compare with the truth.
@@ -207,10 +207,10 @@ def compare_methods(
     fits: list[MethodFit] = []
     problems, layers = [], [marked(values) for values in masks.values]
     for done, plan in enumerate(plans):
-        here = part(watch, 0.8 * done / len(plans), 0.8 * (done + 1) / len(plans), f"{plan.algorithm}: ")
+        step = part(watch, 0.8 * done / len(plans), 0.8 * (done + 1) / len(plans), f"{plan.algorithm}: ")
         begun = time.perf_counter()
         try:
-            fusion = fuse(masks, plan, here)
+            fusion = fuse(masks, plan, step)
         except (MasksError, ArithmeticError, np.linalg.LinAlgError) as error:
             problems.append((plan.algorithm, str(error)))
             continue
@@ -218,7 +218,7 @@ def compare_methods(
         layers.append(placed(fusion, fusion.mask[0], masks.origin, masks.shape))
     if not fits:
         raise MasksError(problems[0][1] if problems else "no method was chosen.")
-    names = [*masks.annotators, *(f"\n{one.method}" for one in fits)]
+    names = [*masks.annotators, *(f"\n{fit.method}" for fit in fits)]
     if truth is not None:
         layers.append(np.asarray(truth, dtype=np.bool_))
         names.append(_TRUTH)

@@ -192,8 +192,8 @@ def dice(a: BoolArray, b: BoolArray) -> float:
     >>> round(float(dice(np.array([[[True, True, False]]]), np.array([[[False, True, False]]]))), 2)
     0.67
     """
-    whole = np.count_nonzero(a) + np.count_nonzero(b)
-    return 2.0 * np.count_nonzero(a & b) / whole if whole else float("nan")
+    total = np.count_nonzero(a) + np.count_nonzero(b)
+    return 2.0 * np.count_nonzero(a & b) / total if total else float("nan")
 
 
 def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
@@ -314,11 +314,11 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     """
     if a.shape != b.shape:
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
-    found = box_of(np.stack([a, b]).view(np.uint8))
-    if found is None:
+    box = box_of(np.stack([a, b]).view(np.uint8))
+    if box is None:
         empty = _Shape(0, np.empty(0, dtype=np.int64))
         return _comparison([empty, empty], 0, 1, 0, a.size, 0.0)
-    crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
+    crop = tuple(slice(at, at + n) for at, n in zip(*box, strict=True))
     cut = None if positions is None else positions[crop[0]]
     shapes = _shapes([np.ascontiguousarray(mask[crop]) for mask in (a, b)], spacing, cut, [(0, 1)], silent)
     difference = float(volumes_of(a, spacing, positions) - volumes_of(b, spacing, positions))
@@ -493,8 +493,8 @@ def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | 
     """Cut the raters' masks of a structure, and a reference, to the box around all that is marked."""
     labels = labels_of(masks)
     look = partial(watch, 0.0, "looking for what is marked")
-    found = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
-    crop = tuple(slice(at, at + n) for at, n in zip(*(found or ((0, 0, 0), (1, 1, 1))), strict=True))
+    box = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
+    crop = tuple(slice(at, at + n) for at, n in zip(*(box or ((0, 0, 0), (1, 1, 1))), strict=True))
     judged = []
     for label in labels:
         look()
@@ -517,8 +517,8 @@ def _distances(shapes: Sequence[_Shape], p: int, q: int) -> tuple[float, float, 
         return away, away, away
     directed = (a.away[q], b.away[p])
     return (
-        float(max(each.max() for each in directed)),
-        float(max(np.percentile(each, 95) for each in directed)),
+        float(max(distances.max() for distances in directed)),
+        float(max(np.percentile(distances, 95) for distances in directed)),
         float(np.concatenate(directed).mean(dtype=np.float64)),
     )
 

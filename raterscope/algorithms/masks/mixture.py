@@ -135,8 +135,8 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     weight = mixed.responsibility.mean(axis=0)
     order = np.argsort(-weight, kind="stable")
     outlines = []
-    for place, m in enumerate(order):
-        look = partial(watch, 0.8 + 0.2 * place / len(order), "drawing the consensuses")
+    for index, m in enumerate(order):
+        look = partial(watch, 0.8 + 0.2 * index / len(order), "drawing the consensuses")
         drawn = _consensus(distances, mixed.responsibility[:, m], mixed.variance, look)
         outlines.append(_settle(inner, drawn, settings, look))
     mask, probability, distance = outlines[0]
@@ -164,20 +164,20 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
 def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32Array:
     """(P, S, Z, Y, X) signed distances, mm."""
     raters, structures = len(masks.annotators), len(masks.structures)
-    found = np.empty((raters, structures, *masks.shape), dtype=np.float32)
+    distances = np.empty((raters, structures, *masks.shape), dtype=np.float32)
     for p in range(raters):
         for s in range(structures):
             look = partial(watch, (p + s / structures) / raters, "measuring distances")
             look()
             values = masks.values[p, s] if masks.values.ndim == 5 else masks.values[p]
             if values.dtype == np.float32:
-                found[p, s] = logit_distance(
+                distances[p, s] = logit_distance(
                     values.astype(np.float32, copy=False), settings.clip, settings.slope, look
                 )
             else:
                 mask = values == s + 1
-                found[p, s] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
-    return found
+                distances[p, s] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
+    return distances
 
 
 def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, watch: Watch) -> _Mixed:
@@ -185,7 +185,7 @@ def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, w
     path = group_raters(errors, settings.most, part(watch, 0.6, 0.9))
     best = path[-1]
     responsibility = _responsibility(errors, best, part(watch, 0.9, 1.0))
-    scores = np.array([one.score for one in path])
+    scores = np.array([grouping.score for grouping in path])
     return _Mixed(
         responsibility,
         np.maximum(best.variance, _SMALLEST),
@@ -201,15 +201,17 @@ def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) ->
     if masks.positions is not None and masks.shape[0] > 1:  # how far errors reach is by the mean distance
         mean = float(masks.positions[-1] - masks.positions[0]) / (masks.shape[0] - 1)
         spacing = (mean, *spacing[1:])
-    each = [
+    errors = [
         rater_errors(distances[:, s], spacing, clip, use, part(watch, s / count, (s + 1) / count))
         for s in range(count)
     ]
-    squares = np.array([one.products.trace() for one in each])
-    places = np.array([one.places for one in each])
+    squares = np.array([error.products.trace() for error in errors])
+    effective = np.array([error.places for error in errors])
     total = float(squares.sum())
-    together = total**2 / float(np.sum(squares**2 / places)) if total > 0 else 1.0
-    return RaterErrors(np.sum([one.products for one in each], axis=0), together, each[0].voxels * count)
+    together = total**2 / float(np.sum(squares**2 / effective)) if total > 0 else 1.0
+    return RaterErrors(
+        np.sum([error.products for error in errors], axis=0), together, errors[0].voxels * count
+    )
 
 
 def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatArray:

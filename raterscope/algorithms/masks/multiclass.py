@@ -204,10 +204,10 @@ def _squares(state: MulticlassFit, begin: int, end: int) -> FloatArray:
     inverse = np.linalg.inv(state.sigma)
     rest = state.data[:, begin:end] - state.mean[begin:end] - state.bias[:, None]
     spread = state.spread[begin:end].astype(np.float64)
-    found = np.einsum("pni,pij,pnj->pn", rest, inverse, rest, optimize=True)
-    found += np.einsum("pij,nij->pn", inverse, spread, optimize=True)
-    found += np.einsum("pij,pij->p", inverse, state.doubt)[:, None]
-    return np.asarray(np.maximum(found, 1e-300))
+    squares = np.einsum("pni,pij,pnj->pn", rest, inverse, rest, optimize=True)
+    squares += np.einsum("pij,nij->pn", inverse, spread, optimize=True)
+    squares += np.einsum("pij,pij->p", inverse, state.doubt)[:, None]
+    return np.asarray(np.maximum(squares, 1e-300))
 
 
 def _scales(state: MulticlassFit, squares: FloatArray) -> FloatArray:
@@ -363,12 +363,12 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
             constant = float(_constants(kind, size, np.array([nu]))[0])
             return factor * (nu + size) * tail - voxels * constant
 
-        found = minimize_scalar(
+        result = minimize_scalar(
             loss, bounds=(math.log(_LEAST_DOF), math.log(_MOST_DOF)), method="bounded", options={"xatol":
             1e-6}
         )  # fmt: skip
-        if found.fun < loss(math.log(state.dof[p])):
-            state.dof[p] = math.exp(found.x)
+        if result.fun < loss(math.log(state.dof[p])):
+            state.dof[p] = math.exp(result.x)
 
 
 def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array]:
@@ -381,16 +381,16 @@ def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array
     tau : (P, C) float32
         E[tau].
     """
-    found = np.empty(state.data.shape[:2], dtype=np.float32)
-    tau = np.empty_like(found)
+    shared = np.empty(state.data.shape[:2], dtype=np.float32)
+    tau = np.empty_like(shared)
     inverse = np.linalg.inv(state.sigma)
     for begin, end in _chunks(state):
         look()
         scales = _scales(state, _squares(state, begin, end))
         tau[:, begin:end] = scales
-        each = scales * np.einsum("pij,nij->pn", inverse, state.spread[begin:end], optimize=True)
-        found[:, begin:end] = each / each.sum(axis=0)
-    return found, tau
+        scaled = scales * np.einsum("pij,nij->pn", inverse, state.spread[begin:end], optimize=True)
+        shared[:, begin:end] = scaled / scaled.sum(axis=0)
+    return shared, tau
 
 
 def covariance_factor(kind: int, size: int, nu: FloatArray) -> FloatArray:
@@ -456,9 +456,9 @@ def multiclass(
     raters, size = len(masks.annotators), len(masks.structures)
     watch, look = repeating(watch)
     data = log_ratios(masks, settings.clip, settings.slope, part(watch, 0.0, 0.2))
-    for place in np.ndindex(data.shape[:2]):
+    for index in np.ndindex(data.shape[:2]):
         look()
-        data[place] *= np.float32(settings.slope)
+        data[index] *= np.float32(settings.slope)
     state = np.zeros(data.shape[2:], dtype=np.int8)
     if masks.known is not None:
         state[masks.known != OPEN] = 1
@@ -473,17 +473,17 @@ def multiclass(
         factor = 4.0 * (size + 1) if law.kind == 1 else 1.0
         floor = (settings.slope * side_length(masks.spacing, masks.shape)) ** 2 / (12 * factor)
     median, tolerance = settings.start == "median", settings.tolerance
-    found = start(columns, size, law, floor, settings.floor, median, look)
+    fitted = start(columns, size, law, floor, settings.floor, median, look)
     if smooth:
         if settings.floor:
-            fit(found, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
+            fit(fitted, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
         every = single(data, state.ravel())
-        found, columns = resume(found, columns, every, look), every
+        fitted, columns = resume(fitted, columns, every, look), every
         spacing, radius = bump_sizes(masks, settings)
-        variance = float(np.trace(found.sigma, axis1=1, axis2=2).mean()) / size
-        found.priors = [
+        variance = float(np.trace(fitted.sigma, axis1=1, axis2=2).mean()) / size
+        fitted.priors = [
             SpatialPrior(
-                masks.shape, masks.spacing, spacing, radius, found.mean[:, k], variance, floor,
+                masks.shape, masks.spacing, spacing, radius, fitted.mean[:, k], variance, floor,
                 masks.positions, look,
             )
             for k in range(size)
@@ -493,9 +493,9 @@ def multiclass(
         del data
 
     def result() -> MaskFusion:
-        return _result(likelihood, masks, columns, found, settings, look)
+        return _result(likelihood, masks, columns, fitted, settings, look)
 
-    fit(found, settings.max_iterations, tolerance, part(watch, 0.4 if smooth else 0.3, 0.95), result)
+    fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4 if smooth else 0.3, 0.95), result)
     watch(0.95, "putting the result together")
     return result()
 
@@ -554,23 +554,23 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
 
 def _of_probabilities(inside: FloatArray, limit: float) -> FloatArray:
     """(S, ...) probabilities to log-ratios; those that add up to more than 1 are scaled."""
-    whole = np.maximum(inside.sum(axis=0), 1.0)
-    every = np.concatenate([(1.0 - inside.sum(axis=0) / whole)[None], inside / whole]).clip(0.0)
+    total = np.maximum(inside.sum(axis=0), 1.0)
+    every = np.concatenate([(1.0 - inside.sum(axis=0) / total)[None], inside / total]).clip(0.0)
     logs = np.log(np.maximum(every, every.max(axis=0) * np.exp(-limit)))
     return np.asarray(logs[1:] - logs[0])
 
 
 def _result(
-    name: str, masks: Masks, columns: Columns, found: MulticlassFit, settings: RobustSettings, look: Look
+    name: str, masks: Masks, columns: Columns, fitted: MulticlassFit, settings: RobustSettings, look: Look
 ) -> MaskFusion:
-    size, slope = found.size, np.float32(settings.slope)
-    inside, probability, distance, deviation = _decide(found, look)
-    share, scales = shares(found, look)
+    size, slope = fitted.size, np.float32(settings.slope)
+    inside, probability, distance, deviation = _decide(fitted, look)
+    share, scales = shares(fitted, look)
     weight = np.empty(share.shape, dtype=np.uint8)
     for begin in range(0, share.shape[1], _AT_ONCE):
         look()
-        here = slice(begin, begin + _AT_ONCE)
-        weight[:, here] = np.diff(np.rint(255 * np.cumsum(share[:, here], axis=0)), axis=0, prepend=0)
+        block = slice(begin, begin + _AT_ONCE)
+        weight[:, block] = np.diff(np.rint(255 * np.cumsum(share[:, block], axis=0)), axis=0, prepend=0)
 
     def spread(values: NDArray[Any]) -> NDArray[Any]:
         return columns.spread(values, look).reshape(*values.shape[:-1], *masks.shape)
@@ -583,39 +583,39 @@ def _result(
             mask[s][settled], chance[s][settled] = own, own
             margin[s][settled] = np.where(own, settings.clip, -settings.clip)
     tau = None
-    if found.likelihood.kind:  # the Gaussian has no scales
+    if fitted.likelihood.kind:  # the Gaussian has no scales
         several = (size, len(scales), *masks.shape)
         tau = np.broadcast_to(spread(np.minimum(scales, MOST_TAU).astype(np.float16)), several)
     notices = []
     if len(masks.annotators) == 2:
         notices.append("Of two raters only the sum of the variances is certain: which of them errs is not.")
-    factor = covariance_factor(found.likelihood.kind, size, found.dof)
+    factor = covariance_factor(fitted.likelihood.kind, size, fitted.dof)
     fusion = fused(
         masks,
         name,
         (0, 0, 0),
         mask,
         chance,
-        (MaskTrace(np.array(found.objective), found.converged),),
+        (MaskTrace(np.array(fitted.objective), fitted.converged),),
         notices,
         distance=margin,
         deviation=spread(deviation / slope),
         weight=np.broadcast_to(spread(weight), (size, len(weight), *masks.shape)),
-        bias=found.bias.T / settings.slope,
-        variance=np.diagonal(found.sigma, axis1=1, axis2=2).T * factor / settings.slope**2,
+        bias=fitted.bias.T / settings.slope,
+        variance=np.diagonal(fitted.sigma, axis1=1, axis2=2).T * factor / settings.slope**2,
         tau=tau,
-        sigma=np.diagonal(found.sigma, axis1=1, axis2=2).T / settings.slope**2,
+        sigma=np.diagonal(fitted.sigma, axis1=1, axis2=2).T / settings.slope**2,
     )
-    return replace(fusion, dof=np.tile(found.dof, (size, 1)))
+    return replace(fusion, dof=np.tile(fitted.dof, (size, 1)))
 
 
-def _decide(found: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
+def _decide(fitted: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
     """(S, C): inside, probability, and the difference to the next best class with its deviation."""
     from scipy.special import log_ndtr
 
-    count, size = found.mean.shape
+    count, size = fitted.mean.shape
     mean = np.zeros((size + 1, count), dtype=np.float32)
-    mean[1:] = found.mean.T
+    mean[1:] = fitted.mean.T
     log_chance = np.zeros((size + 1, count), dtype=np.float32)
     distance = np.full((size, count), np.inf, dtype=np.float32)
     deviation = np.empty((size, count), dtype=np.float32)
@@ -625,7 +625,7 @@ def _decide(found: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array, 
                 continue
             look()
             gap = mean[k] - mean[other]
-            doubt = np.sqrt(_variance_of_gap(found.spread, k, other))
+            doubt = np.sqrt(_variance_of_gap(fitted.spread, k, other))
             log_chance[k] += log_ndtr(gap / doubt)
             if k:
                 nearer = gap < distance[k - 1]
@@ -636,12 +636,12 @@ def _decide(found: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array, 
     return distance > 0, chance[1:], distance, deviation
 
 
-def _variance_of_gap(spread: Float32Array, one: int, other: int) -> Float32Array:
+def _variance_of_gap(spread: Float32Array, first: int, other: int) -> Float32Array:
     """Variance of the difference of two classes; class 0 is the reference and has none."""
     total = np.zeros(len(spread), dtype=np.float32)
-    for k in (one, other):
+    for k in (first, other):
         if k:
             total += spread[:, k - 1, k - 1]
-    if one and other:
-        total -= 2 * spread[:, one - 1, other - 1]
+    if first and other:
+        total -= 2 * spread[:, first - 1, other - 1]
     return np.maximum(total, np.float32(1e-12))

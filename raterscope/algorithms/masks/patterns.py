@@ -131,7 +131,10 @@ def box_of(
         row_any |= inside.any(axis=2).ravel()
         column_any |= inside.any(axis=(0, 1))
     marked = row_any.reshape(slices, rows)
-    spans = [np.flatnonzero(each) for each in (marked.any(axis=1), marked.any(axis=0), column_any)]
+    spans = [
+        np.flatnonzero(marked_of_axis)
+        for marked_of_axis in (marked.any(axis=1), marked.any(axis=0), column_any)
+    ]
     if not all(len(span) for span in spans):
         return None
     z, y, x = ((int(span[0]), int(span[-1]) + 1) for span in spans)
@@ -149,7 +152,7 @@ def with_margin(
     """
     steps = [math.ceil(margin / step) for step in spacing]
     low = [max(at - more, 0) for at, more in zip(first, steps, strict=True)]
-    high = [min(at + more, whole) for at, more, whole in zip(past, steps, within, strict=True)]
+    high = [min(at + more, size) for at, more, size in zip(past, steps, within, strict=True)]
     if positions is not None:
         nearest, farthest = positions[first[0]] - margin, positions[past[0] - 1] + margin
         low[0] = max(0, int(np.searchsorted(positions, nearest, "right")) - 1)
@@ -181,9 +184,9 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     watch : Watch
     """
     labels, classes = labels_of(masks), len(masks.structures) + 1
-    found = box_of(labels, masks.known, watch)
+    bounds = box_of(labels, masks.known, watch)
     origin, shape = widened(
-        found or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
+        bounds or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
     )
     box = tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))
     look = partial(watch, 1.0, "comparing the raters voxel by voxel")
@@ -199,7 +202,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
         table = np.vstack([np.zeros((1, table.shape[1]), np.uint8), table])
         count = np.append(0, count)
     settled = table[:, 0].astype(np.int8) + np.int8(OPEN)
-    return Patterns(origin, row, table[:, 1:], settled, count, classes, found)
+    return Patterns(origin, row, table[:, 1:], settled, count, classes, bounds)
 
 
 def _slabs(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
@@ -219,9 +222,9 @@ def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Va
     slices, rows, columns = row.shape
     out = np.empty((*values.shape[:-1], slices, rows, columns), dtype=values.dtype)
     for part in _slabs((slices, rows, columns)):
-        for place in np.ndindex(values.shape[:-1]):
+        for index in np.ndindex(values.shape[:-1]):
             look()
-            np.take(values[place], row[part], out=out[place][part], mode="clip")
+            np.take(values[index], row[part], out=out[index][part], mode="clip")
     return out
 
 
@@ -258,8 +261,8 @@ def _merged(
         else:
             codes, inverse = np.unique(row, return_inverse=True)
             row = inverse.reshape(row.shape)
-        places = classes ** np.arange(digits - 1, -1, -1, dtype=np.int64)
-        tail = (codes[:, None] // places % classes).astype(np.uint8)
+        powers = classes ** np.arange(digits - 1, -1, -1, dtype=np.int64)
+        tail = (codes[:, None] // powers % classes).astype(np.uint8)
         table = np.hstack([table[codes // classes**digits], tail])
         done += digits
     return row, table

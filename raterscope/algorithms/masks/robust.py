@@ -129,17 +129,17 @@ class RobustSettings(Settings):
         tuple of str
             Clauses for the methods text of a report.
         """
-        found = [
+        departures = [
             "K - 1 log-ratios take the place of K values, of which Sigma_p would not have full rank",
             "distances are clipped",
         ]
         if self.floor:
-            found.append("variances have a floor and biases are recentred")
+            departures.append("variances have a floor and biases are recentred")
         if self.spatial_prior and (self.spatial_spacing is None or self.spatial_radius is None):
-            found.append("the bumps of the spatial prior follow the size of what was marked")
+            departures.append("the bumps of the spatial prior follow the size of what was marked")
         if not self.spatial_prior:
-            found.append("the consensus has a flat prior instead of the spatial one")
-        return tuple(found)
+            departures.append("the consensus has a flat prior instead of the spatial one")
+        return tuple(departures)
 
 
 @dataclass(frozen=True)
@@ -370,25 +370,25 @@ def _fuse(
     every = single(np.stack(list(layers())), state) if settings.spatial_prior else None
     if every is None or settings.floor:
         columns = merged(layers() if every is None else every.data, state, look)
-        found = start(columns, likelihood, floor, settings.floor, median, look)
+        fitted = start(columns, likelihood, floor, settings.floor, median, look)
     else:
-        found = start(every, likelihood, floor, settings.floor, median, look)
+        fitted = start(every, likelihood, floor, settings.floor, median, look)
     if every is not None:
         if settings.floor:
             # Without the prior few columns stand for all voxels: a start that saves most of what follows.
-            fit(found, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
-            found = resume(found, every, look)
+            fit(fitted, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
+            fitted = resume(fitted, every, look)
         spacing, radius = bump_sizes(masks, settings)
-        variance = float(found.rater[2].mean())
-        found.prior = SpatialPrior(
-            masks.shape, masks.spacing, spacing, radius, found.t, variance, floor, masks.positions, look
+        variance = float(fitted.rater[2].mean())
+        fitted.prior = SpatialPrior(
+            masks.shape, masks.spacing, spacing, radius, fitted.t, variance, floor, masks.positions, look
         )
         tolerance *= SLACK
 
     def result() -> MaskFusion:
-        return _result(name, masks, found, slope, look)
+        return _result(name, masks, fitted, slope, look)
 
-    fit(found, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
+    fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
     return result()
 
 
@@ -407,41 +407,41 @@ def bump_sizes(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
     return settings.spatial_spacing or radius / 2, radius
 
 
-def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> MaskFusion:
+def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> MaskFusion:
     from scipy.special import ndtr
 
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
-    columns, shape = found.columns, masks.shape
+    columns, shape = fitted.columns, masks.shape
     count = columns.data.shape[1]
     deviation, distance, chance = (np.empty(count, dtype=np.float32) for _ in range(3))
     weight = np.empty(columns.data.shape, dtype=np.uint8)
-    local = found.likelihood.kind != kernels.GAUSSIAN
+    local = fitted.likelihood.kind != kernels.GAUSSIAN
     tau = np.empty(columns.data.shape if local else (0, 0), dtype=np.float16)
     most = 0.0
     for begin, end in chunks(columns):
         look()
-        here = slice(begin, end)
-        mean, variance = found.t[here], found.s[here]
-        deviation[here], distance[here] = np.sqrt(variance) / slope, mean / slope
-        chance[here] = ndtr(mean / np.sqrt(variance + _scatter(found, here)))
-        most = max(most, 2 * float(np.abs(columns.data[:, here]).max()))
+        block = slice(begin, end)
+        mean, variance = fitted.t[block], fitted.s[block]
+        deviation[block], distance[block] = np.sqrt(variance) / slope, mean / slope
+        chance[block] = ndtr(mean / np.sqrt(variance + _scatter(fitted, block)))
+        most = max(most, 2 * float(np.abs(columns.data[:, block]).max()))
         kernels.shares(
-            found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, weight,
-            found.likelihood.table,
+            fitted.likelihood.kind, columns.data, fitted.rater, fitted.t, fitted.s, begin, end, weight,
+            fitted.likelihood.table,
         )  # fmt: skip
         if local:
             scales = np.empty((len(tau), end - begin), dtype=np.float32)
             kernels.taus(
-                found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, scales,
-                found.likelihood.table,
+                fitted.likelihood.kind, columns.data, fitted.rater, fitted.t, fitted.s, begin, end, scales,
+                fitted.likelihood.table,
             )  # fmt: skip
-            tau[:, here] = np.minimum(scales, MOST_TAU)
+            tau[:, block] = np.minimum(scales, MOST_TAU)
     chance[columns.state > 0], chance[columns.state < 0] = 1, 0
     none = np.full((1, len(masks.annotators)), np.nan)
-    bias, _, sigma, dof = found.rater.copy()
+    bias, _, sigma, dof = fitted.rater.copy()
     notices: tuple[str, ...] = ()
-    if len(masks.annotators) == 2 and found.prior is None:
+    if len(masks.annotators) == 2 and fitted.prior is None:
         notices = ("Of two raters only the sum of the variances is certain: which of them errs is not.",)
     return MaskFusion(
         algorithm=name,
@@ -450,17 +450,17 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
         spacing=masks.spacing,
         origin=masks.origin,
         frame=masks.frame or shape,
-        mask=_map(columns, found.t > 0, shape, look),
+        mask=_map(columns, fitted.t > 0, shape, look),
         probability=_map(columns, chance, shape, look),
         distance=_map(columns, distance, shape, look),
         deviation=_map(columns, deviation, shape, look),
         weight=columns.spread(weight, look).reshape(1, len(weight), *shape),
         bias=bias[None] / slope,
-        variance=covariance(found.likelihood.kind, sigma, dof, most)[None] / slope**2,
+        variance=covariance(fitted.likelihood.kind, sigma, dof, most)[None] / slope**2,
         dof=dof[None],
         sensitivity=none,
         specificity=none.copy(),
-        traces=(MaskTrace(np.array(found.objective), found.converged),),
+        traces=(MaskTrace(np.array(fitted.objective), fitted.converged),),
         notices=notices,
         slice_positions=masks.slice_positions,
         tau=columns.spread(tau, look).reshape(1, len(tau), *shape) if local else None,
@@ -468,13 +468,13 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
     )
 
 
-def _scatter(found: Fit, here: slice) -> NDArray[Any]:
+def _scatter(fitted: Fit, block: slice) -> NDArray[Any]:
     """Return the squared standard error of the mean of the raters' distances without biases, by column."""
-    data, count = found.columns.data[:, here], len(found.columns.data)
-    mean = found.t[here].astype(np.float32)
+    data, count = fitted.columns.data[:, block], len(fitted.columns.data)
+    mean = fitted.t[block].astype(np.float32)
     total = np.zeros(data.shape[1], dtype=np.float32)
     for p in range(count):
-        total += (data[p] - np.float32(found.rater[0, p]) - mean) ** 2
+        total += (data[p] - np.float32(fitted.rater[0, p]) - mean) ** 2
     return np.asarray(total / (count * max(1, count - 1)))
 
 
@@ -519,9 +519,9 @@ def ratio(order: float, x: FloatArray) -> FloatArray:
     value, c, d = np.full(len(x), tiny), np.full(len(x), tiny), np.zeros(len(x))
     numerator, active = 1.0, np.arange(len(x))
     for step in range(_STEPS):
-        here = x[active]
-        d[active] = 1 / (here + numerator * d[active])
-        c[active] = here + numerator / c[active]
+        values = x[active]
+        d[active] = 1 / (values + numerator * d[active])
+        c[active] = values + numerator / c[active]
         change = c[active] * d[active]
         value[active] *= change
         active = active[np.abs(change - 1) > 1e-14]
@@ -566,12 +566,12 @@ def moments(power: float, nu: float, precision: FloatArray) -> tuple[FloatArray,
 def _second(power: float, nu: float, x: FloatArray) -> FloatArray:
     """Return E[z^2] times the precision, for x = nu over the root of the precision (A.14)."""
     near = x < _NEAREST
-    found = np.empty(len(x))
+    second = np.empty(len(x))
     upper = ratio(power + 1, x[~near])
-    found[~near] = (power + 1) * (power + 2) * upper / (x[~near] + (power + 2) * upper)
+    second[~near] = (power + 1) * (power + 2) * upper / (x[~near] + (power + 2) * upper)
     precision = (nu / x[near]) ** 2
-    found[near] = moments(power, nu, precision)[1] * precision
-    return found
+    second[near] = moments(power, nu, precision)[1] * precision
+    return second
 
 
 @lru_cache(maxsize=16)
@@ -635,9 +635,9 @@ def lookup(e: FloatArray, tabulated: FloatArray) -> tuple[FloatArray, FloatArray
     last = tabulated.shape[1] - 1
     step = (EDGES[1] - EDGES[0]) / last
     square = np.maximum(e, math.exp(EDGES[0]))
-    place = np.minimum((np.log(square) - EDGES[0]) / step, last - 1e-6)
-    i = place.astype(np.int64)
-    f, g = place - i, 1 - (place - i)
+    point = np.minimum((np.log(square) - EDGES[0]) / step, last - 1e-6)
+    i = point.astype(np.int64)
+    f, g = point - i, 1 - (point - i)
     (low, left), (high, right) = tabulated[:, i], tabulated[:, i + 1]
     bound = g**2 * ((1 + 2 * f) * low + f * left) + f**2 * ((1 + 2 * g) * high - g * right)
     change = 6 * f * g * (high - low) + g * (1 - 3 * f) * left + f * (1 - 3 * g) * right

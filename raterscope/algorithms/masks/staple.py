@@ -164,11 +164,11 @@ def _decided(posterior: FloatArray | Float32Array, look: Look) -> tuple[Float32A
     mask = np.empty(inside.shape, dtype=np.bool_)
     for begin in range(0, len(every), _SLAB):
         look()
-        here = slice(begin, begin + _SLAB)
-        chosen = every[here].argmax(axis=1)
+        block = slice(begin, begin + _SLAB)
+        chosen = every[block].argmax(axis=1)
         for s in range(shape[0]):
-            inside[s, here] = every[here, s + 1]
-            mask[s, here] = chosen == s + 1
+            inside[s, block] = every[block, s + 1]
+            mask[s, block] = chosen == s + 1
     return inside.reshape(shape), mask.reshape(shape)
 
 
@@ -181,8 +181,8 @@ def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float)
         return math.prod(patterns.shape)
     origin, shape = patterns.marked
     z, y, x = (at + start for at, start in zip(origin, masks.origin, strict=True))
-    whole = widened(((z, y, x), shape), masks.spacing, margin, frame, masks.slice_positions)
-    return math.prod(whole[1])
+    region = widened(((z, y, x), shape), masks.spacing, margin, frame, masks.slice_positions)
+    return math.prod(region[1])
 
 
 def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
@@ -262,9 +262,9 @@ def relax(
 
 
 def _start(raters: int, classes: int) -> FloatArray:
-    one = np.full((classes, classes), (1 - START) / (classes - 1))
-    np.fill_diagonal(one, START)
-    return np.repeat(one[None], raters, axis=0)
+    rates = np.full((classes, classes), (1 - START) / (classes - 1))
+    np.fill_diagonal(rates, START)
+    return np.repeat(rates[None], raters, axis=0)
 
 
 def _merged(
@@ -311,14 +311,14 @@ def _smoothed(
     pattern_evidence(patterns.labels, theta, prior, evidence)
     beyond = count[0] - patterns.count[0]
     share = patterns.votes() / patterns.labels.shape[1]
-    held = patterns.settled >= 0
-    share[held] = np.eye(patterns.classes)[patterns.settled[held]]
+    fixed = patterns.settled >= 0
+    share[fixed] = np.eye(patterns.classes)[patterns.settled[fixed]]
     start = share.astype(np.float32)
     field = np.empty((*patterns.row.shape, patterns.classes), dtype=np.float32)
-    rows, each = patterns.row.ravel(), field.reshape(-1, patterns.classes)
+    rows, field_rows = patterns.row.ravel(), field.reshape(-1, patterns.classes)
     for begin in range(0, len(rows), _SLAB):
         watch(0.0, "counting the votes")
-        each[begin : begin + _SLAB] = start[rows[begin : begin + _SLAB]]
+        field_rows[begin : begin + _SLAB] = start[rows[begin : begin + _SLAB]]
     objective: list[float] = []
     converged = False
     for turn in range(settings.iterations):
@@ -423,7 +423,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):
         notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
-    sensitivity, specificity = (np.concatenate(each) for each in zip(*figures, strict=True))
+    sensitivity, specificity = (np.concatenate(figure) for figure in zip(*figures, strict=True))
     return fused(
         masks,
         "pstaple",
@@ -451,8 +451,8 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
             away, target = distance.ravel(), out[p].ravel()
             for begin in range(0, len(away), _AT_ONCE):
                 look()
-                here = slice(begin, begin + _AT_ONCE)
-                target[here] = 1.0 / (1.0 + np.exp(-settings.slope * away[here]))
+                block = slice(begin, begin + _AT_ONCE)
+                target[block] = 1.0 / (1.0 + np.exp(-settings.slope * away[block]))
     return out
 
 
@@ -463,23 +463,23 @@ def _run(
     raters, shape = len(votes), votes.shape[1:]
     flat = votes.reshape(raters, -1)
     inside = np.empty(raters)
-    for p, each in enumerate(flat):
+    for p, rater in enumerate(flat):
         watch(0.0, "counting the votes")
-        inside[p] = each.sum(dtype=np.float64)
-    whole = flat.shape[1] + beyond
-    share = float(inside.sum()) / (raters * whole)
+        inside[p] = rater.sum(dtype=np.float64)
+    voxels = flat.shape[1] + beyond
+    share = float(inside.sum()) / (raters * voxels)
     prior = np.array([1 - share, share])
     settled = np.full(flat.shape[1], OPEN, dtype=np.int8)
     field = np.empty((*shape, 2), dtype=np.float32)
     for begin in range(0, flat.shape[1], _AT_ONCE):
         watch(0.0, "counting the votes")
-        here = slice(begin, begin + _AT_ONCE)
-        field.reshape(-1, 2)[here, 1] = flat[:, here].mean(axis=0)
+        block = slice(begin, begin + _AT_ONCE)
+        field.reshape(-1, 2)[block, 1] = flat[:, block].mean(axis=0)
     if masks.known is not None:
         known = masks.known.ravel()
         settled = np.where(known == OPEN, OPEN, known == structure + 1).astype(np.int8)
-        held = settled.reshape(shape)
-        field[..., 1][held >= 0] = held[held >= 0]
+        fixed = settled.reshape(shape)
+        field[..., 1][fixed >= 0] = fixed[fixed >= 0]
     field[..., 0] = 1 - field[..., 1]
     row = np.arange(flat.shape[1], dtype=np.int64).reshape(shape)
     theta = np.repeat(np.array([[[START, 1 - START], [1 - START, START]]]), raters, axis=0)
@@ -494,18 +494,18 @@ def _run(
         constant = np.log(np.maximum(prior, 1e-300)) + log_theta[:, :, 0].sum(axis=0)
         for begin in range(0, flat.shape[1], _AT_ONCE):
             report()
-            here = slice(begin, begin + _AT_ONCE)
-            evidence[here] = (slope @ flat[:, here]).T
-            evidence[here] += constant
+            block = slice(begin, begin + _AT_ONCE)
+            evidence[block] = (slope @ flat[:, block]).T
+            evidence[block] += constant
         total, bound = relax(row, evidence, settled, settings.mrf, field, report)
         outside = math.log(max(prior[0], 1e-300)) + float(log_theta[:, 0, 0].sum())
         objective.append(bound + beyond * outside)
         weight, marked = np.zeros(2), np.zeros((raters, 2))
         for begin in range(0, flat.shape[1], _AT_ONCE):
             report()
-            here = slice(begin, begin + _AT_ONCE)
-            weight += total[here].sum(axis=0)
-            marked += flat[:, here] @ field.reshape(-1, 2)[here]
+            block = slice(begin, begin + _AT_ONCE)
+            weight += total[block].sum(axis=0)
+            marked += flat[:, block] @ field.reshape(-1, 2)[block]
         weight[0] += beyond
         before = theta.copy()
         for k in (0, 1):

@@ -96,7 +96,7 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
         watch(p / len(values), "averaging the maps")
         probability += maps
     probability /= len(values)
-    whole = np.empty(probability.shape, dtype=np.bool_)
+    consensus = np.empty(probability.shape, dtype=np.bool_)
     ties = 0
     for z in range(masks.shape[0]):
         watch(1.0, "averaging the maps")
@@ -109,10 +109,10 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
             mask[settled] = share[settled][:, 1:] > 0.5
             tied &= ~settled
         ties += int(tied.sum())
-        whole[:, z] = np.moveaxis(mask, -1, 0)
+        consensus[:, z] = np.moveaxis(mask, -1, 0)
         probability[:, z] = np.moveaxis(share[..., 1:], -1, 0)
     unknown = np.full((len(values[0]), len(values)), np.nan)
-    return _fusion(masks, (0, 0, 0), whole, probability, (unknown, unknown), ties, ties_in)
+    return _fusion(masks, (0, 0, 0), consensus, probability, (unknown, unknown), ties, ties_in)
 
 
 def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray, BoolArray]:
@@ -150,10 +150,10 @@ def _fusion(
 ) -> MaskFusion:
     notices = []
     if tied:
-        way = "the structure" if ties_in else "the background"
+        winner = "the structure" if ties_in else "the background"
         if len(masks.structures) > 1:
-            way += ", or of two structures to the one named first"
-        notices.append(f"{tied:,} voxels were tied and went to {way}.")
+            winner += ", or of two structures to the one named first"
+        notices.append(f"{tied:,} voxels were tied and went to {winner}.")
     elif len(masks.annotators) % 2 == 0:
         notices.append("No voxel was tied.")
     return fused(

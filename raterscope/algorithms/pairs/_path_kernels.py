@@ -107,39 +107,39 @@ def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bo
 
 
 @compiled()
-def _drop(state: State, place: int) -> None:
+def _drop(state: State, position: int) -> None:
     """Let a free column be so no more: its row leaves the factor, and rotations make that triangular."""
     count = int(state.at[2])
     factor, half = state.factor, state.half
-    state.kind[state.order[place]] = BOUNDARY
-    for k in range(place, count - 1):
+    state.kind[state.order[position]] = BOUNDARY
+    for k in range(position, count - 1):
         state.order[k] = state.order[k + 1]
         factor[k, : k + 2] = factor[k + 1, : k + 2]
-    for k in range(place, count - 1):
-        one, two = factor[k, k], factor[k, k + 1]
-        far = np.hypot(one, two)
-        cosine, sine = one / far, two / far
+    for k in range(position, count - 1):
+        value, two = factor[k, k], factor[k, k + 1]
+        far = np.hypot(value, two)
+        cosine, sine = value / far, two / far
         for j in range(k, count - 1):
-            one, two = factor[j, k], factor[j, k + 1]
-            factor[j, k] = cosine * one + sine * two
-            factor[j, k + 1] = cosine * two - sine * one
-        one, two = half[k], half[k + 1]
-        half[k] = cosine * one + sine * two
-        half[k + 1] = cosine * two - sine * one
+            value, two = factor[j, k], factor[j, k + 1]
+            factor[j, k] = cosine * value + sine * two
+            factor[j, k + 1] = cosine * two - sine * value
+        value, two = half[k], half[k + 1]
+        half[k] = cosine * value + sine * two
+        half[k + 1] = cosine * two - sine * value
     state.at[2] = count - 1
 
 
 @compiled()
-def _solve(state: State, found: Array) -> None:
-    """Solve for the free columns; `found` is in their order."""
+def _solve(state: State, solution: Array) -> None:
+    """Solve for the free columns; `solution` is in their order."""
     count = int(state.at[2])
     for k in range(count):
-        found[k] = state.half[k]
+        solution[k] = state.half[k]
     for k in range(count - 1, -1, -1):
         row = state.factor[k]
-        found[k] /= row[k]
+        solution[k] /= row[k]
         for j in range(k):
-            found[j] -= row[j] * found[k]
+            solution[j] -= row[j] * solution[k]
 
 
 @compiled()
@@ -158,15 +158,15 @@ def _multiply(gram: Array, gap: Array, state: State, together: Array, rows: Arra
             together[count], rows[count] = together[k], k
             count += 1
     for k in range(0, count - 3, 4):
-        one, two = gram[rows[k]], gram[rows[k + 1]]
+        value, two = gram[rows[k]], gram[rows[k + 1]]
         three, four = gram[rows[k + 2]], gram[rows[k + 3]]
         a, b, c, d = together[k], together[k + 1], together[k + 2], together[k + 3]
         for i in range(annotators):
-            product[i] += (a * one[i] + b * two[i]) + (c * three[i] + d * four[i])
+            product[i] += (a * value[i] + b * two[i]) + (c * three[i] + d * four[i])
     for k in range(count - count % 4, count):
-        one, a = gram[rows[k]], together[k]
+        value, a = gram[rows[k]], together[k]
         for i in range(annotators):
-            product[i] += a * one[i]
+            product[i] += a * value[i]
     if both:
         for i in range(annotators):
             product[annotators + i] = product[i] - gap[i] * slope[i]
@@ -181,7 +181,7 @@ def _settle(
     state: State,
     still: float,
     settled: bool,
-    found: Array,
+    solution: Array,
     together: Array,
     rows: Array,
 ) -> None:
@@ -209,19 +209,19 @@ def _settle(
                 continue
         settled = True
         while True:
-            _solve(state, found)
+            _solve(state, solution)
             count = int(state.at[2])
             part, blocking = 1.0, -1
             for k in range(count):
                 i = order[k]
-                if sign[i] * found[k] < 0.0 and state.value[i] * sign[i] <= 0.0:
+                if sign[i] * solution[k] < 0.0 and state.value[i] * sign[i] <= 0.0:
                     old = max(sign[i] * slope[i], 0.0)
-                    share = old / (old - sign[i] * found[k])
+                    share = old / (old - sign[i] * solution[k])
                     if share < part or blocking < 0:
                         part, blocking = share, k
             for k in range(count):
                 i = order[k]
-                slope[i] += part * (found[k] - slope[i])
+                slope[i] += part * (solution[k] - slope[i])
             if blocking < 0:
                 break
             gone = order[blocking]
@@ -232,13 +232,13 @@ def _settle(
 
 
 @compiled()
-def _entered(state: State, place: float, people: int, stop: float) -> bool:
+def _entered(state: State, position: float, people: int, stop: float) -> bool:
     """Note where new columns came in; say whether enough knockoffs are before their annotators to stop."""
     entry = state.entry
     for k in range(int(state.at[2])):
         i = state.order[k]
         if entry[i] == 0.0:
-            entry[i] = place
+            entry[i] = position
     if len(entry) == people:
         return False
     behind = 0
@@ -376,18 +376,18 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
                     sign[i] = 1.0 if dual[i] > 0.0 else -1.0
             else:
                 dual[i] = sign[i] * limit
-        place = 0
-        while place < int(state.at[2]):
-            i = state.order[place]
+        position = 0
+        while position < int(state.at[2]):
+            i = state.order[position]
             before = value[i]
             value[i] += step * slope[i]
             gone = before * sign[i] > 0.0 and value[i] * sign[i] <= _TIE * state.at[1]
             if gone and slope[i] * sign[i] < 0.0:
                 value[i] = slope[i] = 0.0
-                _drop(state, place)
+                _drop(state, position)
                 settled = False
                 continue
-            place += 1
+            position += 1
         _settle(gram, gap, sign, state, _STILL, settled, result, together, rows)
         if _entered(state, limit, annotators, stop):
             return event

@@ -259,21 +259,21 @@ def _conjugate_gradients(
     result = np.zeros_like(right)
     rest = right.copy()
     ahead = precondition(rest)
-    way = ahead.copy()
+    direction = ahead.copy()
     power = (rest * ahead).sum(axis=0)
     enough = _TOLERANCE**2 * np.maximum(power, 1e-300)
     for _ in range(_ITERATIONS):
         watch(0.5, "fitting scores and biases")
-        through = times(way)
-        size = (way * through).sum(axis=0)
+        through = times(direction)
+        size = (direction * through).sum(axis=0)
         step = np.where(power > enough, power / np.where(size > 0, size, 1.0), 0.0)
-        result += step * way
+        result += step * direction
         rest -= step * through
         ahead = precondition(rest)
         after = (rest * ahead).sum(axis=0)
         if not (after > enough).any():
             break
-        way = ahead + np.where(power > 0, after / np.where(power > 0, power, 1.0), 0.0) * way
+        direction = ahead + np.where(power > 0, after / np.where(power > 0, power, 1.0), 0.0) * direction
         power = after
     return result
 
@@ -312,13 +312,13 @@ def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
     for first in range(0, model.annotators, block):
         last = min(first + block, model.annotators)
         step = part(watch, 0.2 + 0.8 * first / model.annotators, 0.2 + 0.8 * last / model.annotators)
-        mine = slice(int(model.start[first]), int(model.start[last]))
+        own_rows = slice(int(model.start[first]), int(model.start[last]))
         columns = last - first
-        column = model.annotator[mine] - first
-        left = model.left[mine] * columns + column
-        right = model.right[mine] * columns + column
+        column = model.annotator[own_rows] - first
+        left = model.left[own_rows] * columns + column
+        right = model.right[own_rows] * columns + column
         size = model.items * columns
-        own = weight[mine]
+        own = weight[own_rows]
 
         def gathered(
             value: FloatArray, left: NDArray[np.int64] = left, right: NDArray[np.int64] = right,
@@ -336,6 +336,6 @@ def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
             return np.asarray(matrix @ x - gathered(own * (flat[left] - flat[right])))
 
         precondition = (lambda r: r / diagonal[:, None]) if sparse else solve
-        moved = _conjugate_gradients(times, gathered(pull[mine]), precondition, step).ravel()
-        difference[mine] -= moved[left] - moved[right]
+        moved = _conjugate_gradients(times, gathered(pull[own_rows]), precondition, step).ravel()
+        difference[own_rows] -= moved[left] - moved[right]
     return Scoring(difference, solve)

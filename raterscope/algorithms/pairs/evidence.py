@@ -94,8 +94,8 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
     (p,) bool
     """
     left, right, ties = pairs.counts()
-    whole = (np.minimum(left, right) == 0) & (ties == 0)
-    return np.asarray(whole & (np.maximum(left, right) >= least))
+    same_side = (np.minimum(left, right) == 0) & (ties == 0)
+    return np.asarray(same_side & (np.maximum(left, right) >= least))
 
 
 def match(pairs: Pairs, score: FloatArray) -> FloatArray:
@@ -115,9 +115,9 @@ def match(pairs: Pairs, score: FloatArray) -> FloatArray:
     """
     count = len(pairs.annotators)
     agreed, decided = _agreement(pairs, score)
-    whole = np.bincount(pairs.annotator, weights=decided, minlength=count)
+    total = np.bincount(pairs.annotator, weights=decided, minlength=count)
     right = np.bincount(pairs.annotator, weights=agreed, minlength=count)
-    return np.where(whole > 0, right / np.maximum(whole, 1.0), np.nan)
+    return np.where(total > 0, right / np.maximum(total, 1.0), np.nan)
 
 
 def crowd_match(pairs: Pairs, score: FloatArray) -> float:
@@ -186,9 +186,9 @@ class PairIndex:
         """Return the c comparisons of an annotator, (c,), by number, in the order of time."""
         return self.by_annotator[self.annotator_start[annotator] : self.annotator_start[annotator + 1]]
 
-    def between(self, one: int, other: int) -> IndexArray:
+    def between(self, first: int, other: int) -> IndexArray:
         """Return the c comparisons of two items, (c,), by number; none if there are none."""
-        key = min(one, other) * len(self.pairs.items) + max(one, other)
+        key = min(first, other) * len(self.pairs.items) + max(first, other)
         at = int(np.searchsorted(self.key, key))
         if at == len(self.key) or self.key[at] != key:
             return self.by_pair[:0]
@@ -335,8 +335,8 @@ def index(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
     ]
     watch(0.9, "counting the answers of every pair")
     gap = np.abs(score[pairs.left] - score[pairs.right])
-    places = [len(gap) * part // _PARTS for part in (1, _PARTS - 1)]
-    near, far = np.partition(gap, places)[places].tolist() if len(gap) else (0.0, 0.0)
+    cuts = [len(gap) * part // _PARTS for part in (1, _PARTS - 1)]
+    near, far = np.partition(gap, cuts)[cuts].tolist() if len(gap) else (0.0, 0.0)
     watch(0.95, "counting answers with the ranking")
     return PairIndex(
         pairs, score, crowd_match(pairs, score), near, far, order, start,
@@ -369,8 +369,8 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     gap = score[pairs.left[own]] - score[pairs.right[own]]
     decided = choice != 0
     agreed = (1 + choice * np.sign(gap))[decided] / 2
-    whole = _side(choice, gap)
-    beyond = whole.left - whole.expected * (whole.left + whole.right) if decided.any() else 0.0
+    overall = _side(choice, gap)
+    beyond = overall.left - overall.expected * (overall.left + overall.right) if decided.any() else 0.0
     side = int(np.sign(np.round(beyond, 9)))
     preferred = np.where(pairs.left[own] < pairs.right[own], 1, -1) * choice
     pair = crowd.pair[own]
@@ -385,14 +385,14 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     tied = votes[2].astype(np.int32)
     against = -choice * gap
 
-    def speaking(which: NDArray[np.bool_]) -> Speaking:
-        at = np.flatnonzero(which)
+    def speaking(rows: NDArray[np.bool_]) -> Speaking:
+        at = np.flatnonzero(rows)
         at = at[np.lexsort((same[at] - otherwise[at], -np.abs(against[at])))]
         return Speaking(own[at], same[at], otherwise[at], tied[at], against[at])
 
     wrong = decided & (against > 0)
     return Evidence(
-        annotator, side, whole,
+        annotator, side, overall,
         _side(choice, gap, np.abs(gap) < crowd.near), _side(choice, gap, np.abs(gap) >= crowd.far),
         float(agreed.mean()) if decided.any() else float("nan"), crowd.match,
         over_time(crowd, annotator),
@@ -443,13 +443,13 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     return OverTime(timed, at, bias, bias - wide, bias + wide, count.astype(np.int32), p_value)
 
 
-def _side(choice: FloatArray, gap: FloatArray, which: NDArray[np.bool_] | None = None) -> Side:
-    if which is not None:
-        choice, gap = choice[which], gap[which]
+def _side(choice: FloatArray, gap: FloatArray, rows: NDArray[np.bool_] | None = None) -> Side:
+    if rows is not None:
+        choice, gap = choice[rows], gap[rows]
     left, right = int((choice > 0).sum()), int((choice < 0).sum())
-    count, nothing = left + right, float("nan")
+    count, missing = left + right, float("nan")
     if not count:
-        return Side(left, right, len(choice), nothing, nothing, nothing, nothing)
+        return Side(left, right, len(choice), missing, missing, missing, missing)
     from scipy.special import ndtri
 
     expected = float((1 + np.sign(gap[choice != 0])).mean() / 2)

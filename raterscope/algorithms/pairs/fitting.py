@@ -141,12 +141,12 @@ def of_selection(settings: PairSettings, tested: int, flagged: BoolArray, by_t_t
 
 def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
     """Describe where the test of the whole crowd keeps annotators from being flagged."""
-    held = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
-    if crowd_p <= settings.gate or not held:
+    flagged_count = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
+    if crowd_p <= settings.gate or not flagged_count:
         return []
     return [
-        f"{_many(held, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd shows "
-        f"no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
+        f"{_many(flagged_count, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd "
+        f"shows no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
         "crowd test to 1 to flag them."
     ]
 
@@ -169,25 +169,25 @@ def _repeats(pairs: Pairs) -> int:
     again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(again):
         return 0
-    place = np.minimum(np.searchsorted(again, key), len(again) - 1)
-    some = np.flatnonzero(again[place] == key)
-    columns = [pairs.choice[some], key[some]]
+    position = np.minimum(np.searchsorted(again, key), len(again) - 1)
+    repeated = np.flatnonzero(again[position] == key)
+    columns = [pairs.choice[repeated], key[repeated]]
     if pairs.time is not None:
-        columns.insert(0, pairs.time[some])
-    some = some[np.lexsort(columns)]
-    alike = key[some[1:]] == key[some[:-1]]
-    alike &= pairs.choice[some[1:]] == pairs.choice[some[:-1]]
+        columns.insert(0, pairs.time[repeated])
+    repeated = repeated[np.lexsort(columns)]
+    alike = key[repeated[1:]] == key[repeated[:-1]]
+    alike &= pairs.choice[repeated[1:]] == pairs.choice[repeated[:-1]]
     if pairs.time is not None:
-        alike &= pairs.time[some[1:]] == pairs.time[some[:-1]]
+        alike &= pairs.time[repeated[1:]] == pairs.time[repeated[:-1]]
     return int(alike.sum())
 
 
-def _names(names: Sequence[str], who: NDArray[np.int64]) -> str:
-    if len(who) == 1:
-        return f"Annotator {names[who[0]]}"
-    shown = ", ".join(names[k] for k in who[:_NAMED])
-    more = f" and {len(who) - _NAMED:,} more" if len(who) > _NAMED else ""
-    return f"{len(who):,} annotators ({shown}{more})"
+def _names(names: Sequence[str], annotators: NDArray[np.int64]) -> str:
+    if len(annotators) == 1:
+        return f"Annotator {names[annotators[0]]}"
+    shown = ", ".join(names[k] for k in annotators[:_NAMED])
+    more = f" and {len(annotators) - _NAMED:,} more" if len(annotators) > _NAMED else ""
+    return f"{len(annotators):,} annotators ({shown}{more})"
 
 
 def _many(count: int, noun: str) -> str:
@@ -208,7 +208,7 @@ _MANY = 500
 
 
 def fit(
-    pairs: Pairs, name: str, way: Way, settings: PairSettings | None = None, watch: Watch = silent
+    pairs: Pairs, name: str, path: Way, settings: PairSettings | None = None, watch: Watch = silent
 ) -> PairFusion:
     """Find biased annotators along a path, and rank the items without and with their biases.
 
@@ -219,7 +219,7 @@ def fit(
     pairs : Pairs
     name : str
         Of the path.
-    way : Way
+    path : Way
     settings : PairSettings, optional
     watch : Watch
 
@@ -238,7 +238,7 @@ def fit(
         pairs = replace(pairs, choice=np.sign(pairs.choice))
     # with two threads, the many small products of a path wait for each other and take tenfold
     with threadpool_limits(1, "blas"):
-        return _fit(pairs, name, way, settings, watch)
+        return _fit(pairs, name, path, settings, watch)
 
 
 def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch) -> PairFusion:
@@ -350,13 +350,13 @@ class _Flips:
 
 def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, watch: Watch) -> _Flips:
     """Test everybody by changing the signs of residuals, and select at the rate."""
-    whole = flip_test(pairs, settings.effect, watch)
+    tested = flip_test(pairs, settings.effect, watch)
     spared = untested != 0
     probability, of_any, bias, low, high, z = (
         np.where(spared, np.nan, array)
-        for array in (whole.probability, whole.of_any, whole.bias, whole.low, whole.high, whole.z)
+        for array in (tested.probability, tested.of_any, tested.bias, tested.low, tested.high, tested.z)
     )
-    test = replace(whole, probability=probability, of_any=of_any, bias=bias, low=low, high=high, z=z)
+    test = replace(tested, probability=probability, of_any=of_any, bias=bias, low=low, high=high, z=z)
     q_value, crowd_p = false_discovery_rates(probability), crowd_probability(of_any)
     flagged = flip_flags(q_value, settings.rate, crowd_p, settings.gate)
     detectable, known = detectable_biases(
@@ -373,12 +373,12 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
     )
 
 
-def _untested(small: Grams, told: BoolArray, count: NDArray[np.int64]) -> NDArray[np.int8]:
+def _untested(small: Grams, tested: BoolArray, count: NDArray[np.int64]) -> NDArray[np.int8]:
     """Describe who is not tested, and why; (p,)."""
     untested = np.full(len(count), _TOO_FEW, dtype=np.int8)
     untested[count == 0] = _NO_COMPARISONS
     alone = np.diagonal(small.gram) <= _NOTHING * small.count
-    untested[small.people] = np.where(told, 0, np.where(alone, _ALONE, _MIXED))
+    untested[small.people] = np.where(tested, 0, np.where(alone, _ALONE, _MIXED))
     return untested
 
 
@@ -386,26 +386,26 @@ def _statistics(
     pairs: Pairs,
     component: IndexArray,
     problem: Scaled,
-    found: Biases,
-    way: Way,
+    biases: Biases,
+    path: Way,
     settings: PairSettings,
     watch: Watch,
 ) -> FloatArray:
     """Return W of every draw, (D, m); 0 where no noise is left, whose round-off would select everybody."""
-    if not len(problem.tested) or found.residual == 0.0:
+    if not len(problem.tested) or biases.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
     knockoffs = wait_watching(
-        lambda: construct(problem.pull, found.inverse, gap, symmetric=settings.local),
+        lambda: construct(problem.pull, biases.inverse, gap, symmetric=settings.local),
         watch, 0.1, "making knockoffs", small=len(gap) <= _MANY,
     )  # fmt: skip
     seeds = [(settings.seed, draw) for draw in range(settings.draws)]
     if settings.local:
-        chance = own_noise(pairs, component, problem, found, seeds, part(watch, 0.1, 0.3))
+        chance = own_noise(pairs, component, problem, biases, seeds, part(watch, 0.1, 0.3))
     else:
-        chance = sphere(len(problem.tested), found.residual, found.freedom, seeds)
+        chance = sphere(len(problem.tested), biases.residual, biases.freedom, seeds)
     pulls = knockoffs.pulls(problem.pull, chance)
-    return statistic(way.entries(problem.gram, gap, pulls, HIGHEST_RATE, part(watch, 0.3, 1.0)))
+    return statistic(path.entries(problem.gram, gap, pulls, HIGHEST_RATE, part(watch, 0.3, 1.0)))
 
 
 def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArray:

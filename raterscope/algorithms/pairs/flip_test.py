@@ -97,9 +97,9 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
         t = np.where(live, further, 0.0)
         if done.all():
             break
-    each = np.repeat(t, count)
-    cumulant = totals(start, np.log(chance + (1 - chance) * np.exp(-2 * each)) + each * (1 - m))
-    tilted = chance / (chance + (1 - chance) * np.exp(-2 * each))
+    repeated = np.repeat(t, count)
+    cumulant = totals(start, np.log(chance + (1 - chance) * np.exp(-2 * repeated)) + repeated * (1 - m))
+    tilted = chance / (chance + (1 - chance) * np.exp(-2 * repeated))
     second = totals(start, 4 * tilted * (1 - tilted))
     w = np.sqrt(np.maximum(2 * (t * aim - cumulant), 0.0))
     u = t * np.sqrt(second)
@@ -374,8 +374,8 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
         if not moving.any():
             break
         if not moving.all():
-            some = moving[owner]
-            r, annotators = size[some], owner[some]
+            batch = moving[owner]
+            r, annotators = size[batch], owner[batch]
             begin = np.concatenate([[0], np.cumsum(np.where(moving, np.diff(start), 0))])
         else:
             r, annotators, begin = size, owner, start
@@ -421,18 +421,18 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
     block = max(1, 4_000_000 // max(model.items, 1))
     for first in range(0, model.annotators, block):
         last = min(first + block, model.annotators)
-        mine = slice(int(model.start[first]), int(model.start[last]))
+        rows = slice(int(model.start[first]), int(model.start[last]))
         columns = last - first
-        column = model.annotator[mine] - first
-        left, right = model.left[mine], model.right[mine]
+        column = model.annotator[rows] - first
+        left, right = model.left[rows], model.right[rows]
         size = model.items * columns
-        gradient = sums(left * columns + column, value[mine], size)
-        gradient -= sums(right * columns + column, value[mine], size)
+        gradient = sums(left * columns + column, value[rows], size)
+        gradient -= sums(right * columns + column, value[rows], size)
         through = known.solve(gradient.reshape(-1, columns)).ravel()
-        whole = totals(model.start[first : last + 1] - model.start[first], value[mine] * (
+        total = totals(model.start[first : last + 1] - model.start[first], value[rows] * (
             through[left * columns + column] - through[right * columns + column]
         ))  # fmt: skip
-        result[first:last] = whole
+        result[first:last] = total
     return np.maximum(result - _random_sides(model, known, value), 0.0)
 
 
@@ -452,10 +452,10 @@ def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> Floa
         unit[np.arange(first, last), np.arange(last - first)] = 1.0
         inverse = known.solve(unit)
         diagonal[first:last] = inverse[np.arange(first, last), np.arange(last - first)]
-        some = order[starts[at] : starts[at + 1]]
-        columns.append((some, inverse[high[some], low[some] - first]))
-    for some, crossed in columns:
-        result[some] = diagonal[low[some]] + diagonal[high[some]] - 2 * crossed
+        batch = order[starts[at] : starts[at + 1]]
+        columns.append((batch, inverse[high[batch], low[batch] - first]))
+    for column, crossed in columns:
+        result[column] = diagonal[low[column]] + diagonal[high[column]] - 2 * crossed
     return model.total(value * value * result)
 
 

@@ -277,8 +277,8 @@ class SortedDraws:
         most = rate * np.maximum(self.chosen, 1) * (1.0 + 1e-12)
         good = self.last & (self.against + int(plus) <= most)
         at = self.size.shape[1] - 1 - np.argmax(good[:, ::-1], axis=1)
-        some = good.any(axis=1)
-        result[some] = self.size[some, at[some]]
+        any_good = good.any(axis=1)
+        result[any_good] = self.size[any_good, at[any_good]]
         return result
 
     def shares(self, cut: FloatArray) -> FloatArray:
@@ -367,7 +367,7 @@ def own_noise(
     pairs: Pairs,
     component: IndexArray,
     problem: Scaled,
-    found: Biases,
+    biases: Biases,
     seeds: Sequence[Sequence[int]],
     watch: Watch = silent,
 ) -> FloatArray:
@@ -384,7 +384,7 @@ def own_noise(
     pairs : Pairs
     component : (n,) int32
     problem : Scaled
-    found : Biases
+    biases : Biases
     seeds : (D, ...) sequence of int
     watch : Watch
 
@@ -398,7 +398,7 @@ def own_noise(
     number = np.full(len(pairs.annotators), count)
     number[problem.tested] = np.arange(count)
     person = number[pairs.annotator]
-    bias = np.append(found.scaled / problem.length, 0.0)
+    bias = np.append(biases.scaled / problem.length, 0.0)
     score = item_sums(pairs, pairs.choice - bias[person])
     blocks = list(factors(pairs, component, part(watch, 0.0, 0.1)))
     theta = np.zeros(items)
@@ -419,21 +419,21 @@ def own_noise(
         square = np.eye(count)
         cross: FloatArray = np.diag(np.bincount(person, weights=z, minlength=count)[:count])
         for (kept, lower), own in zip(blocks, through, strict=True):
-            mine = solve_triangular(lower, table[:, kept].T, lower=True, check_finite=False)
-            square -= mine.T @ mine
-            cross -= mine.T @ own
+            own_part = solve_triangular(lower, table[:, kept].T, lower=True, check_finite=False)
+            square -= own_part.T @ own_part
+            cross -= own_part.T @ own
         cross /= problem.length
-        square -= cross @ found.inverse @ cross.T
+        square -= cross @ biases.inverse @ cross.T
         value, vector = eigh(square, check_finite=False)
         good = value > _LOST
         seen = vector.T @ np.bincount(person, weights=z * rest, minlength=count)[:count]
         seen[good] = seen[good] / np.sqrt(value[good])
         if not good.all():
-            left = max(found.residual - float(seen[good] @ seen[good]), 0.0)
-            free = found.freedom - int(good.sum())
+            remaining = max(biases.residual - float(seen[good] @ seen[good]), 0.0)
+            free = biases.freedom - int(good.sum())
             seen[~good] = (
-                sphere(int((~good).sum()), left, free, [[int(generator.integers(2**63))]])[0] if free > 0 else
-                generator.standard_normal(int((~good).sum())) * np.sqrt(found.variance)
+                sphere(int((~good).sum()), remaining, free, [[int(generator.integers(2**63))]])[0]
+                if free > 0 else generator.standard_normal(int((~good).sum())) * np.sqrt(biases.variance)
             )  # fmt: skip
         drawn[k] = vector @ seen
     return drawn

@@ -334,7 +334,7 @@ class Grams:
 def grams(
     pairs: Pairs,
     component: IndexArray | None = None,
-    who: BoolArray | None = None,
+    among: BoolArray | None = None,
     watch: Watch = silent,
 ) -> Grams:
     """Add up comparisons and project the items out, one connected component of them after the other.
@@ -347,7 +347,7 @@ def grams(
     pairs : Pairs
     component : (n,) int32, optional
         As from `ranking.components`.
-    who : (p,) bool, optional
+    among : (p,) bool, optional
         Whose biases are in the model; by default of all who compared anything.
     watch : Watch
 
@@ -361,7 +361,7 @@ def grams(
     component = components(pairs) if component is None else component
     number, items = len(pairs.annotators), len(pairs.items)
     count = np.bincount(pairs.annotator, minlength=number).astype(np.int64)
-    annotators = np.flatnonzero(count > 0 if who is None else who & (count > 0)).astype(np.int64)
+    annotators = np.flatnonzero(count > 0 if among is None else among & (count > 0)).astype(np.int64)
     if len(annotators) > MOST_TESTED:
         raise PairsError(
             f"{len(annotators):,} annotators are to be tested; expected at most {MOST_TESTED:,}: "
@@ -382,20 +382,20 @@ def grams(
     rank = done = 0
     for kept, lower in factors(pairs, component, watch):
         part = mixed[:, kept]
-        some = np.unique(part.indices)
-        right = np.column_stack((part[some].toarray().T, score[kept]))
+        present = np.unique(part.indices)
+        right = np.column_stack((part[present].toarray().T, score[kept]))
 
         def explained(lower: FloatArray = lower, right: FloatArray = right) -> FloatArray:
             through = solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False)
             return np.asarray(through.T @ through)
 
-        small = len(kept) * len(some) <= _SMALL**2
+        small = len(kept) * len(present) <= _SMALL**2
         fraction = 0.4 + 0.6 * (done + 0.5 * len(kept)) / max(int((component >= 0).sum()), 1)
         done += len(kept) + 1
         shared = wait_watching(explained, watch, fraction, f"projecting out {len(kept):,} items", small=small)
         rank += len(kept)
-        gram[np.ix_(some, some)] -= shared[:-1, :-1]
-        pull[some] -= shared[:-1, -1]
+        gram[np.ix_(present, present)] -= shared[:-1, :-1]
+        pull[present] -= shared[:-1, -1]
         square -= shared[-1, -1]
     return Grams(annotators, count, gram, pull, max(square, 0.0), total, rank, len(pairs))
 
@@ -511,12 +511,12 @@ def _regular(gram: FloatArray) -> bool:
     return bool((np.diagonal(factor) ** 2 > _REGULAR).all())
 
 
-def _scaled(small: Grams, who: NDArray[np.int64]) -> Scaled:
-    length = np.sqrt(np.diagonal(small.gram)[who])
-    gram = small.gram[np.ix_(who, who)] / np.outer(length, length)
+def _scaled(small: Grams, annotators: NDArray[np.int64]) -> Scaled:
+    length = np.sqrt(np.diagonal(small.gram)[annotators])
+    gram = small.gram[np.ix_(annotators, annotators)] / np.outer(length, length)
     gram = 0.5 * (gram + gram.T)
     np.fill_diagonal(gram, 1.0)
-    return Scaled(small.people[who], length, gram, small.pull[who] / length)
+    return Scaled(small.people[annotators], length, gram, small.pull[annotators] / length)
 
 
 @dataclass(frozen=True, eq=False)

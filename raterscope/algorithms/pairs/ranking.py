@@ -54,8 +54,8 @@ def table(
     from scipy.sparse import coo_array, csr_array
 
     if shape[0] * shape[1] <= _DENSE:
-        place = np.asarray(row, dtype=np.int64) * shape[1] + column
-        dense = np.bincount(place, weights=value, minlength=shape[0] * shape[1])
+        cell = np.asarray(row, dtype=np.int64) * shape[1] + column
+        dense = np.bincount(cell, weights=value, minlength=shape[0] * shape[1])
         return csr_array(dense.astype(np.float64, copy=False).reshape(shape))
     return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
 
@@ -76,9 +76,9 @@ def totals(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
     It takes a tenth of the time of `sums`.
     """
     result = np.zeros(len(start) - 1)
-    some = np.flatnonzero(np.diff(start))
-    if len(some):
-        result[some] = np.add.reduceat(value, start[some], dtype=np.float64)
+    occupied = np.flatnonzero(np.diff(start))
+    if len(occupied):
+        result[occupied] = np.add.reduceat(value, start[occupied], dtype=np.float64)
     return result
 
 
@@ -174,9 +174,9 @@ def components(pairs: Pairs) -> IndexArray:
     names, first, inverse, size = np.unique(
         label[compared], return_index=True, return_inverse=True, return_counts=True
     )
-    place = np.empty(len(names), dtype=np.int32)
-    place[np.lexsort((first, -size))] = np.arange(len(names), dtype=np.int32)
-    result[compared] = place[inverse]
+    index = np.empty(len(names), dtype=np.int32)
+    index[np.lexsort((first, -size))] = np.arange(len(names), dtype=np.int32)
+    result[compared] = index[inverse]
     return result
 
 
@@ -301,14 +301,14 @@ class _BiasedSums:
     right: FloatArray
 
 
-def _biased_sums(pairs: Pairs, who: BoolArray) -> _BiasedSums:
-    number = np.cumsum(who) - 1
-    theirs = who[pairs.annotator]
-    person = number[pairs.annotator[theirs]]
-    shape = (int(who.sum()), len(pairs.items))
-    mixed = table(person, pairs.left[theirs], shape) - table(person, pairs.right[theirs], shape)
+def _biased_sums(pairs: Pairs, biased: BoolArray) -> _BiasedSums:
+    number = np.cumsum(biased) - 1
+    by_biased = biased[pairs.annotator]
+    person = number[pairs.annotator[by_biased]]
+    shape = (int(biased.sum()), len(pairs.items))
+    mixed = table(person, pairs.left[by_biased], shape) - table(person, pairs.right[by_biased], shape)
     count = np.bincount(person, minlength=shape[0]).astype(np.float64)
-    right = np.bincount(person, weights=pairs.choice[theirs], minlength=shape[0]).astype(np.float64)
+    right = np.bincount(person, weights=pairs.choice[by_biased], minlength=shape[0]).astype(np.float64)
     return _BiasedSums(count, mixed.tocsc(), np.diag(count), right)
 
 
@@ -418,8 +418,8 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
         raise PairsError("two items of different components are compared.")
     known = scores(pairs).score if score is None else score
     rest = pairs.choice - known[pairs.left] + known[pairs.right]
-    whole = float(pairs.choice @ pairs.choice)
-    return float(rest @ rest) / whole if whole > 0 else 0.0
+    total = float(pairs.choice @ pairs.choice)
+    return float(rest @ rest) / total if total > 0 else 0.0
 
 
 def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:

@@ -82,27 +82,27 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
     watch : Watch
     """
     watch(0.0, "adding up the answers of every pair")
-    whole = float(pairs.choice @ pairs.choice)
+    spread = float(pairs.choice @ pairs.choice)
     number = int(component.max(initial=-1)) + 1
-    if not whole:
+    if not spread:
         return Consistency(1.0, 0.0, 0.0, 0.0, 0.0, np.zeros(number))
     first, second, count, mean = _flows(pairs)
     rest = mean - score[first] + score[second]
-    left = pairs.choice - score[pairs.left] + score[pairs.right]
+    residual = pairs.choice - score[pairs.left] + score[pairs.right]
     group = component[pairs.left]
-    by_group = np.bincount(group, weights=left**2, minlength=number)
+    by_group = np.bincount(group, weights=residual**2, minlength=number)
     total = np.bincount(group, weights=pairs.choice**2, minlength=number)
-    within = max(whole - float(count @ mean**2), 0.0) / whole
-    cyclic = float(count @ rest**2) / whole
+    within = max(spread - float(count @ mean**2), 0.0) / spread
+    cyclic = float(count @ rest**2) / spread
     watch(0.3, "looking for circles")
     flow = np.sqrt(count) * rest
     curl = float("nan")
-    if cyclic * whole <= _PRECISE**2 * whole:
+    if cyclic * spread <= _PRECISE**2 * spread:
         curl = cyclic
     else:
         triangles = _triangles(first, second, len(pairs.items), watch)
         if triangles is not None:
-            curl = _round_triangles(flow, count, triangles, watch) / whole
+            curl = _round_triangles(flow, count, triangles, watch) / spread
     harmonic = float(np.maximum(cyclic - curl, 0.0))
     share = by_group / np.where(total > 0, total, 1.0)
     return Consistency(max(1.0 - within - cyclic, 0.0), within, cyclic, curl, harmonic, share)
@@ -256,15 +256,15 @@ def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRankin
     (2, 1, 0.333, ((1, 1.0),))
     """
     known = np.isfinite(score) & np.isfinite(truth.place) & (component >= 0) & (truth.group >= 0)
-    whole = int(truth.group.max(initial=0)) + 1
-    cell = np.where(known, component.astype(np.int64) * whole + truth.group, -1)
+    clusters = int(truth.group.max(initial=0)) + 1
+    cell = np.where(known, component.astype(np.int64) * clusters + truth.group, -1)
     _, number = np.unique(cell, return_inverse=True)
     groups = groups_of(np.where(known, number, -1).astype(np.int32))
     agreeing = opposed = only_truth = only_score = 0
     for items in groups:
-        place, value = -truth.place[items], score[items]
+        rank, value = -truth.place[items], score[items]
         for at in range(len(items) - 1):
-            true, result = np.sign(place[at + 1 :] - place[at]), np.sign(value[at + 1 :] - value[at])
+            true, result = np.sign(rank[at + 1 :] - rank[at]), np.sign(value[at + 1 :] - value[at])
             same = true * result
             agreeing += int((same > 0).sum())
             opposed += int((same < 0).sum())
@@ -278,6 +278,6 @@ def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRankin
     return RankingAgreement(int(known.sum()), agreeing, opposed, tau, best)
 
 
-def _best(score: FloatArray, place: FloatArray) -> tuple[tuple[int, float], ...]:
-    by_truth, by_score = np.argsort(place, kind="stable"), np.argsort(-score, kind="stable")
+def _best(score: FloatArray, rank: FloatArray) -> tuple[tuple[int, float], ...]:
+    by_truth, by_score = np.argsort(rank, kind="stable"), np.argsort(-score, kind="stable")
     return tuple((k, len(np.intersect1d(by_truth[:k], by_score[:k])) / k) for k in BEST if k < len(score))

@@ -57,7 +57,7 @@ _PRIOR_BIASED, _PRIOR_MEAN, _PRIOR_VARIANCE = 2.0, 3.0, 2.0
 _FARTHEST = 30.0
 
 
-def t_test(found: Biases) -> FloatArray:
+def t_test(biases: Biases) -> FloatArray:
     """Test each bias by Student's t, all others being in the model.
 
     Returns
@@ -67,21 +67,21 @@ def t_test(found: Biases) -> FloatArray:
     """
     from scipy.special import stdtr
 
-    if not found.residual > 0.0 or found.freedom <= 0:
-        return np.full(len(found.scaled), np.nan)
-    spread = np.sqrt(found.variance * np.diagonal(found.inverse))
-    return np.asarray(2.0 * stdtr(found.freedom, -np.abs(found.scaled) / spread))
+    if not biases.residual > 0.0 or biases.freedom <= 0:
+        return np.full(len(biases.scaled), np.nan)
+    spread = np.sqrt(biases.variance * np.diagonal(biases.inverse))
+    return np.asarray(2.0 * stdtr(biases.freedom, -np.abs(biases.scaled) / spread))
 
 
-def intervals(found: Biases, problem: Scaled) -> tuple[FloatArray, FloatArray, FloatArray]:
+def intervals(biases: Biases, problem: Scaled) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the biases in the units of the choices, with the ends of their 95 % intervals; (m,) each."""
     from scipy.special import stdtrit
 
-    bias = found.scaled / problem.length
+    bias = biases.scaled / problem.length
     far = np.full(len(bias), np.nan)
-    if found.freedom > 0:
-        spread = np.sqrt(found.variance * np.diagonal(found.inverse)) / problem.length
-        far = stdtrit(found.freedom, 0.5 + _LEVEL / 2) * spread
+    if biases.freedom > 0:
+        spread = np.sqrt(biases.variance * np.diagonal(biases.inverse)) / problem.length
+        far = stdtrit(biases.freedom, 0.5 + _LEVEL / 2) * spread
     return bias, bias - far, bias + far
 
 
@@ -483,10 +483,10 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
         return f"the better item was on the {side} in {0.5 + abs(away):.0%} of the comparisons"
     total = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-    key, place, count = np.unique(
+    key, position, count = np.unique(
         low.astype(np.int64) * total + high, return_inverse=True, return_counts=True
     )
-    on_left = np.bincount(place, pairs.left == low, minlength=len(key))
+    on_left = np.bincount(position, pairs.left == low, minlength=len(key))
     often = count >= _OFTEN
     fixed = ((on_left == 0) | (on_left == count))[often]
     expected = 2.0 ** (1 - count[often])

@@ -91,9 +91,9 @@ def gather(size: int, seed: int) -> tuple[Annotator, ...]:
             rates, scatter, stray = (rng.beta(4, 4), rng.beta(2.5, 3)), rng.uniform(4.0, 6.0), 4.0
         crowd.append(Annotator(name, float(rates[0]), float(rates[1]), float(scatter), stray))
     if size > _ODD_ONES:
-        everywhere, nothing, biased = rng.choice(size, _ODD_ONES, replace=False)
+        everywhere, idle, biased = rng.choice(size, _ODD_ONES, replace=False)
         crowd[everywhere] = Annotator(names[everywhere], 0.55, 0.30, 6.0, 45.0)
-        crowd[nothing] = Annotator(names[nothing], 0.0, 1.0, 3.0, 0.0)
+        crowd[idle] = Annotator(names[idle], 0.0, 1.0, 3.0, 0.0)
         crowd[biased] = Annotator(names[biased], 0.9, 0.9, 2.5, 0.4, bias=(7.5, -5.0))
     return tuple(crowd)
 
@@ -113,10 +113,10 @@ def click_on(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
         points.append(marks)
         annotators.append(np.full(len(marks), index, dtype=np.int64))
         when.append(times)
-    places = np.concatenate(points)
+    positions = np.concatenate(points)
     return Clicks(
-        x=places[:, 0],
-        y=places[:, 1],
+        x=positions[:, 0],
+        y=positions[:, 1],
         annotator=np.concatenate(annotators),
         annotators=tuple(annotator.name for annotator in crowd),
         extent=smear.extent,
@@ -243,9 +243,9 @@ def draw_clicks(
     root = np.linalg.cholesky(covariance)
     rows = np.flatnonzero(component >= 0)
     while len(rows):
-        which = component[rows]
-        points[rows] = mean[which] + np.einsum(
-            "nij,nj->ni", root[which], generator.standard_normal((len(rows), 2))
+        components_of_rows = component[rows]
+        points[rows] = mean[components_of_rows] + np.einsum(
+            "nij,nj->ni", root[components_of_rows], generator.standard_normal((len(rows), 2))
         )
         inside = (points[rows] >= (left, top)).all(axis=1) & (points[rows] <= (right, bottom)).all(axis=1)
         rows = rows[~inside]
@@ -396,19 +396,19 @@ def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:
 
 
 def _apart(components: int, side: float, separation: float, generator: np.random.Generator) -> FloatArray:
-    places = np.empty((components, 2))
+    positions = np.empty((components, 2))
     # Discs thrown at random jam when they cover more than this share of the square and its margin.
     room = _JAMMED * (side + separation) ** 2
     done = missed = 0
     while done < components and missed < _MISSES and components * np.pi * separation**2 / 4 <= room:
-        place = generator.uniform(0, side, size=2)
+        position = generator.uniform(0, side, size=2)
         missed += 1
-        if not done or np.hypot(*(places[:done] - place).T).min() >= separation:
-            places[done] = place
+        if not done or np.hypot(*(positions[:done] - position).T).min() >= separation:
+            positions[done] = position
             done, missed = done + 1, 0
     if done < components:
         raise ValueError(f"{components} centres do not fit into {side:g} x {side:g} at {separation:g} apart")
-    return places
+    return positions
 
 
 def _rates(mean: float, concentration: float, count: int, generator: np.random.Generator) -> FloatArray:

@@ -195,11 +195,11 @@ def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | No
     """Fill confusion rows: what is said of right and wrong answers, the rest shared equally."""
     rows = np.full((len(right), len(right)), np.nan)
     np.fill_diagonal(rows, right)
-    for place, chance in (wrong or {}).items():
-        rows[place] = chance
+    for output, chance in (wrong or {}).items():
+        rows[output] = chance
     for row in rows:
-        left = np.isnan(row)
-        row[left] = (1 - np.nansum(row)) / max(left.sum(), 1)
+        remaining = np.isnan(row)
+        row[remaining] = (1 - np.nansum(row)) / max(remaining.sum(), 1)
     return tuple(tuple(float(chance) for chance in row) for row in rows)
 
 
@@ -362,10 +362,10 @@ def _confusions(
     confused = 0.2 * own + 0.8 / len(plan.outputs)
     usual = own[:, int(np.argmax(plan.shares))].argmax(axis=1)
     idle = 0.15 * own + 0.85 * np.eye(len(plan.outputs))[usual][:, None, :]
-    which = change[:, None, None]
-    early = np.where(which == CHANGES.index("learns"), confused, own)
-    late = np.where(which == CHANGES.index("tires"), idle, own)
-    late = np.where(which == CHANGES.index("jumps"), other, late)
+    index = change[:, None, None]
+    early = np.where(index == CHANGES.index("learns"), confused, own)
+    late = np.where(index == CHANGES.index("tires"), idle, own)
+    late = np.where(index == CHANGES.index("jumps"), other, late)
     return early.astype(np.float32), late.astype(np.float32)
 
 
@@ -389,11 +389,11 @@ def _tasks(
     # Spread evenly over the annotator's votes: the nth is at home where this count goes up.
     before = number * home[annotator] // counts[annotator]
     at_home = (number + 1) * home[annotator] // counts[annotator] > before
-    place = np.where(at_home, before, number - before)
-    ways = [_walk(length, annotator, place, rng) for length in (size, away)]
+    position = np.where(at_home, before, number - before)
+    walks = [_walk(length, annotator, position, rng) for length in (size, away)]
     first = edges[cohort][annotator]
-    outside = ways[1] + np.where(ways[1] >= first, size[annotator], 0)
-    chosen = np.where(at_home, first + ways[0], outside)
+    outside = walks[1] + np.where(walks[1] >= first, size[annotator], 0)
+    chosen = np.where(at_home, first + walks[0], outside)
     # Neighbours on the way are not to be neighbours in name.
     names = np.concatenate([low + rng.permutation(high - low) for low, high in pairwise(edges)])
     return np.asarray(names[chosen], dtype=np.int32)
@@ -402,18 +402,18 @@ def _tasks(
 def _walk(
     length: NDArray[np.int64],
     annotator: NDArray[np.int32],
-    place: NDArray[np.int64],
+    position: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Return where the annotators' ways, each of its length, are at some place; 0 on ways without length."""
     length = np.maximum(length, 1)
     stride = np.ones_like(length)
-    left = length > 2
-    while left.any():
-        stride[left] = rng.integers(1, length[left])
-        left &= np.gcd(stride, length) != 1
+    unfit = length > 2
+    while unfit.any():
+        stride[unfit] = rng.integers(1, length[unfit])
+        unfit &= np.gcd(stride, length) != 1
     start = rng.integers(0, length)
-    return np.asarray((start[annotator] + place * stride[annotator]) % length[annotator])
+    return np.asarray((start[annotator] + position * stride[annotator]) % length[annotator])
 
 
 def _progress(
@@ -458,8 +458,8 @@ def _votes(
     blurred = [np.tensordot(rows, shares.astype(np.float32), axes=([1], [0])) for rows in (early, late)]
     for low in range(0, len(annotator), _BLOCK):
         part = slice(low, low + _BLOCK)
-        annotators, what, share = annotator[part], truth[part], progress[part][:, None]
-        row = early[annotators, what] * (1 - share) + late[annotators, what] * share
+        annotators, truths, share = annotator[part], truth[part], progress[part][:, None]
+        row = early[annotators, truths] * (1 - share) + late[annotators, truths] * share
         doubt = difficulty[part][:, None]
         row = (
             row * (1 - doubt)

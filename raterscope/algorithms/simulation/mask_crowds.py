@@ -103,9 +103,9 @@ def smooth_field(
 
 def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
     """Interpolate one axis to `size` voxels, `step` of them from one value to the next, by a smooth cubic."""
-    place = np.arange(size) / step + 1
-    low = place.astype(np.intp)
-    t = (place - low).astype(np.float32)
+    position = np.arange(size) / step + 1
+    low = position.astype(np.intp)
+    t = (position - low).astype(np.float32)
     shares = ((1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3)
     form = [1, 1, 1]
     form[axis] = size
@@ -193,8 +193,8 @@ def _ribs(values: Field, axes: list[Field], lung: Field, size: tuple[float, floa
     turn = (axes[0] / 24.0 + 1.7 * angle) % 1.0
     across = (0.25 - np.abs(turn - 0.5)) * 24.0
     along = 2.6 - np.abs(lung + 5.0)
-    left = 0.75 * wide - axes[2]
-    rib = np.minimum(np.minimum(across, along), left)
+    reach = 0.75 * wide - axes[2]
+    rib = np.minimum(np.minimum(across, along), reach)
     _paint(values, rib, _BONE)
     _paint(values, rib - 1.3, _MARROW)
 
@@ -212,16 +212,16 @@ def _vessels(
     todo = [(root, _towards(rng, np.array([0.0, 0.0, -1.0]), 1.1), 0.032 * reach, reach) for _ in range(10)]
     amount = np.full(values.shape, -1e3, dtype=np.float32)
     while todo:
-        place, direction, radius, rest = todo.pop()
+        position, direction, radius, rest = todo.pop()
         run = rest * rng.uniform(0.2, 0.36)
         for _ in range(max(1, int(run / (0.8 * radius)))):
             direction = _towards(rng, direction, 0.13)
-            place = place + 0.8 * radius * direction
-            _ball(amount, place, radius, side)
+            position = position + 0.8 * radius * direction
+            _ball(amount, position, radius, side)
         if radius > 0.5 and rest > 6:
             for turn in (0.35, 0.6):
                 todo.append(
-                    (place, _towards(rng, direction, turn), radius * rng.uniform(0.68, 0.86), rest - run)
+                    (position, _towards(rng, direction, turn), radius * rng.uniform(0.68, 0.86), rest - run)
                 )
     _paint(values, np.minimum(amount, lung), _BLOOD - 20)
 
@@ -231,14 +231,14 @@ def _towards(rng: np.random.Generator, direction: NDArray[np.float64], turn: flo
     return np.asarray(turned / np.linalg.norm(turned))
 
 
-def _ball(amount: Field, place: NDArray[np.float64], radius: float, side: NDArray[np.float64]) -> None:
+def _ball(amount: Field, centre: NDArray[np.float64], radius: float, side: NDArray[np.float64]) -> None:
     """Raise `amount` to the height above a ball's outline, near the ball."""
-    low = np.maximum(np.floor((place - radius - 1) / side).astype(int), 0)
-    high = np.minimum(np.ceil((place + radius + 1) / side).astype(int) + 1, amount.shape)
+    low = np.maximum(np.floor((centre - radius - 1) / side).astype(int), 0)
+    high = np.minimum(np.ceil((centre + radius + 1) / side).astype(int) + 1, amount.shape)
     if (high <= low).any():
         return
     part = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
-    z, y, x = (np.arange(a, b) * s - at for a, b, s, at in zip(low, high, side, place, strict=True))
+    z, y, x = (np.arange(a, b) * s - at for a, b, s, at in zip(low, high, side, centre, strict=True))
     away = np.sqrt(z[:, None, None] ** 2 + y[None, :, None] ** 2 + x[None, None] ** 2)
     np.maximum(amount[part], (radius - away).astype(np.float32), out=amount[part])
 
@@ -283,9 +283,9 @@ def _heights(lump: _Lump, axes: list[Field], slab: slice) -> tuple[Field, Field]
 
 def _neighbour(axes: list[Field], lump: _Lump) -> Field:
     """Return the height above a vessel that runs along the slices beside a lump."""
-    place = lump.centre + 1.15 * lump.radius * lump.outward
+    centre = lump.centre + 1.15 * lump.radius * lump.outward
     radius = lump.radius
-    return _ellipse(axes, tuple(place), (2.2 * radius, 0.38 * radius, 0.38 * radius))
+    return _ellipse(axes, tuple(centre), (2.2 * radius, 0.38 * radius, 0.38 * radius))
 
 
 def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look = no_look) -> Scene:
@@ -484,8 +484,8 @@ def simulate_case(
     if not crowd:
         raise ValueError("a case of no raters; expected at least 1.")
     rng = np.random.default_rng([seed, 0])
-    each, besides = _LOOKS[subject]
-    looks = each * sum(1 for _ in slabs(shape)) + besides
+    per_slice, besides = _LOOKS[subject]
+    looks = per_slice * sum(1 for _ in slabs(shape)) + besides
     scene = _SCENES[subject](rng, shape, spacing, _steps(watch, 0.0, 0.5, looks, "painting the volume"))
     volume = _with_noise(scene.values, rng, watch)
     part = _around(scene, shape, spacing)
@@ -555,9 +555,10 @@ def _lobe(
     scene: Scene, spacing: tuple[float, float, float], part: tuple[slice, slice, slice]
 ) -> Callable[[slice], NDArray[np.float32]]:
     """Return a function for the height above the outline of a leak's lobe, mm, in a slab of a part."""
-    place = scene.centre + 1.1 * scene.radius * scene.outward
+    centre = scene.centre + 1.1 * scene.radius * scene.outward
     z, y, x = (
-        np.arange(cut.start, cut.stop) * side - at for cut, side, at in zip(part, spacing, place, strict=True)
+        np.arange(cut.start, cut.stop) * side - at
+        for cut, side, at in zip(part, spacing, centre, strict=True)
     )
 
     def height(slab: slice) -> NDArray[np.float32]:

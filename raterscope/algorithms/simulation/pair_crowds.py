@@ -166,8 +166,8 @@ def study_crowd(
     disturbed = (rng.random(len(choice)) < p2) & (side != 0)[annotator]
     choice = np.where(disturbed, side[annotator], choice)
     pairs = Pairs(annotator, left, right, choice, _numbered("", annotators), _numbered("", items))
-    way = np.where(side != 0, WAYS.index("mostly one side"), 0).astype(np.int8)
-    return SimulatedPairs(pairs, score, way, side, np.full(annotators, -1, dtype=np.int32))
+    behaviour = np.where(side != 0, WAYS.index("mostly one side"), 0).astype(np.int8)
+    return SimulatedPairs(pairs, score, behaviour, side, np.full(annotators, -1, dtype=np.int32))
 
 
 def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
@@ -177,8 +177,10 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
     score = ndtri((rng.permutation(plan.items) + 0.5) / plan.items)
     edges = np.cumsum(plan.shares) / sum(plan.shares)
     even = (np.arange(annotators) + 0.5) / annotators
-    way = rng.permutation(np.minimum(np.searchsorted(edges, even), len(WAYS) - 1)).astype(np.int8)
-    side = np.where(way > 0, np.where(rng.random(annotators) < plan.leftwards, 1, -1), 0).astype(np.int8)
+    behaviour = rng.permutation(np.minimum(np.searchsorted(edges, even), len(WAYS) - 1)).astype(np.int8)
+    side = np.where(behaviour > 0, np.where(rng.random(annotators) < plan.leftwards, 1, -1), 0).astype(
+        np.int8
+    )
     counts = np.clip(np.rint(plan.fewest * rng.permutation(even) ** (-1 / plan.tail)), 1, plan.most)
     counts = counts.astype(np.int64)
     annotator = np.repeat(np.arange(annotators, dtype=np.int32), counts)
@@ -187,16 +189,16 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
     tendency = plan.lopsided * rng.uniform(-1.0, 1.0, plan.items)
     turned = rng.random(len(left)) > 0.5 + (tendency[left] - tendency[right]) / 4
     left, right = np.where(turned, right, left), np.where(turned, left, right)
-    begins = np.where(way == WAYS.index("tires"), np.ceil(_TIRES_AT * counts), -1).astype(np.int32)
+    begins = np.where(behaviour == WAYS.index("tires"), np.ceil(_TIRES_AT * counts), -1).astype(np.int32)
     progress = np.clip((number - begins[annotator]) / np.maximum(counts - begins, 1)[annotator], 0.0, 1.0)
     own = plan.noise * rng.uniform(0.7, 1.4, annotators)
     gap = score[left] - score[right]
     seen = gap + own[annotator] * rng.logistic(size=len(gap))
     choice = np.where(np.abs(seen) < plan.ties, 0.0, np.sign(seen))
-    chance = np.array([0.0, 1 - _SLIP, plan.mostly, 0.0, 0.0])[way[annotator]]
+    chance = np.array([0.0, 1 - _SLIP, plan.mostly, 0.0, 0.0])[behaviour[annotator]]
     in_doubt = np.where(np.abs(gap) < plan.doubt, _IN_DOUBT, 0.0)
-    chance = np.where(way[annotator] == WAYS.index("one side in doubt"), in_doubt, chance)
-    chance = np.where(way[annotator] == WAYS.index("tires"), _TIRED * progress, chance)
+    chance = np.where(behaviour[annotator] == WAYS.index("one side in doubt"), in_doubt, chance)
+    chance = np.where(behaviour[annotator] == WAYS.index("tires"), _TIRED * progress, chance)
     choice = np.where(rng.random(len(chance)) < chance, side[annotator], choice)
     time = _times(counts, annotator, rng)
     order = np.argsort(time, kind="stable")
@@ -205,7 +207,7 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
         annotator[order], left[order], right[order], choice[order], _numbered("v-", annotators, numbers),
         _numbered(f"{plan.prefix}-", plan.items), time[order],
     )  # fmt: skip
-    return SimulatedPairs(pairs, score, way, side, begins)
+    return SimulatedPairs(pairs, score, behaviour, side, begins)
 
 
 def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.uint8]:
@@ -223,9 +225,9 @@ def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.ui
     (size, size, 3) uint8
     """
     stages = STAGES[:4]
-    place = float((np.count_nonzero(crowd.score < crowd.score[item]) + 0.5) / len(crowd.score)) * len(stages)
-    stage = min(int(place), len(stages) - 1)
-    within = place - stage
+    share = float((np.count_nonzero(crowd.score < crowd.score[item]) + 0.5) / len(crowd.score)) * len(stages)
+    stage = min(int(share), len(stages) - 1)
+    within = share - stage
     # Within a stage, a parasite is plainer the later it is; a cell without any looks more and more like one.
     return draw_cell(item, stages[stage], 0.5 * within if stage == 0 else 0.8 * (1 - within), size)
 
@@ -237,9 +239,9 @@ def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[In
     first = np.searchsorted(group, np.arange(plan.groups))
     size = np.bincount(group)
     left = rng.integers(strong, size=count)
-    here = group[left]
-    step = 1 + np.floor(rng.random(count) * (size[here] - 1)).astype(np.int64)
-    right = first[here] + (left - first[here] + step) % size[here]
+    own_group = group[left]
+    step = 1 + np.floor(rng.random(count) * (size[own_group] - 1)).astype(np.int64)
+    right = first[own_group] + (left - first[own_group] + step) % size[own_group]
     special: list[tuple[int, int]] = []
     for at in range(plan.groups - 1):
         ends = [first[g] + rng.integers(size[g], size=plan.bridges) for g in (at, at + 1)]
@@ -247,17 +249,17 @@ def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[In
     for item in range(strong, plan.items):
         special += [(item, int(other)) for other in rng.choice(strong, min(3, strong), replace=False)]
     where = rng.choice(count, min(len(special), count), replace=False)
-    for at, (one, other) in zip(where.tolist(), special, strict=False):
-        left[at], right[at] = one, other
+    for at, (winner, other) in zip(where.tolist(), special, strict=False):
+        left[at], right[at] = winner, other
     return left.astype(np.int32), right.astype(np.int32)
 
 
 def _times(counts: NDArray[np.int64], annotator: IndexArray, rng: np.random.Generator) -> FloatArray:
     """Draw times: everybody comes once, in one of 30 days, and takes some seconds for each comparison."""
     begin = rng.uniform(0.0, 30 * _DAY, len(counts))
-    taken = np.cumsum(rng.gamma(2.0, 3.0, len(annotator)))
-    before = np.concatenate([[0.0], taken])[np.cumsum(counts) - counts]
-    return np.asarray(np.round(begin[annotator] + taken - before[annotator], 3))
+    durations = np.cumsum(rng.gamma(2.0, 3.0, len(annotator)))
+    before = np.concatenate([[0.0], durations])[np.cumsum(counts) - counts]
+    return np.asarray(np.round(begin[annotator] + durations - before[annotator], 3))
 
 
 def _numbered(prefix: str, count: int, numbers: NDArray[np.integer] | None = None) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def places(
     canvas: Canvas,
     count: int,
     apart: float,
-    taken: list[tuple[Place, float]],
+    occupied: list[tuple[Place, float]],
 ) -> list[Place]:
     """Throw darts that keep `apart` from each other and the given distances from what is taken."""
     result: list[Place] = []
@@ -108,7 +108,7 @@ def places(
         x = float(canvas.rng.uniform(_MARGIN, canvas.width - _MARGIN))
         y = float(canvas.rng.uniform(_MARGIN, canvas.height - _MARGIN))
         free = all(np.hypot(x - a, y - b) >= apart for a, b in result)
-        if free and all(np.hypot(x - a, y - b) >= far for (a, b), far in taken):
+        if free and all(np.hypot(x - a, y - b) >= far for (a, b), far in occupied):
             result.append((x, y))
     return result
 
@@ -224,11 +224,11 @@ def render_smear(
     cells = places(canvas, max(1, round(rng.integers(4, 8) * share)), 95.0, [])
     for x, y in cells:
         _draw_leukocyte(canvas, x, y)
-    taken = [(cell, 75.0) for cell in cells]
-    result = places(canvas, parasites, 30.0, taken)
-    taken += [(place, 42.0) for place in result]
-    decoys = places(canvas, artefacts, 42.0, taken)
-    taken += [(place, 30.0) for place in decoys]
+    occupied = [(cell, 75.0) for cell in cells]
+    result = places(canvas, parasites, 30.0, occupied)
+    occupied += [(place, 42.0) for place in result]
+    decoys = places(canvas, artefacts, 42.0, occupied)
+    occupied += [(place, 30.0) for place in decoys]
     clarity = rng.beta(1.9, 1.3, len(result))
     for (x, y), plain in zip(result, clarity, strict=True):
         draw = draw_ring if rng.random() < 0.68 else draw_trophozoite
@@ -236,9 +236,9 @@ def render_smear(
     allure = np.sort(rng.beta(1.6, 2.0, len(decoys)))
     for (x, y), likeness in zip(decoys, allure, strict=True):
         _DECOYS[int(rng.integers(len(_DECOYS)))](canvas, x, y, 0.55 + 0.5 * float(likeness))
-    for x, y in places(canvas, round(rng.integers(22, 40) * share), 18.0, taken):
+    for x, y in places(canvas, round(rng.integers(22, 40) * share), 18.0, occupied):
         draw_platelet(canvas, x, y, float(rng.uniform(0.2, 0.55)))
-    _draw_debris(canvas, share, taken)
+    _draw_debris(canvas, share, occupied)
     return Smear(
         image=photograph(canvas),
         parasites=np.array(result, dtype=np.float64).reshape(-1, 2),
@@ -455,10 +455,10 @@ def _draw_fragment(canvas: Canvas, x: float, y: float, strength: float) -> None:
 _DECOYS = (_draw_clump, draw_precipitate, _draw_bubble, _draw_fragment)
 
 
-def _draw_debris(canvas: Canvas, share: float, taken: list[tuple[tuple[float, float], float]]) -> None:
+def _draw_debris(canvas: Canvas, share: float, occupied: list[tuple[tuple[float, float], float]]) -> None:
     """Draw specks of stain, too small to be taken for parasites, and a fibre or two."""
     rng = canvas.rng
-    for x, y in places(canvas, round(rng.integers(40, 80) * share), 4.0, taken):
+    for x, y in places(canvas, round(rng.integers(40, 80) * share), 4.0, occupied):
         size, dark = float(rng.gamma(3.0, 0.32)), float(rng.uniform(0.2, 0.8))
 
         def speck(dx: Plane, dy: Plane, size: float = size, dark: float = dark) -> dict[int, Plane]:

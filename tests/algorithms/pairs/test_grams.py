@@ -138,7 +138,7 @@ def test_items_always_on_the_same_side_leave_nobody_to_tell():
     fixed = Pairs(pairs.annotator, left, right, pairs.choice, pairs.annotators, pairs.items)
     small = grams(fixed)
     assert not scaled(small)[1].any()
-    rest = scaled(grams(fixed, who=np.arange(12) > 0))[0]
+    rest = scaled(grams(fixed, among=np.arange(12) > 0))[0]
     assert rest.tested.tolist() == list(range(1, 12))
 
 
@@ -163,4 +163,4 @@ def test_more_annotators_than_fit_are_refused_unless_they_are_not_tested(monkeyp
     pairs = scattered()
     with pytest.raises(PairsError, match="12 annotators are to be tested; expected at most 11"):
         grams(pairs)
-    assert len(grams(pairs, who=np.arange(12) > 0).people) == 11
+    assert len(grams(pairs, among=np.arange(12) > 0).people) == 11
