@@ -15,26 +15,30 @@ from raterscope.app.formats.pairs.table import RankingTable, read_ranking
 from raterscope.app.formats.records import LabelTable, MaskTable, PairTable, TrueLabels, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
-from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
-from raterscope.app.kinds.labels.reading import (
+from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
+from raterscope.app.kinds.labels.imports import (
     are_of_labels,
     likelier,
     names_of,
     read_label_files,
     store_labels,
 )
-from raterscope.app.kinds.masks.placing import Placement, Site, place, placed_mask
-from raterscope.app.kinds.masks.raters import AttributedMask, assign_raters
-from raterscope.app.kinds.masks.reading import (
+from raterscope.app.kinds.masks.imports import (
     NOTHING,
     TELLING,
     AtHand,
+    AttributedMask,
     MaskReading,
+    Placement,
+    Site,
+    assign_raters,
+    place,
+    placed_mask,
     read_mask_files,
     sites_of,
 )
-from raterscope.app.kinds.pairs.reading import are_of_pairs, read_pair_files, store_pairs
-from raterscope.app.kinds.pairs.reading import names_of as names_of_items
+from raterscope.app.kinds.pairs.imports import are_of_pairs, read_pair_files, store_pairs
+from raterscope.app.kinds.pairs.imports import names_of as names_of_items
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures

@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
 from raterscope.app import importing
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES

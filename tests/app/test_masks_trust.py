@@ -7,9 +7,9 @@ from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.masks import trust as trust_of_masks
-from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
-from raterscope.app.kinds.masks.trust import trust_in_masks
+from raterscope.app.kinds.masks import evaluation as trust_of_masks
+from raterscope.app.kinds.masks.evaluation import trust_in_masks
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject, fold
 from raterscope.app.study import Study

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from raterscope.app.cli.program import main
-from raterscope.app.kinds.clicks.trust import trust_in_clicks
-from raterscope.app.kinds.labels.trust import trust_in_labels
+from raterscope.app.kinds.clicks.evaluation import trust_in_clicks
+from raterscope.app.kinds.labels.evaluation import trust_in_labels
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study

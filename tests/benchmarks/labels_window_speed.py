@@ -20,7 +20,7 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.simulation.label_crowds import scoring_crowd, simulate_labels
 from raterscope.app.formats.records import LabelTable, TrueLabels
-from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes

@@ -20,7 +20,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.formats.records import PairTable
-from raterscope.app.kinds.pairs.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs

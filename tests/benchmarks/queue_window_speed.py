@@ -19,7 +19,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 
 from .window_driving import ROUNDS, Driven, dark_application, heading

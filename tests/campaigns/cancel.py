@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 from raterscope.algorithms.progress import Cancelled, Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import FORMATS, Export, Request, write_export
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.watching import WatchPlan
+from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_watching import WatchPlan
 from raterscope.app.kinds.registry import exports
 from raterscope.app.report import write_report
 from raterscope.app.study import Study

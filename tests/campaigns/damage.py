@@ -124,10 +124,10 @@ def _results(study: Study) -> None:
 
 
 def _inputs(study: Study, kind: str) -> None:
-    from raterscope.app.kinds.clicks import running as clicks
-    from raterscope.app.kinds.labels import running as labels
-    from raterscope.app.kinds.masks import running as masks
-    from raterscope.app.kinds.pairs import running as pairs
+    from raterscope.app.kinds.clicks import runs as clicks
+    from raterscope.app.kinds.labels import runs as labels
+    from raterscope.app.kinds.masks import runs as masks
+    from raterscope.app.kinds.pairs import runs as pairs
 
     runnings: dict[str, Any] = {"clicks": clicks, "masks": masks, "labels": labels, "pairs": pairs}
     runnings[kind].gather([one.id for one in study.items()[kind]], study)

@@ -25,9 +25,9 @@ from tempfile import TemporaryDirectory
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
 from raterscope.app.exports import Request, write_export
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.kinds.clicks.watching import WatchPlan
+from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_watching import WatchPlan
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.kinds.registry import find_export
 from raterscope.app.review import Decision, SpotSubject, View, fold
 from raterscope.app.study import Study

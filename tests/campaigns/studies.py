@@ -22,10 +22,10 @@ from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import importing
-from raterscope.app.kinds.clicks import running as clicks_running
-from raterscope.app.kinds.labels import running as labels_running
-from raterscope.app.kinds.masks import running as masks_running
-from raterscope.app.kinds.pairs import running as pairs_running
+from raterscope.app.kinds.clicks import runs as clicks_runs
+from raterscope.app.kinds.labels import runs as labels_runs
+from raterscope.app.kinds.masks import runs as masks_runs
+from raterscope.app.kinds.pairs import runs as pairs_runs
 from raterscope.app.review import Decision, ImageSubject, RegionSubject, SpotSubject, TaskSubject
 from raterscope.app.review.subjects import BiasSubject
 from raterscope.app.study import Study
@@ -70,32 +70,32 @@ def _pair_files(folder: Path) -> list[Path]:
 
 def _fuse_clicks(study: Study, algorithm: str, watch: Watch) -> int:
     clusterer, _, detector = algorithm.partition(" + ")
-    inputs = clicks_running.gather([one.id for one in study.items()["clicks"]], study, part(watch, 0.0, 0.1))
-    answer = clicks_running.fuse_inputs(
+    inputs = clicks_runs.gather([one.id for one in study.items()["clicks"]], study, part(watch, 0.0, 0.1))
+    answer = clicks_runs.fuse_inputs(
         inputs,
         FusionPlan.make(clusterer, {"detector": detector or "dem"}),
         jobs=1,
         watch=part(watch, 0.1, 0.9),
     )
-    return clicks_running.keep(answer, study, part(watch, 0.9, 1.0))
+    return clicks_runs.keep(answer, study, part(watch, 0.9, 1.0))
 
 
 def _fuse_masks(study: Study, algorithm: str, watch: Watch) -> int:
-    inputs = masks_running.gather([one.id for one in study.items()["masks"]], study, part(watch, 0.0, 0.1))
-    answer = masks_running.fuse_inputs(inputs, MaskPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
-    return masks_running.keep(answer, study, part(watch, 0.9, 1.0))
+    inputs = masks_runs.gather([one.id for one in study.items()["masks"]], study, part(watch, 0.0, 0.1))
+    answer = masks_runs.fuse_inputs(inputs, MaskPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
+    return masks_runs.keep(answer, study, part(watch, 0.9, 1.0))
 
 
 def _fuse_labels(study: Study, algorithm: str, watch: Watch) -> int:
-    inputs = labels_running.gather([one.id for one in study.items()["labels"]], study, part(watch, 0.0, 0.1))
-    answer = labels_running.fuse_inputs(inputs, LabelPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
-    return labels_running.keep(answer, study, part(watch, 0.9, 1.0))
+    inputs = labels_runs.gather([one.id for one in study.items()["labels"]], study, part(watch, 0.0, 0.1))
+    answer = labels_runs.fuse_inputs(inputs, LabelPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
+    return labels_runs.keep(answer, study, part(watch, 0.9, 1.0))
 
 
 def _fuse_pairs(study: Study, algorithm: str, watch: Watch) -> int:
-    inputs = pairs_running.gather([one.id for one in study.items()["pairs"]], study, part(watch, 0.0, 0.1))
-    answer = pairs_running.fuse_inputs(inputs, PairPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
-    return pairs_running.keep(answer, study, part(watch, 0.9, 1.0))
+    inputs = pairs_runs.gather([one.id for one in study.items()["pairs"]], study, part(watch, 0.0, 0.1))
+    answer = pairs_runs.fuse_inputs(inputs, PairPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
+    return pairs_runs.keep(answer, study, part(watch, 0.9, 1.0))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ KINDS: dict[str, StudyKind] = {
 
 def import_files(study: Study, files: list[Path], watch: Watch = silent) -> None:
     """Import files as the command line does."""
-    from raterscope.app.kinds.masks.reading import MaskReading
+    from raterscope.app.kinds.masks.imports import MaskReading
 
     reading = MaskReading(naming="{item}_{annotator}", structure="ball")
     readings = importing.read_files(files, reading=reading, watch=part(watch, 0.0, 0.5))

@@ -39,7 +39,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "export":
             from raterscope.app.cli.study import export as command
         case "report":
-            from raterscope.app.cli.report import report as command
+            from raterscope.app.cli.study import report as command
         case "structures":
             from raterscope.app.cli.structures import structures as command
         case "references":
@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
 
     kinds = kinds_of(options.algorithm)
     with compiling_beside(options.kind or (kinds[0] if len(kinds) == 1 else ""), options.algorithm):
-        from raterscope.app.cli.run import run
+        from raterscope.app.cli.study import run
 
         return run(options)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.algorithms.clicks.stream import StreamSettings
 from raterscope.algorithms.settings import Algorithm, Settings, Spec
-from raterscope.app.kinds.clicks.watching import StepSettings
+from raterscope.app.kinds.clicks.live_watching import StepSettings
 from raterscope.app.kinds.kind import Kind
 
 _WIDTH = 100

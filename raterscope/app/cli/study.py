@@ -1,17 +1,20 @@
-"""`raterscope import` and `export`: files into and out of a study."""
+"""Commands on a study: `raterscope import`, `run`, `export` and `report`."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from raterscope.algorithms.progress import part
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
-from raterscope.app.command_line.output import ProgressLine, one_line, tell
+from raterscope.app.command_line.output import ProgressLine, Rescued, failures, one_line, rescued, tell
 from raterscope.app.command_line.selection import by_option, chosen
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import (
     Export,
     Request,
@@ -22,13 +25,110 @@ from raterscope.app.exports import (
 )
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.sources import Sources
-from raterscope.app.kinds.labels.reading import tasks_of
-from raterscope.app.kinds.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
-from raterscope.app.kinds.pairs.reading import items_of
+from raterscope.app.kinds.kind import Kind
+from raterscope.app.kinds.labels.imports import tasks_of
+from raterscope.app.kinds.masks.imports import NOTHING, AtHand, MaskReading, clicked_without_file
+from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, find_export
+from raterscope.app.outcome import Answer
+from raterscope.app.provenance import provenance_of_report
+from raterscope.app.report import write_report
 from raterscope.app.study import Study
-from raterscope.app.study.new_study import new_study
+from raterscope.app.study.new_study import new_study, save_elsewhere
 from raterscope.app.study.records import Item
+from raterscope.app.study.references import ImageNames
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fuse a study's annotations and store the run in it; the algorithm determines the kind."""
+    kind = _kind_of(options)
+    steps = kind.functions
+    plan = steps.make_plan(options.algorithm, steps.plan_texts(options))
+    clock = time.perf_counter()
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        items = [entry.id for entry in chosen(study, options.item, kind.name, by_question=kind.by_question)]
+        inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
+        answer = steps.fuse(inputs, plan, options.jobs, part(watch, 0.05, 0.85))
+        saved = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
+        seconds = time.perf_counter() - clock
+        summary = steps.summarise(answer, study, options, seconds, part(watch, 0.9, 1.0))
+        notices, lines = list(summary.notices), list(summary.lines)
+    return _told(options.study, saved, answer, lines, notices)
+
+
+def _kind_of(options: argparse.Namespace) -> Kind:
+    """Return the kind of annotation of an algorithm; of several kinds, the one in the study."""
+    algorithms = {name: _algorithms(kind, chosen_by_run=True) for name, kind in KINDS.items()}
+    named = [kind for kind, names in algorithms.items() if options.algorithm in names]
+    if not named:
+        known = "; ".join(f"{', '.join(names)} for {kind}" for kind, names in algorithms.items())
+        raise InputError(f"'{plain(options.algorithm)}' is no algorithm; expected one of {known}")
+    if options.kind is not None:
+        if options.kind not in named:
+            raise InputError(f"{options.algorithm} is for {' and '.join(named)}, not for {options.kind}")
+        return KINDS[options.kind]
+    if len(named) == 1:
+        return KINDS[named[0]]
+    with Study.open(options.study) as study:
+        present = [kind for kind in named if KINDS[kind].items(study)]
+    if len(present) > 1:
+        kinds = " and ".join(present)
+        message = f"holds {kinds}, and {options.algorithm} is for {kinds}; choose one with --kind"
+        raise InputError(message, file=options.study)
+    if not present:
+        message = f"holds neither {' nor '.join(named)}, which {options.algorithm} is for"
+        detects = [
+            name
+            for name, kind in KINDS.items()
+            if options.algorithm in _algorithms(kind, chosen_by_run=False)
+        ]
+        raise InputError(
+            message
+            + "".join(f"; for {kind} it is a detector: --detector {options.algorithm}" for kind in detects),
+            file=options.study,
+        )
+    return KINDS[present[0]]
+
+
+def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
+    """Name the algorithms of a kind: those that `run` is given, or those that an option of it is given."""
+    return [
+        name
+        for catalogue in kind.catalogues
+        if catalogue.chosen_by_run == chosen_by_run
+        for name in catalogue.algorithms
+    ]
+
+
+def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> Rescued[int] | None:
+    """Store a run in its study, or in a copy elsewhere; nothing if all items failed."""
+
+    def store(target: Study, watch: Watch) -> int:
+        return keep(answer, target, watch)
+
+    if not answer.kept:
+        return None
+    return rescued(
+        lambda _: store(study, watch),
+        study.path,
+        lambda path: int(save_elsewhere(study, path, [store], watch)[0]),
+    )
+
+
+def _told(
+    study: Path,
+    saved: Rescued[int] | None,
+    answer: Answer[Any, Any, Any],
+    lines: Iterable[str],
+    notices: Iterable[str] = (),
+) -> int:
+    """Print the outcome of a run and its location, and return the exit status."""
+    tell(notices, lines)
+    if saved is not None:
+        print(f"run {saved.answer} is in {saved.place if saved.why else study}")
+        saved.tell("The run is in a copy of the study,")
+    failures(answer.outcomes)
+    return 0
 
 
 def import_files(options: argparse.Namespace) -> int:
@@ -119,3 +219,37 @@ def _kinds(study: Study, run: int | None) -> list[str]:
         return [study.runs.get(run).kind]
     marked = [kind for kind, of in items.items() if of]
     return list(dict.fromkeys([*fused, *marked, *items]))
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the report of a study, or of one image or question of it."""
+    measured = {
+        name: one for kind in KINDS.values() for name, one in kind.report.read_options(options).items()
+    }
+    with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
+        item = question = None
+        if options.item is not None:
+            entry = ImageNames(study.images()).find(options.item)
+            questions = {
+                one.name.casefold(): one.id
+                for kind in KINDS.values()
+                if kind.by_question
+                for one in kind.items(study)
+            }
+            item, question = (entry.id, None) if entry else (None, questions.get(options.item.casefold()))
+            if item is None and question is None:
+                raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
+        with study.shown.only(options.run):
+            made = provenance_of_report(study, item, question)
+            tell(made.outdated, ())
+            path = write_report(
+                study,
+                options.output,
+                watch,
+                item=item,
+                question=question,
+                options=measured,
+            )
+    print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
+    print(path)
+    return 0

@@ -19,8 +19,8 @@ from typing import Any
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
+from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_watching import Watched, WatchPlan
 from raterscope.app.study import Study, streams
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

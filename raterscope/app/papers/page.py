@@ -15,7 +15,6 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import write_whole
-from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import (
     Block,
     Cell,
@@ -28,6 +27,7 @@ from raterscope.app.page.contents import (
     Swatch,
     Table,
 )
+from raterscope.app.page.pictures import draw_lines
 from raterscope.app.page.rendering import as_html
 from raterscope.app.papers.clicks import CLICKS
 from raterscope.app.papers.experiments import (
@@ -48,6 +48,7 @@ from raterscope.app.papers.labels import LABELS
 from raterscope.app.papers.masks import MASKS
 from raterscope.app.papers.pairs import PAIRS
 from raterscope.app.papers.thesis import THESIS
+from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import references_text
 
 

@@ -93,9 +93,7 @@ def _gather(
     options: Mapping[str, Any],
 ) -> Contents:
     """Gather the contents of a report; see `write_report`."""
-    from raterscope.app.report.decisions import decisions_on, decisions_section
-    from raterscope.app.report.methods import methods_section
-    from raterscope.app.report.trusted import trust_section
+    from raterscope.app.report.sections import decisions_on, decisions_section, methods_section, trust_section
 
     decisions = study.decisions()
     state = fold(decisions)

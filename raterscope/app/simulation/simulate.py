@@ -35,7 +35,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.reading import MaskReading
+from raterscope.app.kinds.masks.imports import MaskReading
 from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation.setups import (
     BiasSettings,

@@ -29,7 +29,7 @@ from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.output_files import safe, write_table, write_whole
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.masks.exporting import case_pseudonym
+from raterscope.app.kinds.masks.exports import case_pseudonym
 from raterscope.app.kinds.registry import exports
 from raterscope.app.provenance import Provenance
 from raterscope.app.study import RunEntry, Study

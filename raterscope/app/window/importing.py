@@ -26,17 +26,17 @@ from raterscope.app.formats.tables import Table, assign
 from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.labels.reading import tasks_of
-from raterscope.app.kinds.masks.placing import place
-from raterscope.app.kinds.masks.reading import (
+from raterscope.app.kinds.labels.imports import tasks_of
+from raterscope.app.kinds.masks.imports import (
     NOTHING,
     TELLING,
     AtHand,
     MaskReading,
     clicked_without_file,
+    place,
     sites_of,
 )
-from raterscope.app.kinds.pairs.reading import items_of
+from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.kinds import question_kinds
 from raterscope.app.window.bars import ask

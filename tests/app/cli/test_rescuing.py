@@ -4,9 +4,7 @@ import shutil
 
 import pytest
 
-from raterscope.app.kinds.labels import command as fuse_labels
-from raterscope.app.kinds.labels import command as label_study
-from raterscope.app.kinds.labels import functions
+from raterscope.app.kinds.labels import command, runs
 from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.kinds.labels.made import make_study, write_votes
@@ -43,7 +41,7 @@ def happening(monkeypatch, module, happens):
 def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_path, monkeypatch, refusal):
     study = make_study(tmp_path / "crowd.rscope", votes)
     away = tmp_path / "away.rscope"
-    happening(monkeypatch, functions, lambda: study.rename(away))
+    happening(monkeypatch, runs, lambda: study.rename(away))
     copy = here / "crowd-rescued.rscope"
     assert refusal("run", study, "pooled") == (
         "crowd.rscope: was moved, renamed or deleted while open; put it back to go on. "
@@ -56,16 +54,16 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
 
 def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tmp_path, monkeypatch, refusal):
     study = make_study(tmp_path / "crowd.rscope", votes)
-    happening(monkeypatch, functions, lambda: study.rename(tmp_path / "away.rscope"))
+    happening(monkeypatch, runs, lambda: study.rename(tmp_path / "away.rscope"))
     monkeypatch.setattr(
         "raterscope.app.command_line.output._others", lambda place: iter([tmp_path / "no" / "where"])
     )
     assert refusal("run", study, "pooled").endswith("while open; put it back to go on.")
 
 
-@pytest.mark.parametrize("module", [fuse_labels, label_study], ids=["of files", "of a study"])
+@pytest.mark.parametrize("of_study", [False, True], ids=["of files", "of a study"])
 def test_results_whose_folder_was_taken_away_are_in_another(
-    module, votes, here, tmp_path, monkeypatch, capsys
+    of_study, votes, here, tmp_path, monkeypatch, capsys
 ):
     out = tmp_path / "out"
 
@@ -73,9 +71,9 @@ def test_results_whose_folder_was_taken_away_are_in_another(
         shutil.rmtree(out)
         out.touch()
 
-    happening(monkeypatch, module, replace)
-    given = votes if module is fuse_labels else make_study(tmp_path / "crowd.rscope", votes)
-    assert run("fuse", "labels", given, "-o", out) == 1
+    happening(monkeypatch, command, replace)
+    source = make_study(tmp_path / "crowd.rscope", votes) if of_study else votes
+    assert run("fuse", "labels", source, "-o", out) == 1
     said = capsys.readouterr()
     other = here / "out-rescued"
     assert f"All results are in {other}." in said.err

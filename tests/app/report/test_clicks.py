@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.app.errors import InputError
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.kinds.clicks.report import sections as click_pictures
-from raterscope.app.kinds.clicks.report.measures import read_counted
 from raterscope.app.kinds.clicks.report.sections import images_found
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.report.tables import read_counted
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
+from raterscope.app.report import write_report
 from raterscope.app.review import (
     CountingSubject,
     Decision,
@@ -27,7 +30,9 @@ from raterscope.app.review import (
 )
 from raterscope.app.study import Study
 from raterscope.resources.bibliography import cite
+from tests.app.commands import run
 from tests.app.study.made import a_table
+from tests.app.tables import write
 
 SPOTS = np.array([(20.0, 30.0), (70.0, 25.0), (60.0, 80.0)])
 
@@ -198,3 +203,41 @@ def test_spots_viewed_and_left_undecided_are_counted(crowd, page):
     words = page(crowd).text
     assert "2 spots were known to have been viewed and left without a decision" in words
     assert "1 spot on 1 image was in sight for 0.5 s or longer and left without a decision" in words
+
+
+CENTRES = ((30, 40), (150, 60), (90, 150))
+
+
+@pytest.fixture
+def fused_crowd(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = [
+        (f"w{who}", "a.png", round(x + rng.normal(0, 1.5), 1), round(y + rng.normal(0, 1.5), 1), 200, 200)
+        for who in range(8)
+        for x, y in CENTRES
+    ]
+    columns = ("annotator", "image", "x", "y", "width", "height")
+    path = tmp_path / "s.rscope"
+    assert run("import", path, write(tmp_path / "clicks.csv", columns, rows)) == 0
+    assert run("run", path, "oem") == 0
+    return path
+
+
+def test_the_report_measures_methods_against_the_number_of_annotators(fused_crowd, tmp_path):
+    truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [("a.png", *place) for place in CENTRES])
+    assert run("import", fused_crowd, truth, "--kind", "truth") == 0
+    out = tmp_path / "report.html"
+    assert run("report", fused_crowd, "--by-crowd-size", "draws=1", "crowds=2", "fewest=4", "-o", out) == 0
+    page = out.read_text(encoding="utf-8")
+    assert "Number of annotators" in page
+    assert "Precision after detection" in page
+    assert "OEM as printed, DEM as printed, after detection" in page
+    assert "1.000" in page
+    plain = tmp_path / "plain.html"
+    assert run("report", fused_crowd, "-o", plain) == 0
+    assert "Crowds of several sizes" not in plain.read_text(encoding="utf-8")
+
+
+def test_without_known_places_it_is_refused(fused_crowd, tmp_path):
+    with Study.open(fused_crowd) as opened, pytest.raises(InputError, match="ground truth"):
+        write_report(opened, tmp_path / "report.html", options={"crowd_size": CrowdSizeSettings()})

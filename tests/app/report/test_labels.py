@@ -11,8 +11,8 @@ from PIL import Image
 
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.formats.images import read_image
-from raterscope.app.kinds.labels import running
-from raterscope.app.kinds.labels.answers import read_answer
+from raterscope.app.kinds.labels import runs
+from raterscope.app.kinds.labels.runs import read_answer
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
@@ -22,10 +22,10 @@ from tests.app.tables import write
 
 
 def fuse(study, algorithm="ibcc", **about):
-    inputs = running.gather([one.id for one in study.questions()], study)
+    inputs = runs.gather([one.id for one in study.questions()], study)
     plan = LabelPlan.make(algorithm)
     plan = replace(plan, about=replace(plan.about, **about))
-    return running.keep(running.fuse_inputs(inputs, plan), study)
+    return runs.keep(runs.fuse_inputs(inputs, plan), study)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.kinds.masks.methods import compare_cases, keep_methods, kept_methods, methods_plans, rows
-from raterscope.app.kinds.masks.report.agreement import holm
-from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.report.tables import holm
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks

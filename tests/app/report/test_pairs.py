@@ -7,8 +7,8 @@ import pytest
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.cli import main
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.kinds.pairs import running
-from raterscope.app.kinds.pairs.trust import trust_in_pairs
+from raterscope.app.kinds.pairs import runs
+from raterscope.app.kinds.pairs.evaluation import trust_in_pairs
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
@@ -20,8 +20,8 @@ COLUMNS = 10
 
 
 def fuse(study, **texts):
-    inputs = running.gather([one.id for one in study.pair_questions()], study)
-    return running.keep(running.fuse_inputs(inputs, PairPlan.make("iss", texts)), study)
+    inputs = runs.gather([one.id for one in study.pair_questions()], study)
+    return runs.keep(runs.fuse_inputs(inputs, PairPlan.make("iss", texts)), study)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from PySide6.QtGui import QImage, QTextDocument
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
 from raterscope.app.page.contents import Contents, Notices, Prose, Section, Table, shortened
-from raterscope.app.page.page_breaks import keep_together
+from raterscope.app.page.pdf import keep_together
 from raterscope.app.page.rendering import as_html
 from raterscope.app.report import write_report
 from raterscope.app.study import Study

@@ -4,11 +4,11 @@ import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.experience import Experience
-from raterscope.app.kinds.clicks.excluding import gather_run
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
-from raterscope.app.kinds.clicks.watching import Watched, WatchPlan, follow, waiting
+from raterscope.app.kinds.clicks.exclusion import gather_run
+from raterscope.app.kinds.clicks.live_watching import Watched, WatchPlan, follow, waiting
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.provenance import provenance_of, record_of_export
-from raterscope.app.report.methods import methods_section
+from raterscope.app.report.sections import methods_section
 from raterscope.app.review import Decision, ImageSubject, fold, undo
 from raterscope.app.study import Study, digest_of
 from tests.app.study.made import a_table, reopened

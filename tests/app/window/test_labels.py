@@ -5,7 +5,7 @@ import pytest
 from raterscope.app.study.labels import pictures_of
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, idle
-from tests.app.kinds.labels.test_importing import digits, truths, votes, written
+from tests.app.kinds.labels.test_imports import digits, truths, votes, written
 
 
 def brought(window, qtbot, paths, news):

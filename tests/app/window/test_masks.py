@@ -11,8 +11,8 @@ from raterscope.app.coding import Code
 from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.reading import MaskReading
-from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.imports import MaskReading
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries

@@ -7,7 +7,7 @@ from raterscope.app.study.pairs import item_pictures
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, idle
 from tests.app.kinds.pairs.made import HEADER
-from tests.app.kinds.pairs.test_importing import ROWS, digits
+from tests.app.kinds.pairs.test_imports import ROWS, digits
 from tests.app.tables import write
 
 

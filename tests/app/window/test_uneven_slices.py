@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.notes import WorkspaceNotes
 from raterscope.widgets.volume.volume_view import VolumeView

@@ -29,7 +29,7 @@ def test_decisions_against_the_consensus_are_said_above_the_tasks(window, qtbot,
 def test_decisions_against_the_posteriors_are_said_above_the_images(
     window, qtbot, tmp_path, crowd_files, monkeypatch
 ):
-    for module in ("trust", "kinds.clicks.trust"):
+    for module in ("trust", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
     path = tmp_path / "one.rscope"
     assert main(["import", str(path), *map(str, crowd_files[:3])]) == 0

@@ -8,8 +8,8 @@ from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.clicks import running as clicks
-from raterscope.app.kinds.labels import running as labels
+from raterscope.app.kinds.clicks import runs as clicks
+from raterscope.app.kinds.labels import runs as labels
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.widgets.panels.fuse_panel import RunRequest

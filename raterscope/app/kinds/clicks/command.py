@@ -35,14 +35,21 @@ from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownCol
 from raterscope.app.formats.points import has_points, read_points
 from raterscope.app.formats.points.tables import read_scores
 from raterscope.app.formats.sources import Source, Sources
-from raterscope.app.kinds.clicks.accuracy import evaluate_outcomes
-from raterscope.app.kinds.clicks.batch import fuse_images
-from raterscope.app.kinds.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
-from raterscope.app.kinds.clicks.joining import clicks_by_image, points_by_image, scores_by_image
-from raterscope.app.kinds.clicks.other_images import others_in_words
-from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
-from raterscope.app.kinds.clicks.result_files import Results, run_record, scores_record, write_results
-from raterscope.app.kinds.clicks.running import Answer
+from raterscope.app.kinds.clicks.evaluation import (
+    evaluate_outcomes,
+    in_words,
+    measure_images,
+    write_crowd_sizes,
+)
+from raterscope.app.kinds.clicks.exports import Results, write_results
+from raterscope.app.kinds.clicks.imports import (
+    assign_annotators,
+    clicks_by_image,
+    points_by_image,
+    read_point_files,
+    scores_by_image,
+)
+from raterscope.app.kinds.clicks.runs import Answer, fuse_images, others_in_words, run_record, scores_record
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study, digest_of

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -18,7 +20,16 @@ from raterscope.app.command_line.arguments import (
     weight,
 )
 from raterscope.app.exports import Export
-from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.kinds.kind import (
+    Catalogue,
+    Catalogues,
+    Functions,
+    FuseCommand,
+    Kind,
+    Plan,
+    Report,
+    Sample,
+)
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -75,9 +86,39 @@ def _catalogues() -> Catalogues:
 
 
 def _functions() -> Functions:
-    from raterscope.app.kinds.clicks.functions import FUNCTIONS
+    from raterscope.algorithms.clicks.fusion import FusionPlan
+    from raterscope.algorithms.clicks.stream import StreamPlan
+    from raterscope.app.kinds.clicks.command import fuse_clicks, plan_texts, summarise
+    from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks
+    from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
+    from raterscope.app.kinds.clicks.parasitaemia import export_counts
+    from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 
-    return FUNCTIONS
+    def read_plan(values: Mapping[str, Any]) -> Plan:
+        return (StreamPlan if "stream" in values else FusionPlan).from_dict(values)
+
+    return Functions(
+        make_plan=FusionPlan.make,
+        read_plan=read_plan,
+        plan_texts=plan_texts,
+        gather=lambda items, study, plan, hold_truth, watch: gather(
+            items, study, watch, hold_truth=hold_truth, plan=plan
+        ),
+        fuse=lambda inputs, plan, jobs, watch: fuse_inputs(inputs, plan, jobs=jobs, watch=watch),
+        keep=keep,
+        summarise=summarise,
+        fuse_files=fuse_clicks,
+        annotators_of=lambda study, item, run: study.clicks(item, run).annotators,
+        compare_runs=compare_runs,
+        trust=trust_in_clicks,
+        writers={
+            "detections": export_detections,
+            "annotators": export_table,
+            "clicks": export_table,
+            "counts": export_counts,
+            "measurements": export_measurements,
+        },
+    )
 
 
 def _report() -> Report:

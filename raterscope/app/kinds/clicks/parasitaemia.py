@@ -27,7 +27,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import write_table
-from raterscope.app.kinds.clicks.deciding import decided_on
+from raterscope.app.kinds.clicks.evaluation import decided_on
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography

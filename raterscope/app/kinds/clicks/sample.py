@@ -12,11 +12,11 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.click_crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import Smear, render_smear
-from raterscope.app.kinds.clicks.accuracy import evaluate_outcomes
 from raterscope.app.kinds.clicks.command import summary_of
-from raterscope.app.kinds.clicks.result_files import Results, run_record, write_results
-from raterscope.app.kinds.clicks.running import fuse_inputs, keep
-from raterscope.app.kinds.clicks.running import gather as gather_input
+from raterscope.app.kinds.clicks.evaluation import evaluate_outcomes
+from raterscope.app.kinds.clicks.exports import Results, write_results
+from raterscope.app.kinds.clicks.runs import fuse_inputs, keep, run_record
+from raterscope.app.kinds.clicks.runs import gather as gather_input
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.sample_files import (
     Demonstrated,

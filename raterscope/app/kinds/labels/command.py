@@ -35,19 +35,30 @@ from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.records import STUDY_SUFFIX, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.kinds.labels.answers import advice_on, groups_of, judgements, plan_of, read_answer
+from raterscope.app.kinds.labels.cross_validation import fold_question
+from raterscope.app.kinds.labels.cross_validation import in_words as folded_in_words
 from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
-from raterscope.app.kinds.labels.folded import fold_question
-from raterscope.app.kinds.labels.folded import in_words as folded_in_words
-from raterscope.app.kinds.labels.reading import Asked, Understanding, by_question, question_of, read_prior
-from raterscope.app.kinds.labels.result_files import (
+from raterscope.app.kinds.labels.exports import (
     QuestionOutput,
     accuracies,
     has_confusion,
     run_record,
     write_question,
 )
-from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_inputs, gather, rates_for
+from raterscope.app.kinds.labels.imports import Asked, Understanding, by_question, question_of, read_prior
+from raterscope.app.kinds.labels.runs import (
+    Answer,
+    Inputs,
+    Question,
+    advice_on,
+    fuse_inputs,
+    gather,
+    groups_of,
+    judgements,
+    plan_of,
+    rates_for,
+    read_answer,
+)
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 

@@ -21,7 +21,7 @@ from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import at
 from raterscope.algorithms.labels.rates import estimate_rates
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.kinds.labels.answers import Groups, names_of
+from raterscope.app.kinds.labels.runs import Groups, names_of
 from raterscope.text.numbers import percent
 
 SHARES = (0.2, 0.4, 0.6, 0.8)

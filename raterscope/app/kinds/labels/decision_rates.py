@@ -22,7 +22,7 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labe
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import shortest, write_table, write_whole
-from raterscope.app.kinds.labels.running import Question
+from raterscope.app.kinds.labels.runs import Question
 from raterscope.figures.description import Key
 from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line
 from raterscope.figures.sheet import Drawable, sheet

@@ -84,9 +84,27 @@ def _catalogues() -> Catalogues:
 
 
 def _functions() -> Functions:
-    from raterscope.app.kinds.labels.functions import FUNCTIONS
+    from raterscope.algorithms.labels.fusion import LabelPlan
+    from raterscope.app.kinds.labels.command import fuse_labels, plan_texts, summarise
+    from raterscope.app.kinds.labels.evaluation import compare_runs, trust_in_labels
+    from raterscope.app.kinds.labels.exports import export_labels
+    from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
+    from raterscope.app.study.labels import labels_of
 
-    return FUNCTIONS
+    return Functions(
+        make_plan=LabelPlan.make,
+        read_plan=LabelPlan.from_dict,
+        plan_texts=plan_texts,
+        gather=lambda items, study, _plan, _hold_truth, watch: gather(items, study, watch),
+        fuse=lambda inputs, plan, _jobs, watch: fuse_inputs(inputs, plan, watch),
+        keep=keep,
+        summarise=summarise,
+        fuse_files=fuse_labels,
+        annotators_of=lambda study, item, run: labels_of(study, item, run).annotators,
+        compare_runs=compare_runs,
+        trust=lambda study, items, watch: trust_in_labels(study, items[0], watch),
+        writers={export.what: export_labels for export in _EXPORTS},
+    )
 
 
 def _report() -> Report:

@@ -21,10 +21,9 @@ from raterscope.algorithms.simulation.label_crowds import (
 from raterscope.algorithms.simulation.smears import draw_cell
 from raterscope.app.command_line.output import make_folder
 from raterscope.app.kinds.kind import Sample
-from raterscope.app.kinds.labels.answers import assessed
 from raterscope.app.kinds.labels.command import summary_of
-from raterscope.app.kinds.labels.result_files import QuestionOutput, run_record, write_question
-from raterscope.app.kinds.labels.running import Answer, Inputs, digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.exports import QuestionOutput, run_record, write_question
+from raterscope.app.kinds.labels.runs import Answer, Inputs, assessed, digest_of, fuse_inputs, gather, keep
 from raterscope.app.sample_files import (
     BEGUN,
     Demonstrated,

@@ -31,8 +31,17 @@ from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.import_candidates import ClassifiedFiles, sort_files
 from raterscope.app.kinds.kind import Summary
+from raterscope.app.kinds.masks.exports import CaseOutput, run_record, write_case
+from raterscope.app.kinds.masks.imports import (
+    MaskReading,
+    Placement,
+    assign_raters,
+    place,
+    placed_mask,
+    read_mask_files,
+    sites_of,
+)
 from raterscope.app.kinds.masks.methods import compare_cases, in_words, methods_plans, write_methods
-from raterscope.app.kinds.masks.placing import Placement, place, placed_mask
 from raterscope.app.kinds.masks.rater_clusters import (
     CONSENSUS,
     DICE,
@@ -41,10 +50,7 @@ from raterscope.app.kinds.masks.rater_clusters import (
     follow_consensuses,
     write_clusters,
 )
-from raterscope.app.kinds.masks.raters import assign_raters
-from raterscope.app.kinds.masks.reading import MaskReading, read_mask_files, sites_of
-from raterscope.app.kinds.masks.result_files import CaseOutput, run_record, write_case
-from raterscope.app.kinds.masks.running import Answer, Case, Inputs, fuse_case, fuse_inputs, fuse_together
+from raterscope.app.kinds.masks.runs import Answer, Case, Inputs, fuse_case, fuse_inputs, fuse_together
 from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord

@@ -1,4 +1,7 @@
-"""Several methods on the same cases of masks: measured, tabulated and written; see `method_comparison`."""
+"""Comparison of several methods on the same cases of masks: tables, box plots and their files.
+
+The measures are those of `method_comparison`.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,16 @@ from raterscope.algorithms.masks.method_comparison import (
 from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.output_files import shortest, take_away, write_table
-from raterscope.app.kinds.masks.running import MARGIN, Case, Inputs
+from raterscope.app.formats.output_files import shortest, take_away, write_table, write_whole
+from raterscope.app.kinds.masks.runs import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
 from raterscope.app.study import Study
 from raterscope.app.study.masks import assemble
 from raterscope.app.study.records import MaskRecord
+from raterscope.figures.evaluation import BoxView, box_chart
+from raterscope.figures.layout import SCREEN
+from raterscope.figures.paper import PaperChart
+from raterscope.figures.sheet import sheet
 
 BASELINE = "majority"
 """What methods are tested against, as in the paper."""
@@ -301,8 +308,6 @@ def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
 
 def write_methods(folder: Path, found: ComparedMethods) -> list[Path]:
     """Write methods.csv and methods.svg into a folder; without cases, take away those that are there."""
-    from raterscope.app.kinds.masks.method_plots import write_plots
-
     if not found.cases:
         take_away(folder / "methods.csv")
         take_away(folder / "methods.svg")
@@ -407,3 +412,30 @@ def _plain(value: Any) -> Any:
 
 def _number(value: Any) -> Any:
     return float(value) if value in ("nan", "inf", "-inf") else value
+
+
+_WIDE, _HIGH = 460, 310
+
+
+def write_plots(path: Path, found: ComparedMethods) -> Path:
+    """Write all box plots into one file, whole or not at all."""
+    return write_whole(path, draw(found))
+
+
+def draw(found: ComparedMethods) -> bytes:
+    """Draw all box plots as SVG; a star marks methods that differ from the baseline (p < 0.05)."""
+    reference = "truth" if found.truth else "raters"
+    panels = []
+    starred = False
+    for figure, words in FIGURES.items():
+        shown = boxes(found, figure, reference)
+        if not shown:
+            continue
+        title = words if figure in ("bound", "seconds") else f"{words}, {REFERENCES[reference]}"
+        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
+        views = [BoxView(box.name, box.values, box.rater, bool(box.p_value < 0.05)) for box in shown]
+        starred = starred or any(view.starred for view in views)
+        chart = box_chart(views, words, unit, logarithmic=figure == "seconds")
+        panels.append((f"{title}, {unit}" if unit else title, PaperChart(chart, _WIDE, _HIGH, SCREEN)))
+    note = f"* differs from {BASELINE}: Wilcoxon signed-rank test, p < 0.05" if starred else ""
+    return sheet(panels, note=note)

@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import shortest, write_table
-from raterscope.app.kinds.masks.running import Inputs, follows_of
+from raterscope.app.kinds.masks.runs import Inputs, follows_of
 from raterscope.app.study import RunEntry
 
 DICE, CONSENSUS = "dice", "consensus"

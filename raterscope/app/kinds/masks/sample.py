@@ -21,9 +21,9 @@ from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.output_files import safe
 from raterscope.app.kinds.kind import Sample
+from raterscope.app.kinds.masks.exports import CaseOutput, run_record, whole, whole_record, write_case
 from raterscope.app.kinds.masks.lidc_package import Nodule, find_database, read_nodules
-from raterscope.app.kinds.masks.result_files import CaseOutput, run_record, whole, whole_record, write_case
-from raterscope.app.kinds.masks.running import Answer, digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import Answer, digest_of, fuse_inputs, gather, keep
 from raterscope.app.sample_files import Demonstrated, ImportFiles, Tools, keep_once, made_whole
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks, read_masks

@@ -35,11 +35,19 @@ from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
 from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.kinds.pairs.answers import Agreements, Beside, agreements, beside, not_promised
-from raterscope.app.kinds.pairs.reading import Asked, by_question, joined
-from raterscope.app.kinds.pairs.result_files import QuestionOutput, has_path, run_record, write_question
-from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs
-from raterscope.app.kinds.pairs.trust import trust_in_fusion
+from raterscope.app.kinds.pairs.evaluation import trust_in_fusion
+from raterscope.app.kinds.pairs.exports import QuestionOutput, has_path, run_record, write_question
+from raterscope.app.kinds.pairs.imports import Asked, by_question, joined
+from raterscope.app.kinds.pairs.runs import (
+    Agreements,
+    Answer,
+    Beside,
+    Inputs,
+    agreements,
+    beside,
+    fuse_inputs,
+    not_promised,
+)
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import placed
 

@@ -23,10 +23,9 @@ from raterscope.app.command_line.output import make_folder
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.kinds.kind import Sample
-from raterscope.app.kinds.pairs.answers import Beside, beside
 from raterscope.app.kinds.pairs.command import summary_of
-from raterscope.app.kinds.pairs.result_files import QuestionOutput, run_record, write_question
-from raterscope.app.kinds.pairs.running import Answer, digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.pairs.exports import QuestionOutput, run_record, write_question
+from raterscope.app.kinds.pairs.runs import Answer, Beside, beside, digest_of, fuse_inputs, gather, keep
 from raterscope.app.sample_files import (
     BEGUN,
     Demonstrated,

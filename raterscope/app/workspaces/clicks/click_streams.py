@@ -18,10 +18,8 @@ from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.growing_files import Growth
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.replaying import Order, replayed
-from raterscope.app.kinds.clicks.settling import refit
-from raterscope.app.kinds.clicks.watching import Waiting, Watched, WatchPlan, follow
+from raterscope.app.kinds.clicks.live_source import Following, Wish, refit
+from raterscope.app.kinds.clicks.live_watching import Order, Waiting, Watched, WatchPlan, follow, replayed
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 

@@ -15,7 +15,7 @@ from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.clicks.crowd_size import (
+from raterscope.app.kinds.clicks.evaluation import (
     Crowds,
     CrowdSizes,
     keep_crowd_sizes,

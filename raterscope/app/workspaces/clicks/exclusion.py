@@ -12,7 +12,7 @@ from PySide6.QtCore import Signal
 from raterscope.algorithms.clicks.data import PROGRAM
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
+from raterscope.app.kinds.clicks.exclusion import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import pseudonym

@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.robustness import (
     score_notice,
 )
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.clicks.other_images import others_in_words
+from raterscope.app.kinds.clicks.runs import others_in_words
 from raterscope.app.review import Decision, ImageSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry

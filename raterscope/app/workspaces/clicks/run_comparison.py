@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import RADIUS, Curves, curves
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.clicks.accuracy import Accuracy, measure_runs
+from raterscope.app.kinds.clicks.evaluation import Accuracy, measure_runs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS

@@ -20,9 +20,8 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.points.tables import FIELDS
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.replaying import Order
-from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
+from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_watching import Order, Watched, WatchPlan
 from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.click_streams import Live, Replay

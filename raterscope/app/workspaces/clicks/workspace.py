@@ -17,8 +17,7 @@ from raterscope.app.convergence import of_clicks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.clicks.batch import Draft
-from raterscope.app.kinds.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration

@@ -10,7 +10,7 @@ from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.labels.answers import Groups
+from raterscope.app.kinds.labels.runs import Groups
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene

@@ -17,9 +17,8 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.kinds.labels.answers import plan_of, truth_about
-from raterscope.app.kinds.labels.folded import KeptFolds, fold_question, keep_folds, kept_folds
-from raterscope.app.kinds.labels.running import Question, measured
+from raterscope.app.kinds.labels.cross_validation import KeptFolds, fold_question, keep_folds, kept_folds
+from raterscope.app.kinds.labels.runs import Question, measured, plan_of, truth_about
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of

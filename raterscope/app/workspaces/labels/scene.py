@@ -18,8 +18,14 @@ from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import disputes
-from raterscope.app.kinds.labels.answers import Groups, as_it_was, groups_of, truth_about
-from raterscope.app.kinds.labels.running import measured, tempering_for
+from raterscope.app.kinds.labels.runs import (
+    Groups,
+    as_it_was,
+    groups_of,
+    measured,
+    tempering_for,
+    truth_about,
+)
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of

@@ -13,7 +13,6 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
 from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.labels.answers import Groups, described
 from raterscope.app.kinds.labels.community_charts import corners_of
 from raterscope.app.kinds.labels.community_course import (
     CommunityCourse,
@@ -21,6 +20,7 @@ from raterscope.app.kinds.labels.community_course import (
     follow_communities,
 )
 from raterscope.app.kinds.labels.community_course import obstacle as reason
+from raterscope.app.kinds.labels.runs import Groups, described
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
 from raterscope.widgets.figures.community_triangles import TrianglesView

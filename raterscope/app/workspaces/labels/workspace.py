@@ -18,7 +18,7 @@ from raterscope.app.convergence import of_labels
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study

@@ -29,7 +29,7 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
     rows,
 )
-from raterscope.app.kinds.masks.running import Inputs, gather
+from raterscope.app.kinds.masks.runs import Inputs, gather
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart

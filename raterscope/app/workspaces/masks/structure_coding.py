@@ -17,7 +17,7 @@ from raterscope.app.formats.masks.terminology import (
     tg263_names,
     usual_category,
 )
-from raterscope.app.kinds.masks.exporting import known_coding, source_of
+from raterscope.app.kinds.masks.exports import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings

@@ -17,7 +17,7 @@ from raterscope.app.convergence import of_masks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.masks.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration

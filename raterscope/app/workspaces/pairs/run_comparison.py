@@ -16,7 +16,7 @@ from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.kinds.pairs.answers import agreements
+from raterscope.app.kinds.pairs.runs import agreements
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import true_ranking_of

@@ -23,7 +23,7 @@ from raterscope.algorithms.pairs.selection import (
     wrong_probabilities,
 )
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.pairs.answers import Agreements, agreements, not_promised, plan_of
+from raterscope.app.kinds.pairs.runs import Agreements, agreements, not_promised, plan_of
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of

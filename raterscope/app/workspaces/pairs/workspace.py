@@ -22,7 +22,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.pairs.runs import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry

@@ -398,16 +398,16 @@ class TestRefusals:
         assert said.startswith("bare: is a folder without")
 
     def test_one_image_that_fails_does_not_lose_the_others(self, clicks, capsys, tmp_path, monkeypatch):
-        from raterscope.app.kinds.clicks import batch
+        from raterscope.app.kinds.clicks import runs
 
-        sound = batch.fuse
+        sound = runs.fuse
 
         def fragile(clicks, plan, watch, **more):
             if len(clicks) == 24:  # b.png
                 raise ZeroDivisionError("by chance")
             return sound(clicks, plan, watch=watch, **more)
 
-        monkeypatch.setattr(batch, "fuse", fragile)
+        monkeypatch.setattr(runs, "fuse", fragile)
         assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--jobs", 1) == 1
         said = capsys.readouterr().err
         assert said.count("\n") == 1

@@ -9,7 +9,7 @@ import pytest
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.cli import main
-from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from tests.app.commands import run
@@ -245,7 +245,7 @@ def test_a_file_that_is_named_twice_holds_its_votes_once(fuse, votes):
 def test_a_table_that_nobody_could_open_is_left_out_and_said_so(fuse, votes, monkeypatch):
     out, _ = fuse(votes)
     assert (out / "confusion.csv").exists()
-    monkeypatch.setattr("raterscope.app.kinds.labels.result_files.MOST_ENTRIES", 43)
+    monkeypatch.setattr("raterscope.app.kinds.labels.exports.MOST_ENTRIES", 43)
     out, said = fuse(votes)
     assert "confusion.csv is left out: it would have 44 rows" in said
     assert not (out / "confusion.csv").exists()

@@ -214,7 +214,7 @@ def test_grades_count_unless_the_side_alone_shall(fuse, crowd, tmp_path):
 def test_a_path_that_nobody_could_open_is_left_out_and_said_so(fuse, crowd, monkeypatch):
     out, _ = fuse(crowd)
     assert (out / "path.csv").exists()
-    monkeypatch.setattr("raterscope.app.kinds.pairs.result_files.MOST_ENTRIES", 43)
+    monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MOST_ENTRIES", 43)
     out, said = fuse(crowd)
     assert "path.csv is left out" in said
     assert not (out / "path.csv").exists()

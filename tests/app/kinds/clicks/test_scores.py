@@ -9,8 +9,8 @@ import pytest
 
 from raterscope.algorithms.clicks.data import PROGRAM
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.app.kinds.clicks.replaying import replayed
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.live_watching import replayed
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, fold, undo
 from raterscope.app.study import Study
 from raterscope.app.study.kinds import mismatch_of

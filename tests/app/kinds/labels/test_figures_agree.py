@@ -9,7 +9,7 @@ from raterscope.algorithms.labels.copying import copies
 from raterscope.algorithms.labels.drift import FALSE_ALARMS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision
 from raterscope.app.study import Study

@@ -15,7 +15,7 @@ from raterscope.app.kinds.masks.rater_clusters import (
     clusters_in_words,
     follow_consensuses,
 )
-from raterscope.app.kinds.masks.running import fuse_inputs, fuse_together, gather, keep
+from raterscope.app.kinds.masks.runs import fuse_inputs, fuse_together, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks

@@ -18,7 +18,7 @@ from raterscope.app.formats.masks.terminology import (
     tg263_name,
     tg263_names,
 )
-from raterscope.app.kinds.masks.exporting import codings_of
+from raterscope.app.kinds.masks.exports import codings_of
 from raterscope.app.review import Decision, StructureSubject, fold, undo
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings

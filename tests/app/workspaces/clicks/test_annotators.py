@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
-from raterscope.app.kinds.clicks.excluding import gather_run, recount
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.exclusion import gather_run, recount
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog

@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.app.errors import InputError
-from raterscope.app.kinds.clicks.crowd_size import kept_crowd_sizes, read_crowds
-from raterscope.app.kinds.clicks.report.measures import kept_section
+from raterscope.app.kinds.clicks.evaluation import kept_crowd_sizes, read_crowds
+from raterscope.app.kinds.clicks.report.tables import kept_section
 from raterscope.app.study import Study
 from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel
 from tests.app.driving import LONG, idle

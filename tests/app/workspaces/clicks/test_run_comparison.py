@@ -5,7 +5,7 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app.kinds.clicks import accuracy
+from raterscope.app.kinds.clicks import evaluation
 from raterscope.app.study import Study
 from tests.app.driving import LONG, idle, press
 
@@ -16,15 +16,15 @@ def compared(fused, qtbot, monkeypatch):
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
-    begun, let_go, evaluate = threading.Event(), threading.Event(), accuracy.evaluate
+    begun, let_go, evaluate = threading.Event(), threading.Event(), evaluation.evaluate
 
     def slowly(*arguments):
         begun.set()
         assert let_go.wait(300)
         return evaluate(*arguments)
 
-    monkeypatch.setattr(accuracy, "evaluate", slowly)
-    fused.workspace.run_comparison.compare([1, 2])
+    monkeypatch.setattr(evaluation, "evaluate", slowly)
+    fused.workspace.comparing.compare([1, 2])
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     yield fused, let_go.set
     let_go.set()
@@ -79,7 +79,7 @@ def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monk
     idle(fused, qtbot)
     assert "That is too few to tell." in workspace.trust.words
     assert not workspace.queue.doubt.isVisible()
-    for module in ("trust", "kinds.clicks.trust"):
+    for module in ("trust", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
     workspace.run_comparison.radius.setValue(0.1)  # so that no detection is right
     idle(fused, qtbot)

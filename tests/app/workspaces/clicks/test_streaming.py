@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QLabel, QSlider
 
 from raterscope.algorithms.clicks.stopping import changed
 from raterscope.app import importing
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.watching import WatchPlan
+from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_watching import WatchPlan
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.spots import Settling, Summary
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog

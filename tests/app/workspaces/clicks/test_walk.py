@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.voting import MajoritySettings
 from raterscope.app import importing
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from tests.app.driving import idle, open_study, press, states
 from tests.app.workspaces.walking import decisions, left, nothing_left, walk

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
-from raterscope.app.kinds.clicks import batch
-from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks import runs
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from tests.app.driving import LONG, idle, press, states
@@ -227,7 +227,7 @@ def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opene
     def broken(*_, **__):
         raise KeyError("inner trouble")
 
-    monkeypatch.setattr(batch, "fuse", broken)
+    monkeypatch.setattr(runs, "fuse", broken)
     press(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
     assert "could not be fused" in opened.notice.text

@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.records import TrueLabels
-from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
 from tests.app.driving import open_study

@@ -14,8 +14,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import silent
 from raterscope.app.formats.records import LabelTable
-from raterscope.app.kinds.labels.answers import described
-from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import described, fuse_inputs, gather, keep
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from tests.app.driving import open_study, press
 from tests.app.workspaces.walking import decisions, left, nothing_left, walk

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.algorithms.labels import OPEN
-from raterscope.app.kinds.labels.answers import read_answer
+from raterscope.app.kinds.labels.runs import read_answer
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
 from raterscope.app.workspaces.labels import view

@@ -11,7 +11,7 @@ from raterscope.algorithms.masks import Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from tests.app.driving import open_study

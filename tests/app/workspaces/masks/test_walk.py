@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from tests.app.driving import LONG, idle, open_study, press

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.kinds.masks import running
+from raterscope.app.kinds.masks import runs
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets import theme
@@ -309,7 +309,7 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, mon
             watch(0.1, "at work")
             time.sleep(0.01)
 
-    monkeypatch.setattr(running, "report_on", endless)
+    monkeypatch.setattr(runs, "report_on", endless)
     opened_masks.workspace.volume.setFocus()
     qtbot.keyClick(opened_masks.workspace.volume, Qt.Key.Key_F5)
     qtbot.waitUntil(begun.is_set, timeout=LONG)

@@ -14,21 +14,18 @@ from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.convergence import of_clicks
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.kinds.clicks.other_images import others_in_words
-from raterscope.app.kinds.clicks.report.measures import (
+from raterscope.app.kinds.clicks.report.tables import (
     CountedImage,
     against_truth,
-    crowd_size_section,
-    kept_section,
-    read_counted,
-)
-from raterscope.app.kinds.clicks.report.tables import (
     annotators_table,
     counts_table,
+    crowd_size_section,
+    kept_section,
     measurements_table,
     parasitaemia_table,
+    read_counted,
 )
-from raterscope.app.kinds.clicks.running import counted_in
+from raterscope.app.kinds.clicks.runs import counted_in, others_in_words
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import photograph, scale_bar

@@ -10,16 +10,17 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.disputes import matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
-from raterscope.app.kinds.pairs.answers import not_promised
-from raterscope.app.kinds.pairs.report.compared_question import ComparedQuestion, read_compared
 from raterscope.app.kinds.pairs.report.tables import (
     COLOURS,
+    ComparedQuestion,
     draw_path,
     draw_sides,
     flagged_table,
     ranking_table,
+    read_compared,
     truth_table,
 )
+from raterscope.app.kinds.pairs.runs import not_promised
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.page.units import run_in_words, share
 from raterscope.app.study import RunEntry

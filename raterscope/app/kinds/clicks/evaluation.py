@@ -1,0 +1,463 @@
+"""Evaluation of clicks: against ground truth, by decisions, by run, and by the number of annotators.
+
+`Accuracy` is one computation for the window, `fuse` and the report. A detection matches a true position one
+to one within the matching radius, a setting of the study (see `StudySettings`). Measures of several images
+are means over the images on which they are defined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.clicks.crowd_size import (
+    STAGES,
+    CrowdSizeCurve,
+    CrowdSizeSettings,
+    measure_crowd_sizes,
+)
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.evaluation import (
+    Comparison,
+    Evaluation,
+    compare,
+    curves,
+    evaluate,
+    true_detections,
+)
+from raterscope.algorithms.evaluation import match as match_points
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.comparison import ComparedItem, Differences, step_in_words
+from raterscope.app.disputes import DISPUTED
+from raterscope.app.errors import InputError, counted
+from raterscope.app.formats.output_files import shortest, take_away, write_table
+from raterscope.app.outcome import Outcome, finite_or_none
+from raterscope.app.review import ReviewState, Spot, fold, match
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.trust import (
+    FEW,
+    Trust,
+    comparable_in_words,
+    run_before,
+    trust_from,
+)
+
+_LOOKED_AT = 8
+"""Images whose annotators are counted."""
+
+
+def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
+    """Compare the posteriors of all spots of the images shown with ground truth, else with decisions."""
+    past = _Past(study)
+    now, radius = fold(study.decisions()), study.settings.matching_radius()
+    by_truth: list[tuple[FloatArray, BoolArray]] = []
+    by_decision: list[tuple[FloatArray, BoolArray]] = []
+    for done, image in enumerate(images):
+        watch(done / len(images), "comparing with what is known")
+        truth = study.truth(image)
+        decided = [one for one in now.spots(image) if one.verdict != "skipped"]
+        shown = study.shown.result(image) if truth.known or decided else None
+        if shown is None:
+            continue
+        run, fusion = shown
+        if truth.known and not run.log.get("truth_held"):
+            _, right = judged_spots([(fusion, truth.places)], radius)
+            free = past.free(run, image, fusion)
+            by_truth.append((fusion.detection.posterior[free], right[free]))
+        if not by_truth:
+            by_decision.append(past.decided(run, image, decided))
+    trust = trust_from("spot", by_truth, by_decision)
+    return trust if trust.judged >= FEW else replace(trust, comparable=_comparable(study, images))
+
+
+class _Past:
+    """What runs were held to, and what they said of spots before these were decided."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._runs = study.runs.all()
+        self._decisions = study.decisions()
+        self._states: dict[int, ReviewState] = {}
+
+    def free(self, run: RunEntry, image: int, fusion: Fusion) -> BoolArray:
+        """Tell of each cluster of a run whether it was held to no decision."""
+        if run.known not in self._states:
+            self._states[run.known] = fold([one for one in self._decisions if one.id <= run.known])
+        held = decided_on(fusion, self._states[run.known].spots(image)).decided
+        return np.asarray(~held[: len(fusion.detection.posterior)])
+
+    def decided(self, shown: RunEntry, image: int, spots: Sequence[Spot]) -> tuple[FloatArray, BoolArray]:
+        """Give the posterior of each decided spot before the decision, and whether it is a structure."""
+        by_run: dict[int, list[Spot]] = {}
+        for spot in spots:
+            run = run_before(self._runs, shown, image, spot.decision)
+            if run is not None:
+                by_run.setdefault(run.id, []).append(spot)
+        found: list[tuple[float, bool]] = []
+        for number, some in by_run.items():
+            fusion = self._study.runs.result(number, image)
+            if fusion is None:
+                continue
+            free = self.free(self._study.runs.get(number), image, fusion)
+            clusters = match(some, fusion.clustering.mean, fusion.clustering.covariance)
+            found += [
+                (float(fusion.detection.posterior[cluster]), spot.verdict != "rejected")
+                for spot, cluster in zip(some, clusters, strict=True)
+                if cluster is not None and free[cluster]
+            ]
+        return np.array([p for p, _ in found]), np.array([yes for _, yes in found], dtype=bool)
+
+
+def _comparable(study: Study, images: Sequence[int]) -> str:
+    """Say what was measured on crowds with as many annotators an image."""
+    shown = [study.shown.result(image) for image in images[:_LOOKED_AT]]
+    many = [len(one[1].marked) for one in shown if one is not None]
+    return comparable_in_words("clicks", float(np.mean(many)), ("annotator", "image")) if many else ""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A run against the true places of its images.
+
+    Attributes
+    ----------
+    run : RunEntry
+    row : Comparison
+        Means over images, counts summed.
+    detections : int
+    area : float
+        Mean area under the ROC curve; NaN where no image has one.
+    """
+
+    run: RunEntry
+    row: Comparison
+    detections: int
+    area: float
+
+
+def truths_of(study: Study) -> dict[int, FloatArray]:
+    """Give the true places of every image of which they are known, (T, 2) each."""
+    truths = {entry.id: study.truth(entry.id) for entry in study.images()}
+    return {image: points.places for image, points in truths.items() if points.known}
+
+
+def evaluate_fusion(fusion: Fusion, truth: FloatArray, radius: float) -> Evaluation:
+    """Compare the detections of an image with its true places."""
+    return evaluate(fusion.clustering.mean[fusion.detection.detected], truth, radius)
+
+
+def evaluate_outcomes(
+    outcomes: Mapping[str, Outcome[Fusion]], truth: Mapping[str, FloatArray], radius: float
+) -> dict[str, Evaluation]:
+    """Compare detections with the truth, on the images of which a truth is known."""
+    return {
+        name: evaluate_fusion(outcome.fusion, truth[name], radius)
+        for name, outcome in outcomes.items()
+        if outcome.fusion is not None and name in truth
+    }
+
+
+def judged_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> tuple[FloatArray, BoolArray]:
+    """Give the posterior of every spot of several images, and whether it is a true place.
+
+    Parameters
+    ----------
+    fusions : iterable of (Fusion, (T, 2) float64)
+        Each image's fusion and true places.
+    radius : float
+    """
+    posteriors, true = [np.empty(0)], [np.empty(0, dtype=bool)]
+    for fusion, places in fusions:
+        posteriors.append(fusion.detection.posterior)
+        true.append(true_detections(fusion.clustering.mean, fusion.detection.posterior, places, radius))
+    return np.concatenate(posteriors), np.concatenate(true)
+
+
+def measure_runs(
+    runs: Sequence[int], radius: float, study: Study, watch: Watch = silent
+) -> tuple[int, int, tuple[Accuracy, ...]]:
+    """Measure runs on all images with true places.
+
+    Returns
+    -------
+    places, images : int
+        How many true places there are, and on how many images.
+    measured : tuple of Accuracy
+        Of the runs with such an image.
+    """
+    truths = truths_of(study)
+    measured = []
+    for done, number in enumerate(runs):
+        run = study.runs.get(number)
+        evaluations, areas = [], []
+        for image in run.items:
+            watch(done / len(runs), f"comparing run {done + 1} of {len(runs)}")
+            fusion = study.runs.result(number, image) if image in truths else None
+            if fusion is None:
+                continue
+            evaluations.append(evaluate_fusion(fusion, truths[image], radius))
+            areas.append(
+                curves(fusion.clustering.mean, fusion.detection.posterior, truths[image], radius).roc_area
+            )
+        if evaluations:
+            (row,) = compare({str(number): evaluations})
+            known = np.array(areas)[np.isfinite(areas)]
+            area = float(known.mean()) if len(known) else float("nan")
+            measured.append(Accuracy(run, row, row.true_positive + row.false_positive, area))
+    return sum(map(len, truths.values())), len(truths), tuple(measured)
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """The M spots of an image: its clusters, then the spots that stand for none of them.
+
+    Attributes
+    ----------
+    x, y : (M,) float64
+        Pixels; where the expert moved a spot, the new place.
+    present : (M,) bool
+        Whether it counts as a structure.
+    posterior, low, high : (M,) float64
+        0 or 1 where the expert decided; low and high are the ends of the 95 % interval.
+    decided : (M,) bool
+    """
+
+    x: FloatArray
+    y: FloatArray
+    present: np.ndarray
+    posterior: FloatArray
+    low: FloatArray
+    high: FloatArray
+    decided: np.ndarray
+
+
+def decided_on(fusion: Fusion | None, spots: Sequence[Spot]) -> Decided:
+    """Lay the expert's decisions on an image over its fusion; what was passed over stays as it is."""
+    table = np.empty((0, 7))
+    found: list[int | None] = [None] * len(spots)
+    if fusion is not None:
+        clusters, detection = fusion.clustering, fusion.detection
+        found = match(spots, clusters.mean, clusters.covariance)
+        ends = (detection.posterior, detection.posterior_low, detection.posterior_high)
+        table = np.column_stack([clusters.mean, detection.detected, *ends, np.zeros(len(clusters))])
+    added = []
+    for spot, cluster in zip(spots, found, strict=True):
+        if spot.verdict == "skipped":
+            continue
+        yes = float(spot.verdict != "rejected")
+        row = (spot.x, spot.y, yes, yes, yes, yes, 1.0)
+        if cluster is None:
+            added.append(row)
+        else:
+            table[cluster] = row
+    columns = np.concatenate([table, np.array(added).reshape(-1, 7)]).T.copy()
+    x, y, present, posterior, low, high, decided = columns
+    return Decided(x, y, present > 0, posterior, low, high, decided > 0)
+
+
+def compare_runs(at: ComparedItem, found: Differences) -> None:
+    """Compare the item by two runs and fill in the differences."""
+    spots = at.state.spots(at.item)
+    then, now = at.then, at.now
+    old, new = then.detection.posterior, now.detection.posterior
+    low, high = DISPUTED
+    old_disputed, new_disputed = ((one > low) & (one < high) for one in (old, new))
+    found.disputed_before += int(old_disputed.sum())
+    found.disputed_after += int(new_disputed.sum())
+    pairs = match_points(then.clustering.mean, now.clustering.mean, at.study.settings.matching_radius())
+    settled_then = decided_on(then, spots).decided[: len(old)]
+    settled_now = decided_on(now, spots).decided[: len(new)]
+    found.decided += int((old_disputed & settled_then).sum())
+    for i, j in zip(pairs.found.tolist(), pairs.truth.tolist(), strict=True):
+        if settled_now[j] or settled_then[i]:
+            continue
+        flipped = then.detection.detected[i] != now.detection.detected[j]
+        if flipped:
+            state = "a detection now" if now.detection.detected[j] else "no detection any more"
+        elif new_disputed[j] and not old_disputed[i]:
+            state = "disputed now"
+            found.newly_disputed += 1
+        else:
+            continue
+        x, y = map(float, now.clustering.mean[j])
+        words = f"{step_in_words(old[i], new[j])}, {state}: spot at ({x:.0f}, {y:.0f})"
+        found.changes.append(at.change(words, flipped + abs(new[j] - old[i]), point=(x, y)))
+    for fusion, settled, matched, state in (
+        (then, settled_then, pairs.found, "gone"),
+        (now, settled_now, pairs.truth, "new detection"),
+    ):
+        alone = fusion.detection.detected & ~settled
+        alone[matched] = False
+        for m in np.flatnonzero(alone).tolist():
+            x, y = map(float, fusion.clustering.mean[m])
+            found.changes.append(at.change(f"{state}: spot at ({x:.0f}, {y:.0f})", 2.0, point=(x, y)))
+
+
+COLUMNS = (
+    "stage", "method", "annotators", "crowds", "sensitivity", "sensitivity_error", "precision",
+    "precision_error",
+)  # fmt: skip
+
+NO_TRUTH = "no image has ground truth to measure crowds of several sizes against"
+
+Curves = tuple[CrowdSizeCurve, ...]
+
+Crowds = tuple[dict[str, Clicks], dict[str, FloatArray]]
+"""Clicks and true places of images, by name."""
+
+
+_FIGURES = ("sensitivity", "precision", "sensitivity_error", "precision_error")
+_COUNTS = ("annotators", "draws")
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdSizes:
+    """Curves of a study as they were measured last.
+
+    Attributes
+    ----------
+    curves : tuple of CrowdSizeCurve
+    facts : str
+        When, on how many images, within which radius, which crowds: a sentence.
+    """
+
+    curves: Curves
+    facts: str
+
+
+def measure_images(
+    clicks: Mapping[str, Clicks],
+    truth: Mapping[str, FloatArray],
+    radius: float,
+    plan: FusionPlan,
+    settings: CrowdSizeSettings,
+    watch: Watch = silent,
+) -> Curves:
+    """Measure on the images of which the true places are known.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    known = [(clicks[name], places) for name, places in truth.items() if name in clicks and len(places)]
+    if not known:
+        raise InputError(NO_TRUTH)
+    return measure_crowd_sizes(known, radius, plan, settings, watch)
+
+
+def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> Crowds:
+    """Read clicks and true places of the images that have some, by the image's name.
+
+    Annotators whom the expert excluded are left out; what the expert decided on spots is not used.
+
+    Raises
+    ------
+    InputError
+        Where no image has ground truth.
+    """
+    names = {entry.id: entry.name for entry in study.images()}
+    excluded = set(fold(study.decisions()).excluded)
+    truth = {image: places for image, places in truths_of(study).items() if image in images and len(places)}
+    if not truth:
+        raise InputError(NO_TRUTH)
+    clicks = {}
+    for done, image in enumerate(truth):
+        watch(done / len(truth), "reading clicks")
+        clicks[names[image]] = study.clicks(image).without(excluded)
+    return clicks, {names[image]: places for image, places in truth.items()}
+
+
+def keep_crowd_sizes(
+    curves: Curves,
+    images: int,
+    radius: float,
+    settings: CrowdSizeSettings,
+    study: Study,
+    watch: Watch = silent,
+) -> CrowdSizes:
+    """Keep curves in the study, in place of those before."""
+    watch(0.0, "keeping what was measured")
+    day = datetime.now(UTC).astimezone().date().isoformat()
+    facts = f"Measured {day} on {counted(images, 'image')} within {radius:g} px: {settings.in_words()}."
+    record = {
+        "facts": facts,
+        "curves": [
+            {"method": one.method, "stage": one.stage}
+            | {name: getattr(one, name).tolist() for name in _COUNTS}
+            | {name: list(map(finite_or_none, getattr(one, name).tolist())) for name in _FIGURES}
+            for one in curves
+        ],
+    }
+    study.settings.keep_crowd_sizes(record)
+    return CrowdSizes(curves, facts)
+
+
+def kept_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
+    """Give the curves that a study keeps; None where there are none, or none that can be read."""
+    watch(0.0, "reading what was measured")
+    record = study.settings.crowd_sizes()
+    if record is None:
+        return None
+    try:
+        curves = tuple(_curve_of(one) for one in record["curves"])
+        return CrowdSizes(curves, str(record["facts"])) if curves else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _curve_of(record: Mapping[str, Any]) -> CrowdSizeCurve:
+    sizes, draws = (np.array(record[name], dtype=np.int64) for name in _COUNTS)
+    figures = [
+        np.array([math.nan if one is None else one for one in record[name]], dtype=np.float64)
+        for name in _FIGURES
+    ]
+    if not len(sizes) or any(one.shape != (len(sizes),) for one in (sizes, draws, *figures)):
+        raise ValueError("figures of unlike length")
+    if record["stage"] not in STAGES:
+        raise ValueError("no stage")
+    sensitivity, precision, sensitivity_error, precision_error = figures
+    return CrowdSizeCurve(
+        str(record["method"]), record["stage"], sizes, sensitivity, precision, sensitivity_error,
+        precision_error, draws,
+    )  # fmt: skip
+
+
+def write_crowd_sizes(folder: Path, curves: Curves) -> list[Path]:
+    """Write crowd_size.csv into a folder; without curves, take away one that is there."""
+    path = folder / "crowd_size.csv"
+    if not curves:
+        take_away(path)
+        return []
+    return [write_table(path, COLUMNS, _rows(curves))]
+
+
+def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
+    for curve in curves:
+        figures = (curve.sensitivity, curve.sensitivity_error, curve.precision, curve.precision_error)
+        for at, (size, draws) in enumerate(zip(curve.annotators, curve.draws, strict=True)):
+            yield (
+                curve.stage,
+                curve.method,
+                int(size),
+                int(draws),
+                *(shortest(float(one[at])) for one in figures),
+            )
+
+
+def in_words(curves: Curves) -> Iterator[str]:
+    """Say how each method does with the smallest and the largest crowd, a line each."""
+    for curve in curves:
+        ends = " to ".join(
+            f"{curve.sensitivity[at]:.3f}/{curve.precision[at]:.3f}" for at in dict.fromkeys((0, -1))
+        )
+        sizes = " to ".join(str(int(curve.annotators[at])) for at in dict.fromkeys((0, -1)))
+        yield f"after {curve.stage}, {curve.method}: sensitivity/precision {ends} with {sizes} annotators"

@@ -1,0 +1,193 @@
+"""Effect of excluding or down-weighting an annotator on the images of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other
+from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.kinds.clicks.runs import fuse_images, held_fixed
+from raterscope.app.review import ReviewState, fold, match
+from raterscope.app.study import Study
+
+
+@dataclass(frozen=True, eq=False)
+class RunInputs:
+    """What a run was made from and what it came to, by the images' names.
+
+    Attributes
+    ----------
+    plan : FusionPlan
+    weights : mapping of annotator to float
+        As how much of one each of those counted who did not count fully.
+    items : dict of str to int
+        The images' numbers.
+    clicks : dict of str to Clicks
+        With what was held fixed.
+    fusions : dict of str to Fusion
+    """
+
+    plan: FusionPlan
+    weights: Mapping[str, float]
+    items: dict[str, int]
+    clicks: dict[str, Clicks]
+    fusions: dict[str, Fusion]
+
+
+@dataclass(frozen=True)
+class ChangedSpot:
+    """A decision that would change, detected or not.
+
+    Attributes
+    ----------
+    image : int
+    name : str
+        Of the image.
+    cluster : int or None
+        In the run's fusion; None where there is none yet.
+    x, y : float
+        Place in pixels.
+    before, after : str
+        "detected", "rejected", "no spot".
+    """
+
+    image: int
+    name: str
+    cluster: int | None
+    x: float
+    y: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, eq=False)
+class Recount:
+    """What comes of letting an annotator of a run count otherwise.
+
+    Attributes
+    ----------
+    changed : tuple of ChangedSpot
+        Image by image, the surest first; none that the expert decided.
+    decisions : dict of int to int
+        The spots of every image, by its number.
+    failed : tuple of str
+        Images that could not be fused so.
+    """
+
+    changed: tuple[ChangedSpot, ...]
+    decisions: dict[int, int]
+    failed: tuple[str, ...]
+
+
+def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
+    """Read what a run was made from, decisions that it held fixed among it, and what it came to."""
+    entry = study.runs.get(run)
+    plan = FusionPlan.from_dict(entry.settings)
+    state = fold([one for one in study.decisions() if one.id <= entry.known])
+    held = bool(entry.log.get("truth_held"))
+    names = {one.id: one.name for one in study.images()}
+    last_view = entry.log.get("last_view")
+    views = study.views.by_image(last=last_view if isinstance(last_view, int) else 0)
+    inputs = RunInputs(plan, entry.weights, {}, {}, {})
+    for done, image in enumerate(entry.items):
+        name = names[image]
+        watch(done / len(entry.items), f"reading the clicks of {name}")
+        fusion = study.runs.result(run, image)
+        if fusion is not None:
+            truth = study.truth(image) if held else None
+            inputs.items[name] = image
+            known = held_fixed(image, state, views, truth)._asdict()
+            inputs.clicks[name] = replace(study.clicks(image, entry), **known)
+            inputs.fusions[name] = fusion
+    return inputs
+
+
+def recount(
+    inputs: RunInputs, annotator: str, weight: float | None, state: ReviewState, watch: Watch = silent
+) -> Recount:
+    """Fuse a run's images with an annotator counting otherwise, and say which decisions change.
+
+    Only the images that the annotator looked at are clustered anew. With a plan that learns across images,
+    all are judged anew by what the others say of the crowd.
+
+    Parameters
+    ----------
+    inputs : RunInputs
+    annotator : str
+    weight : float or None
+        As how much of one the annotator is to count; None for not at all.
+    state : ReviewState
+        What the expert has decided by now: that does not change.
+    watch : Watch
+    """
+    plan, before = inputs.plan, inputs.clicks
+    after = {name: _counting(one, annotator, weight, inputs.weights) for name, one in before.items()}
+    looked = {name: after[name] for name in after if annotator in before[name].annotators}
+    outcomes = fuse_images(looked, _alone(plan), watch=part(watch, 0.0, 0.85))
+    failed = tuple(name for name, one in outcomes.items() if one.fusion is None)
+    names = [name for name in inputs.items if name not in failed]
+    fused = [_fusion_of(name, inputs, outcomes[name].fusion if name in outcomes else None) for name in names]
+    learnt = learn_from_each_other([after[name] for name in names], fused, plan, part(watch, 0.85, 1.0))
+    changed = [
+        one
+        for name, fusion in zip(names, learnt, strict=True)
+        for one in _changed_spots(name, inputs, fusion, frozenset(after[name].annotators), state)
+    ]
+    decisions = {inputs.items[name]: len(inputs.fusions[name].clustering) for name in names}
+    return Recount(tuple(changed), decisions, failed)
+
+
+def _counting(clicks: Clicks, annotator: str, weight: float | None, weights: Mapping[str, float]) -> Clicks:
+    return clicks.without({annotator}) if weight is None else clicks.weighed({**weights, annotator: weight})
+
+
+def _alone(plan: FusionPlan) -> FusionPlan:
+    """Give the plan by which each image is fused by itself."""
+    settings = plan.detection
+    if not isinstance(settings, DEMSettings):
+        return plan
+    return replace(plan, detection=replace(settings, learn_across_images=False))
+
+
+def _fusion_of(name: str, inputs: RunInputs, anew: Fusion | None) -> Fusion:
+    return inputs.fusions[name] if anew is None else anew
+
+
+def _changed_spots(
+    name: str, inputs: RunInputs, after: Fusion, left: frozenset[str], state: ReviewState
+) -> list[ChangedSpot]:
+    before, clicks, image = inputs.fusions[name], inputs.clicks[name], inputs.items[name]
+    kept = np.array([one in left for one in clicks.annotators], dtype=bool)[clicks.annotator]
+    found = changed_decisions(before, after, kept)
+    if not len(found):
+        return []
+    decided = _decided(before, image, state), _decided(after, image, state)
+    spots = []
+    for old, new in zip(found.before.tolist(), found.after.tolist(), strict=True):
+        if old in decided[0] or new in decided[1]:
+            continue
+        fusion, cluster = (after, new) if old == NO_CLUSTER else (before, old)
+        x, y = fusion.clustering.mean[cluster].tolist()
+        number = None if old == NO_CLUSTER else old
+        spots.append(ChangedSpot(image, name, number, x, y, _word(before, old), _word(after, new)))
+    return spots
+
+
+def _decided(fusion: Fusion, image: int, state: ReviewState) -> set[int]:
+    """Give the clusters that the expert accepted or rejected."""
+    said = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
+    found = match(said, fusion.clustering.mean, fusion.clustering.covariance)
+    return {cluster for cluster in found if cluster is not None}
+
+
+def _word(fusion: Fusion, cluster: int) -> str:
+    if cluster == NO_CLUSTER:
+        return "no spot"
+    return "detected" if fusion.detection.detected[cluster] else "rejected"

@@ -1,0 +1,408 @@
+"""Exports of clicks: the files of a result folder, and the tables of a study with the decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
+from raterscope.algorithms.evaluation import Evaluation, compare
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.output_files import shortest, take_away, write_record, write_table
+from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
+from raterscope.app.kinds.clicks.runs import counted_in
+from raterscope.app.outcome import Outcome
+from raterscope.app.provenance import description_of
+from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
+from raterscope.app.study import ImageEntry, RunEntry, Study
+
+Row = Sequence[object]
+
+DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
+SCORED_DETECTIONS = (*DETECTIONS, "score")
+ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "precision")
+CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster", "vote")
+TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster", "vote")
+EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precision", "f0.5", "f1", "f2")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All that a folder of results holds.
+
+    Attributes
+    ----------
+    clicks : mapping of image to Clicks
+    outcomes : mapping of image to Outcome
+    plan : FusionPlan
+    record : dict
+        See `run_record`.
+    evaluations : mapping of image to Evaluation, optional
+        Where a truth is known.
+    order : sequence of str
+        The image of every row of the input, so that the clicks are written in the input's order; without it
+        they are written image by image.
+    """
+
+    clicks: Mapping[str, Clicks]
+    outcomes: Mapping[str, Outcome[Fusion]]
+    plan: FusionPlan
+    record: Mapping[str, Any]
+    evaluations: Mapping[str, Evaluation] | None = None
+    order: Sequence[str] = ()
+
+    def fusions(self) -> dict[str, Fusion]:
+        """Give the images that were fused."""
+        return {name: one.fusion for name, one in self.outcomes.items() if one.fusion is not None}
+
+
+def write_results(folder: Path, results: Results) -> list[Path]:
+    """Write detections.csv, annotators.csv, clicks.csv, run.json and, with a truth, evaluation.csv.
+
+    Each file replaces one that is there, whole or not at all. run.json comes last, and goes first where there
+    is one: where it is, all that it tells of is there.
+
+    Raises
+    ------
+    InputError
+        When something cannot be written.
+    """
+    take_away(folder / "run.json")
+    fusions = results.fusions()
+    scored = any(fusion.score is not None for fusion in fusions.values())
+    header = SCORED_DETECTIONS if scored else DETECTIONS
+    detections = (row[: len(header)] for name, one in fusions.items() for row in detection_rows(name, one))
+    names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
+    threshold = results.plan.assignment.outlier_threshold
+    timed = any(one.time is not None for one in results.clicks.values())
+    rows_of = {
+        name: click_rows(name, one, *judged(fusions.get(name), one.annotator, threshold), timed=timed)
+        for name, one in results.clicks.items()
+    }
+    order = results.order or [name for name, one in results.clicks.items() for _ in range(len(one))]
+    clicks = (next(rows_of[name]) for name in order)
+    written = [
+        write_table(folder / "detections.csv", header, detections),
+        write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
+        write_table(folder / "clicks.csv", TIMED_CLICKS if timed else CLICKS, clicks),
+    ]
+    if results.evaluations is not None:
+        rows = evaluation_rows(results.evaluations)
+        written.append(write_table(folder / "evaluation.csv", EVALUATION, rows))
+    else:
+        take_away(folder / "evaluation.csv")
+    return [*written, write_record(folder / "run.json", results.record)]
+
+
+def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
+    """Give the rows of detections.csv for one image, with the scores of a program; clusters count from 1."""
+    clusters, detection = fusion.clustering, fusion.detection
+    count = len(clusters)
+    columns = (
+        *clusters.mean.T, clusters.covariance[:, 0, 0], clusters.covariance[:, 0, 1],
+        clusters.covariance[:, 1, 1], clusters.weight,
+    )  # fmt: skip
+    yield from zip(
+        [image] * count,
+        range(1, count + 1),
+        *map(_texts, columns),
+        fusion.votes.astype(np.int64).tolist(),
+        _texts(detection.posterior),
+        detection.detected.astype(np.int64).tolist(),
+        [""] * count if fusion.score is None else _texts(fusion.score),
+        strict=True,
+    )
+
+
+def _texts(values: FloatArray) -> list[str]:
+    return [shortest(value) for value in values.tolist()]
+
+
+def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
+    """Give the rows of annotators.csv; what nothing can be said of is empty."""
+    for r, name in enumerate(names):
+        shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.precision[r, 0])
+        yield (name, int(rates.clicks[r]), *map(shortest, shares))
+
+
+def judged(
+    fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Give the inlier probability, cluster and vote of each of N clicks.
+
+    Parameters
+    ----------
+    fusion : Fusion or None
+        The values are NaN and -1 without one.
+    annotator : (N,) int
+        Who clicked, as the rows of `Fusion.marked` are numbered.
+    threshold : float
+        Clicks less probably inliers than this belong to no cluster.
+
+    Returns
+    -------
+    inlier : (N,) float64
+        Probability of being no outlier; NaN where it is unknown.
+    cluster : (N,) int64
+        -1 for an outlier.
+    vote : (N,) int64
+        1 where the annotator counts as having marked the click's cluster, which asks that a click lies within
+        the cluster's ellipse; 0 where not, -1 where it is unknown.
+    """
+    count = len(annotator)
+    if fusion is None:
+        return np.full(count, np.nan), np.full(count, -1), np.full(count, -1)
+    inlier = fusion.clustering.inlier[fusion.mark]
+    nearest = fusion.clustering.nearest[fusion.mark]
+    cluster = np.where(inlier >= threshold, nearest, -1)
+    vote = np.zeros(count, dtype=np.int64)
+    if fusion.marked.shape[1]:
+        vote = ((cluster >= 0) & fusion.marked[annotator, cluster]).astype(np.int64)
+    return inlier, cluster, vote
+
+
+def click_rows(
+    image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, vote: IntArray, *, timed: bool
+) -> Iterator[Row]:
+    """Give the rows of clicks.csv for one image, see `judged`.
+
+    With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
+    """
+    places = [_texts(clicks.x), _texts(clicks.y)]
+    if timed:
+        places.append([""] * len(clicks) if clicks.time is None else _texts(clicks.time))
+    yield from zip(
+        [clicks.annotators[annotator] for annotator in clicks.annotator.tolist()],
+        [image] * len(clicks),
+        *places,
+        _texts(inlier),
+        ["" if index < 0 else index + 1 for index in cluster.tolist()],
+        ["" if answer < 0 else answer for answer in vote.tolist()],
+        strict=True,
+    )
+    for idle in np.flatnonzero(clicks.counts() == 0):
+        yield (clicks.annotators[idle], image, *[""] * (6 if timed else 5))
+
+
+def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
+    """Give the rows of evaluation.csv: every image, then the figures' mean and the sums of the counts."""
+    for image, one in evaluations.items():
+        hits, truths = one.true_positive, one.true_positive + one.false_negative
+        figures = (one.sensitivity, one.precision, one.f_half, one.f_one, one.f_two)
+        yield (image, truths, hits + one.false_positive, hits, *map(shortest, figures))
+    (mean,) = compare({"mean": list(evaluations.values())})
+    hits, truths = mean.true_positive, mean.true_positive + mean.false_negative
+    figures = (mean.sensitivity, mean.precision, mean.f_half, mean.f_one, mean.f_two)
+    yield ("mean", truths, hits + mean.false_positive, hits, *map(shortest, figures))
+
+
+_COLUMNS = (*SCORED_DETECTIONS, "verdict")
+_UNSCORED = (*DETECTIONS, "verdict")
+_X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
+_WRITERS = {"geojson": write_geojson, "napari": write_layer}
+"""Formats that hold one image a file."""
+
+
+def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write the detections of a study, of each image those of the run shown. See `exports.Writer`.
+
+    A table has a row for every cluster, with what became of it, and one for every spot that the expert added.
+    Other formats have what was detected, and of several images GeoJSON and napari a file each, in a folder.
+
+    Raises
+    ------
+    InputError
+        When nothing was fused or decided yet, or there is nothing that the format holds.
+    """
+    watch(0.0, f"writing {request.what}")
+    decisions = study.decisions()
+    state = fold(decisions)
+    entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    rows: list[tuple[ImageEntry, list[Row]]] = []
+    runs: dict[int, RunEntry] = {}
+    for step, entry in enumerate(entries):
+        result, spots = study.shown.result(entry.id), state.spots(entry.id)
+        if result is not None or spots:
+            fusion = None if result is None else result[1]
+            if result is not None:
+                runs[entry.id] = result[0]
+            rows.append((entry, list(_decided_rows(entry.name, fusion, spots))))
+        watch((step + 1) / len(entries) / 2, f"reading {plain(entry.name)}")
+    if not rows:
+        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+    if request.format == "csv":
+        every = [row for _, some in rows for row in some]
+        if any(row[-2] != "" for row in every):
+            return [write_table(request.path, _COLUMNS, every)]
+        return [write_table(request.path, _UNSCORED, ((*row[:-2], row[-1]) for row in every))]
+    measures = read_measures(decisions, state)
+    images = [_on_image(entry, some, measures, runs.get(entry.id)) for entry, some in rows]
+    if request.format == "coco":
+        return [write_coco(request.path, images)]
+    if request.format == "napari":  # which opens no layer without points
+        images = [image for image in images if image.detections]
+    if not images:
+        raise InputError("holds nothing that was detected, and so no layer of points", file=study.path)
+    write, named = _WRITERS[request.format], [(image, bare(Path(image.name))) for image in images]
+    return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
+
+
+def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures, run: RunEntry | None) -> OnImage:
+    found = [_detection(row) for row in rows if row[_DETECTED]]
+    size = measures.pixel_size(entry.id, entry.pixel_size)
+    return OnImage(
+        entry.name, entry.width, entry.height, found, size, "" if run is None else description_of(run)
+    )
+
+
+def _detection(row: Row) -> Detection:
+    told = dict(zip(_COLUMNS, row, strict=True))
+    x, y, sxx, syy, posterior = (
+        None if told[name] == "" else float(str(told[name])) for name in ("x", "y", "sxx", "syy", "posterior")
+    )
+    assert x is not None
+    assert y is not None
+    cluster, votes = (None if told[name] == "" else int(str(told[name])) for name in ("cluster", "votes"))
+    spread = None if sxx is None or syy is None else (math.sqrt(max(sxx, 0.0)), math.sqrt(max(syy, 0.0)))
+    return Detection(x, y, str(told["verdict"]) or "undecided", cluster, votes, posterior, spread)
+
+
+def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> Iterator[Row]:
+    """Give the rows of an image's clusters with the expert's verdicts; added spots have no cluster."""
+    found: list[int | None] = [None] * len(spots)
+    if fusion is not None:
+        found = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
+        said = {cluster: spot for spot, cluster in zip(spots, found, strict=True) if cluster is not None}
+        for number, row in enumerate(detection_rows(image, fusion)):
+            yield _with_verdict(list(row), said.get(number))
+    for spot, cluster in zip(spots, found, strict=True):
+        if cluster is None and spot.verdict != "skipped":
+            yield _with_verdict([image, *[""] * (len(SCORED_DETECTIONS) - 1)], spot)
+
+
+def _with_verdict(row: list[object], spot: Spot | None) -> Row:
+    if spot is None:
+        return [*row, ""]
+    if spot.verdict != "skipped":
+        row[_X], row[_Y] = spot.x, spot.y
+        row[_DETECTED] = int(spot.verdict != "rejected")
+    return [*row, spot.verdict]
+
+
+def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write a table of a study; of each image the run shown counts. See `exports.Writer`."""
+    watch(0.0, f"writing {request.what}")
+    return [_TABLES[request.what](study, request.path)]
+
+
+def _write_annotators(study: Study, path: Path) -> Path:
+    """Write the annotators, with as how much of one each counted in the last run; the excluded at 0."""
+    fusions, names, runs = [], [], []
+    for entry, (run, fusion) in _results(study):
+        runs.append(run)
+        fusions.append(fusion)
+        names.append(study.clicks(entry.id, run).annotators)
+    if not fusions:
+        raise InputError(
+            "has no run yet that tells of annotators; `raterscope run` makes one", file=study.path
+        )
+    counted = counted_in(max(runs, key=attrgetter("id")), study.decisions())
+    people, rates = pool_rates(fusions, names)
+    told = dict(zip(people, annotator_rows(people, rates), strict=True))
+    untold = [None] * (len(ANNOTATORS) - 1)
+    rows = []
+    for name in dict.fromkeys([*told, *counted]):
+        how = counted.get(name, Weighed(1.0, ""))
+        rows.append((*told.get(name, (name, *untold)), f"{how.weight:g}", how.reason))
+    return write_table(path, (*ANNOTATORS, "weight", "reason"), rows)
+
+
+def _write_clicks(study: Study, path: Path) -> Path:
+    entries = study.images()
+    timed = any(study.clicks(entry.id).time is not None for entry in entries)
+    rows = (row for entry in entries for row in _click_rows(study, entry, timed))
+    return write_table(path, TIMED_CLICKS if timed else CLICKS, rows)
+
+
+def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
+    clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
+    inlier, cluster, vote = judged(None, clicks.annotator, 0.0)
+    if result is not None:
+        run, fusion = result
+        threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
+        there = len(study.clicks(entry.id, replace(run, excluded=())))  # later imports stand behind
+        used = np.arange(len(clicks)) < there
+        used &= np.array([clicks.annotators[who] not in run.excluded for who in clicks.annotator], dtype=bool)
+        fused = study.clicks(entry.id, run).annotator
+        inlier[used], cluster[used], vote[used] = judged(fusion, fused, threshold)
+    return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
+
+
+def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
+    for entry in study.images():
+        result = study.shown.result(entry.id)
+        if result is not None:
+            yield entry, result
+
+
+_TABLES: dict[str, Callable[[Study, Path], Path]] = {
+    "annotators": _write_annotators,
+    "clicks": _write_clicks,
+}
+
+
+_MEASUREMENT_COLUMNS = (
+    "image", "number", "shape", "length_px", "area_px2", "um_per_px", "length_um", "area_um2", "who", "at",
+    "points",
+)  # fmt: skip
+
+
+def export_measurements(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write what was drawn and measured, a row each. See `exports.Writer`.
+
+    A length is that of the line or of the outline; points are x y pairs in pixels.
+
+    Raises
+    ------
+    InputError
+        When nothing was measured.
+    """
+    watch(0.0, "writing measurements")
+    decisions = study.decisions()
+    measures = read_measures(decisions, fold(decisions))
+    entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    rows = [row for entry in entries for row in _rows(entry, measures)]
+    if not rows:
+        raise InputError("holds no measurements yet; they are drawn in the window", file=study.path)
+    return [write_table(request.path, _MEASUREMENT_COLUMNS, rows)]
+
+
+def _rows(entry: ImageEntry, measures: Measures) -> Iterator[Sequence[object]]:
+    size = measures.pixel_size(entry.id, entry.pixel_size)
+    for shape in measures.shapes.get(entry.id, ()):
+        made, area = shape.made, shape.area
+        yield (
+            entry.name,
+            shape.subject.number,
+            "outline" if area is not None else "line",
+            round(shape.length, 3),
+            None if area is None else round(area, 3),
+            size,
+            None if size is None else round(shape.length * size, 6),
+            None if size is None or area is None else round(area * size**2, 6),
+            made.who,
+            None if made.at is None else made.at.isoformat(timespec="milliseconds"),
+            " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.points.tolist()),
+        )

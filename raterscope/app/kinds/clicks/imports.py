@@ -1,0 +1,376 @@
+"""Import of clicks: reads files of points, assigns annotators and images, and joins tables by image."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.naming import Named, bare
+from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
+from raterscope.app.formats.sources import Sources
+from raterscope.app.study.records import ImageEntry
+from raterscope.app.study.references import ImageNames
+
+_UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
+"""What Label Studio puts before the name of a file that was uploaded."""
+
+
+class AttributedPoints(NamedTuple):
+    """Points with who marked them.
+
+    Attributes
+    ----------
+    clicks : list of ClickTable
+    truths : list of PointTable
+    assumed : list of Path
+        Files of detections that were taken as truth though nobody said so.
+    """
+
+    clicks: list[ClickTable]
+    truths: list[PointTable]
+    assumed: list[Path]
+
+
+def read_point_files(
+    paths: Sequence[Path],
+    named: Collection[Path],
+    sources: Sources | None = None,
+    watch: Watch = silent,
+) -> tuple[list[PointFile], list[InputError]]:
+    """Read files of points; gives too why those that nobody named were left out.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    named : collection of Path
+    sources : Sources, optional
+        Where the files are open already.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        For the first file that was named and cannot be read.
+    """
+    sources = Sources() if sources is None else sources
+    files: list[PointFile] = []
+    refused: list[InputError] = []
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
+        step(0.0, f"reading {plain(path.name)}")
+        try:
+            files.append(read_points(sources.open(path), step))
+        except InputError as error:
+            if path in named:
+                raise
+            refused.append(error)
+    return files, refused
+
+
+def assign_annotators(
+    files: Sequence[PointFile],
+    images: Sequence[str] = (),
+    *,
+    annotator: str | None = None,
+    by_hand: Mapping[Path, str] | None = None,
+    naming: str | None = None,
+    truth: bool = False,
+    detections: Literal["clicks", "truth", "ask"] = "clicks",
+) -> AttributedPoints:
+    """Find out who marked every point, and on which image.
+
+    What is told by hand goes before what a file says of itself, and that before what the names of all files
+    together let guess, as with masks, and the folders where each annotator has one. A file that tells no
+    image, and in whose name stands none at hand, is of the only one at hand.
+
+    Parameters
+    ----------
+    files : sequence of PointFile
+    images : sequence of str
+        ImageNames of the images at hand.
+    annotator : str, optional
+        Who marked all of them.
+    by_hand : mapping of file to annotator, optional
+        `TRUTH_WORD` for the truth.
+    naming : str, optional
+        What the files' names tell, see `naming.by_pattern`.
+    truth : bool
+        All of them are the truth.
+    detections : {"clicks", "truth", "ask"}
+        What becomes of files of detections that left this program, where nothing is told by hand: like others
+        they are somebody's clicks, they are the truth, or it is asked.
+
+    Raises
+    ------
+    UnknownAnnotators
+        Where nothing tells who, or is to be asked.
+    InputError
+        Where nothing tells on which of several images.
+    """
+    guessed = names_by([file.clicks.path for file in files], images, naming)
+    folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
+    known = names_of((name, (1.0, 1.0)) for name in images)
+    clicks: list[ClickTable] = []
+    truths: list[PointTable] = []
+    unknown: dict[Path, str] = {}
+    assumed: list[Path] = []
+    for file in files:
+        path = file.clicks.path
+        name = guessed.get(path, Named())
+        by = TRUTH_WORD if truth else (by_hand or {}).get(path) or annotator
+        left_open = by is None and naming is None and not is_truth(name.annotator or "")
+        if left_open and detections != "clicks" and _left_here(file):
+            assumed.append(path)
+            if detections == "ask":
+                unknown[path] = _person(name) or bare(path)
+                continue
+            by = TRUTH_WORD
+        people = [by or told or _person(name) or folders.get(path) for told in file.clicks.annotators]
+        pictures = [_picture(told, name.item, path, known, images) for told in file.clicks.images]
+        if None in people:
+            unknown[path] = bare(path)
+            continue
+        mine, true = _parted(file, [one or "" for one in people], pictures)
+        if mine.looked:
+            clicks.append(mine)
+        if true.searched or not mine.looked:
+            truths.append(true)
+    if unknown:
+        raise UnknownAnnotators(tuple(unknown), unknown, assumed)
+    return AttributedPoints(clicks, truths, assumed)
+
+
+def _left_here(file: PointFile) -> bool:
+    """Tell whether a file holds detections that left this program, and no annotator's points."""
+    return file.detections and set(file.clicks.annotators) == {UNKNOWN}
+
+
+def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
+    """Tell who marked each file where every annotator has a folder, and the same images are in several."""
+    once = Counter(image for file in files for image in file.clicks.images)
+    within = Counter((file.clicks.path.parent, image) for file in files for image in file.clicks.images)
+    if UNKNOWN in once or max(once.values(), default=0) < 2 or max(within.values()) > 1:
+        return {}
+    return {file.clicks.path: file.clicks.path.resolve().parent.name for file in files}
+
+
+def _person(name: Named) -> str | None:
+    """Give whom a file's name tells, unless that is but another word for the image."""
+    person = name.annotator
+    if person is not None and name.item is not None and set(words_of(person)) <= set(words_of(name.item)):
+        return None
+    return person
+
+
+def _picture(stated_name: str, hint: str | None, path: Path, known: ImageNames, images: Sequence[str]) -> str:
+    """Name an image as it is called at hand, or else as the file or the file's name has it."""
+    if stated_name != UNKNOWN:
+        uploaded = _UPLOADED.match(stated_name)
+        known_image = known.find(stated_name) or (
+            known.find(stated_name[uploaded.end() :]) if uploaded else None
+        )
+        return stated_name if known_image is None else known_image.name
+    if hint is not None:
+        known_image = known.find(hint)
+        return hint if known_image is None else known_image.name
+    within = [image for image in images if _is_within(image, path)]
+    if len(within) == 1:
+        return within[0]
+    if len(images) > 1:
+        raise InputError(
+            f"does not tell its image, and there are {len(images):,}; call the file as its image is called",
+            file=path,
+        )
+    return images[0] if images else path.resolve().parent.name or "image"
+
+
+def _is_within(image: str, path: Path) -> bool:
+    """Tell whether an image's name stands in that of a file: smear 01 in napari_smear_01_anna."""
+    mine, words = words_of(image), words_of(path.name)
+    return bool(mine) and any(
+        words[start : start + len(mine)] == mine for start in range(len(words) - len(mine) + 1)
+    )
+
+
+def _parted(file: PointFile, people: Sequence[str], pictures: Sequence[str]) -> tuple[ClickTable, PointTable]:
+    """Name annotators and images, and part the true points from the clicks."""
+    table = file.clicks
+    names, number = first_seen([name for name in people if not is_truth(name)])
+    who = np.full(len(people), -1, dtype=np.int64)
+    who[[at for at, name in enumerate(people) if not is_truth(name)]] = number
+    images, where = first_seen(list(pictures))
+    extents = {int(where[at]): size for at, size in table.extents.items()}
+    true = who[table.annotator] < 0
+    looked = {(int(who[one]), int(where[at])) for one, at in table.looked if who[one] >= 0}
+    clicks = replace(
+        table, annotators=names, images=images, annotator=who[table.annotator][~true],
+        image=where[table.image][~true], x=table.x[~true], y=table.y[~true], looked=frozenset(looked),
+        extents=extents,
+    )  # fmt: skip
+    own = file.truth
+    searched = {int(where[at]) for one, at in table.looked if who[one] < 0}
+    searched |= {int(where[at]) for at in (own.searched if own else ())}
+    truth = PointTable(
+        path=table.path, images=images, searched=frozenset(searched),
+        image=np.concatenate([where[table.image][true], where[own.image] if own else clicks.image[:0]]),
+        x=np.concatenate([table.x[true], own.x if own else clicks.x[:0]]),
+        y=np.concatenate([table.y[true], own.y if own else clicks.y[:0]]),
+        extents=extents, notices=table.notices if true.any() else (),
+    )  # fmt: skip
+    return clicks, truth
+
+
+Size = tuple[float, float]
+
+
+@dataclass
+class _OnImage:
+    """What the tables hold of one image: pieces of columns, and everybody who looked, numbered."""
+
+    table: ClickTable
+    line: int | None
+    people: dict[str, int] = field(default_factory=dict)
+    pieces: list[tuple[FloatArray, FloatArray, IntArray, FloatArray]] = field(default_factory=list)
+
+    def number(self, name: str) -> int:
+        return self.people.setdefault(name, len(self.people))
+
+
+def clicks_by_image(
+    tables: Sequence[ClickTable],
+    sizes: Sequence[ClickTable | ImageFile],
+    extent: Size | None = None,
+) -> dict[str, Clicks]:
+    """Join tables of clicks.
+
+    Parameters
+    ----------
+    tables : sequence of ClickTable
+        An annotator or image of the same name in two tables is the same.
+    sizes : sequence of ClickTable or ImageFile
+        Images, and tables that tell the size of images; who looked and marked nothing counts where these say
+        so. Images are found by name, with or without folder and suffix.
+    extent : (width, height), optional
+        Size of every image, whatever else is said.
+
+    Returns
+    -------
+    dict
+        Clicks by image, in the order of first appearance; images on which nobody looked are not there.
+
+    Raises
+    ------
+    InputError
+        For an image whose size nothing tells.
+    """
+    images: dict[str, _OnImage] = {}
+    for table in tables:
+        _take_marks(table, images)
+    names = names_of((name, (1.0, 1.0)) for name in images)
+    for table in [*tables, *(one for one in sizes if isinstance(one, ClickTable))]:
+        _take_looks(table, images, names)
+    known = names_of(_sizes(sizes, tables))
+    unsized = [name for name in images if extent is None and known.find(name) is None]
+    if unsized:
+        first = images[unsized[0]]
+        more = f" (and {len(unsized) - 1:,} more)" if len(unsized) > 1 else ""
+        raise InputError(
+            f'the size of this image is not known: "{plain(unsized[0])}"{more}; give --extent W H, or '
+            "--images with the images or a table of their sizes",
+            file=first.table.path,
+            line=first.line,
+        )
+    return {name: _clicks(one, extent or _size(known, name)) for name, one in images.items()}
+
+
+def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
+    """Give the true places, (K, 2), on those of the images of which the table tells them."""
+    names = names_of((name, (1.0, 1.0)) for name in images)
+    found: dict[str, list[FloatArray]] = {}
+    for index, name in enumerate(table.images):
+        entry, rows = names.find(name), table.image == index
+        if entry is not None and (index in table.searched or rows.any()):
+            found.setdefault(entry.name, []).append(np.column_stack([table.x[rows], table.y[rows]]))
+    return {name: np.concatenate(pieces) for name, pieces in found.items()}
+
+
+def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
+    """Give a program's detections, (K, 3) x, y and score, on those of the images that it searched."""
+    assert table.score is not None
+    names = names_of((name, (1.0, 1.0)) for name in images)
+    found: dict[str, list[FloatArray]] = {}
+    for index, name in enumerate(table.images):
+        entry, rows = names.find(name), table.image == index
+        if entry is not None:
+            columns = (table.x[rows], table.y[rows], table.score[rows])
+            found.setdefault(entry.name, []).append(np.column_stack(columns))
+    return {name: np.concatenate(pieces) for name, pieces in found.items()}
+
+
+def names_of(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
+    """Make images findable by name; the first of a name counts."""
+    entries: dict[str, ImageEntry] = {}
+    for name, (width, height) in sizes:
+        entries.setdefault(name, ImageEntry(len(entries), name, None, width, height))
+    return ImageNames(entries.values())
+
+
+def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
+    order = np.argsort(table.image, kind="stable")
+    indices, starts = np.unique(table.image[order], return_index=True)
+    pieces = np.split(order, starts[1:]) if len(order) else []
+    rows_of = dict(zip(indices.tolist(), pieces, strict=True))
+    looked = {image for _, image in table.looked}
+    for index, name in enumerate(table.images):
+        if index not in rows_of and index not in looked:
+            continue
+        line = table.lines[index] if table.lines else None
+        one = images.setdefault(name, _OnImage(table, line))
+        rows = rows_of.get(index, np.empty(0, dtype=np.int64))
+        who = np.array([one.number(table.annotators[a]) for a in table.annotator[rows]], dtype=np.int64)
+        time = np.full(len(rows), np.nan) if table.time is None else table.time[rows]
+        one.pieces.append((table.x[rows], table.y[rows], who, time))
+
+
+def _take_looks(table: ClickTable, images: dict[str, _OnImage], names: ImageNames) -> None:
+    """Count those who looked; an image that nobody clicked on, of a table of sizes, is none of ours."""
+    for annotator, image in sorted(table.looked):
+        entry = names.find(table.images[image])
+        if entry is not None:
+            images[entry.name].number(table.annotators[annotator])
+
+
+def _sizes(
+    sizes: Sequence[ClickTable | ImageFile], tables: Sequence[ClickTable]
+) -> Iterable[tuple[str, Size]]:
+    for one in [*sizes, *tables]:
+        if isinstance(one, ImageFile):
+            yield one.name, (float(one.width), float(one.height))
+        else:
+            for index, size in one.extents.items():
+                yield one.images[index], size
+
+
+def _size(known: ImageNames, name: str) -> Size:
+    entry = known.find(name)
+    assert entry is not None
+    return entry.width, entry.height
+
+
+def _clicks(one: _OnImage, size: Size) -> Clicks:
+    x, y, who, time = (np.concatenate(column) for column in zip(*one.pieces, strict=True))
+    return Clicks(
+        x=x, y=y, annotator=who, annotators=tuple(one.people), extent=(0.0, 0.0, *size),
+        time=None if np.isnan(time).all() else time,
+    )  # fmt: skip

@@ -1,0 +1,391 @@
+"""Live watching of a source of clicks: reads, stores, follows and keeps what arrives, and resumes later.
+
+While clicks come, every image is followed by itself. As soon as there is time, and before a run is kept, the
+images that changed are fused from all their clicks and all images learn from each other. The answers are then
+those that `raterscope run` and the window's Fuse give, in whatever order the clicks came.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.experience import Experience, experience_of, experiences_of
+from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.robustness import with_halves
+from raterscope.algorithms.clicks.stopping import NextAnnotators, next_images, whom_to_ask
+from raterscope.algorithms.clicks.stream import StreamState, afresh, begin, can_settle, settle
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app import running
+from raterscope.app.formats.growing_files import Growth, Position, look
+from raterscope.app.formats.records import ClickTable, refuse_special
+from raterscope.app.kinds.clicks.live_watching import Waiting, Watched, WatchPlan, follow, revised, waiting
+from raterscope.app.kinds.clicks.runs import gather, image_record
+from raterscope.app.outcome import Answer, Outcome
+from raterscope.app.study import Study, digest_of, streams
+
+_ALONE = 0.6  # share of the time for the images that changed, each by itself
+_SAME = 1e-3
+"""A change of posteriors below which an image keeps its former answer, with the same detections."""
+
+
+def refit(now: Watched, given: Waiting, plan: WatchPlan, watch: Watch = silent) -> Watched:
+    """Fuse an image again from all its clicks, with what the other images say; its last step is revised.
+
+    The answer no longer depends on the order in which the clicks came.
+    """
+    if not can_settle(plan.stream):
+        return now
+    clicks = given.clicks(len(given.arrivals))
+    state = begin(clicks, plan.stream, watch, experience=now.experience)
+    return revised(now, clicks, replace(state, step=now.state.step), now.experience, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Settled:
+    """An image's answer when it was last settled, and what its clicks alone amount to."""
+
+    answer: Watched
+    alone: StreamState
+
+
+class Settler:
+    """Settles watched images, and remembers those that have not changed since.
+
+    Attributes
+    ----------
+    seconds : float
+        That it took the last time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._ended = 0.0
+        self._settled: dict[int, _Settled] = {}
+
+    def is_due(self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan) -> bool:
+        """Tell whether an image changed since; not sooner after the last time than that took."""
+        if time.monotonic() - self._ended < self.seconds:
+            return False
+        return self.is_needed(watched, given, plan)
+
+    def is_needed(
+        self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan
+    ) -> bool:
+        """Tell whether an image that is followed up changed since, came or went."""
+        if not can_settle(plan.stream):
+            return False
+        whole = _whole(watched, given)
+        return whole.keys() != self._settled.keys() or any(
+            one is not self._settled[image].answer for image, one in whole.items()
+        )
+
+    def settle(
+        self,
+        watched: Mapping[int, Watched],
+        given: Mapping[int, Waiting],
+        plan: WatchPlan,
+        watch: Watch = silent,
+    ) -> dict[int, Watched]:
+        """Settle the images that are followed up.
+
+        Parameters
+        ----------
+        watched : mapping of image to Watched
+        given : mapping of image to Waiting
+        plan : WatchPlan
+        watch : Watch
+
+        Returns
+        -------
+        mapping of image to Watched
+            The new answers, of those that changed.
+        """
+        started = time.monotonic()
+        whole = _whole(watched, given)
+        clicks: dict[int, Clicks] = {}
+        alone: dict[int, StreamState] = {}
+        for done, (image, one) in enumerate(whole.items()):
+            step = part(watch, _ALONE * done / len(whole), _ALONE * (done + 1) / len(whole))
+            clicks[image] = given[image].clicks(len(given[image].arrivals))
+            before = self._settled.get(image)
+            if before is not None and before.answer is one:
+                alone[image] = before.alone
+            else:
+                alone[image] = afresh(clicks[image], plan.stream, one.state, step)
+        if not whole:
+            return {}
+        states = settle(
+            list(clicks.values()), list(alone.values()), plan.stream, part(watch, _ALONE, _ALONE + 0.2)
+        )
+        experiences = experiences_of(
+            [state.fusion for state in states],
+            [one.annotators for one in clicks.values()],
+            part(watch, _ALONE + 0.2, _ALONE + 0.3),
+            weights=[one.weights for one in clicks.values()],
+        )
+        answers: dict[int, Watched] = {}
+        for done, (image, state) in enumerate(zip(whole, states, strict=True)):
+            step = part(watch, 0.9 + 0.1 * done / len(whole), 0.9 + 0.1 * (done + 1) / len(whole))
+            if not _agree(self._settled.get(image), whole[image], state.fusion):
+                answers[image] = revised(whole[image], clicks[image], state, experiences[done], plan, step)
+        self._settled = {
+            image: _Settled(answers.get(image, one), alone[image]) for image, one in whole.items()
+        }
+        self._ended = time.monotonic()
+        self.seconds = self._ended - started
+        return answers
+
+    def with_halves(
+        self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan
+    ) -> dict[int, Fusion]:
+        """Give the answers of the images that are settled, with what halves of them would detect."""
+        images = [image for image in watched if image in self._settled]
+        answers = with_halves(
+            [given[image].clicks(len(given[image].arrivals)) for image in images],
+            [self._settled[image].alone.fusion for image in images],
+            [watched[image].fusion for image in images],
+            plan.stream.fusion,
+        )
+        return dict(zip(images, answers, strict=True))
+
+
+def _agree(before: _Settled | None, now: Watched, fusion: Fusion) -> bool:
+    """Tell whether an image that was settled before comes to the same."""
+    if before is None or before.answer is not now:
+        return False
+    old, new = now.fusion.detection, fusion.detection
+    return (
+        old.posterior.shape == new.posterior.shape
+        and np.array_equal(old.detected, new.detected)
+        and bool((abs(old.posterior - new.posterior) < _SAME).all())
+    )
+
+
+def _whole(watched: Mapping[int, Watched], given: Mapping[int, Waiting]) -> dict[int, Watched]:
+    return {image: one for image, one in watched.items() if image in given and not given[image].has_more(one)}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be followed, and how.
+
+    Attributes
+    ----------
+    source : Path
+        A file, or a folder of files, that grows.
+    plan : WatchPlan
+    mapping : mapping of column to field
+        Names columns by hand.
+    extent : (width, height), optional
+        Size in pixels of images that neither the study nor the source knows the size of.
+    """
+
+    source: Path
+    plan: WatchPlan
+    mapping: Mapping[str, str]
+    extent: tuple[float, float] | None = None
+
+
+class Following:
+    """A source that is followed.
+
+    What takes a study is done in its thread; `look` and `advance` may be done in another, one at a time.
+
+    Attributes
+    ----------
+    resumed : bool
+        Whether the study had watched the source before.
+    position : Position
+        How far it was read.
+    watched : dict of image to Watched
+        What it has come to.
+    counts : (clicks, annotators, images)
+        That have come to the study by the last `gather`.
+    """
+
+    def __init__(self, study: Study, wish: Wish) -> None:
+        refuse_special(wish.source)
+        before = next((one for one in streams.streams(study) if one.source == wish.source.resolve()), None)
+        since = study.last_import() if before is None else _since(before)
+        settings = {"plan": wish.plan.as_dict(), "since": since, "mapping": dict(wish.mapping)}
+        self.wish = wish
+        self.resumed = before is not None
+        entry = streams.begin(study, wish.source.resolve(), settings)
+        self.position = Position.from_dict(entry.position) if entry.position else Position()
+        self.watched: dict[int, Watched] = streams.kept(study, entry.id, Watched)
+        self._stream = entry.id
+        self.counts = (0, 0, 0)
+        self._heard = False
+        self._given: dict[int, Waiting] = {}
+        self._since = since
+        self._settler = Settler()
+        self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self.gather(study)
+
+    def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
+        """Read what the source holds beyond where it was left; all of it where nothing more will come."""
+        growth = look(self.wish.source, self.position, self.wish.mapping or None, watch, ended=ended)
+        self._heard = True
+        return growth
+
+    def store(self, study: Study, growth: Growth, watch: Watch = silent) -> None:
+        """Take what came into the study, with the place up to which it was read."""
+        if growth.table is not None or growth.position != self.position:
+            table = None if growth.table is None else _by_annotator(growth.table)
+            position = growth.position.as_dict()
+            streams.take_in(study, self._stream, table, position, watch, extent=self.wish.extent)
+            self.position = growth.position
+
+    def gather(self, study: Study, watch: Watch = silent) -> list[int]:
+        """Read from the study what there is to be taken up; gives the images that have some."""
+        images = [entry.id for entry in study.items()["clicks"]]
+        self._given = waiting(study, images, self.wish.plan, self._given, self._since, watch)
+        here = [one.arrivals for one in self._given.values()]
+        people = {number for one in here for number in one.order.tolist()}
+        self.counts = sum(len(one.x) for one in here), len(people), sum(len(one) > 0 for one in here)
+        return [image for image in images if self._given[image].has_more(self.watched.get(image))]
+
+    def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, Watched]]:
+        """Take up what came on images, step by step."""
+        for done, image in enumerate(images):
+            told = part(watch, done / len(images), (done + 1) / len(images))
+            learnt = partial(self.experience, image)
+            for now in follow(self.watched.get(image), self._given[image], learnt, self.wish.plan, told):
+                self.watched[image] = now
+                yield image, now
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no image that is followed up changed since all were settled."""
+        return not self._settler.is_needed(self.watched, self._given, self.wish.plan)
+
+    @property
+    def is_settling_due(self) -> bool:
+        """Whether images changed since, and it is time to settle them again."""
+        return self._settler.is_due(self.watched, self._given, self.wish.plan)
+
+    def settle(self, watch: Watch = silent) -> list[int]:
+        """Bring the images that are followed up to where a fusion of all of them is; gives those changed."""
+        answers = self._settler.settle(self.watched, self._given, self.wish.plan, watch)
+        self.watched.update(answers)
+        return list(answers)
+
+    def clicks(self, image: int) -> Clicks:
+        """Give the clicks that an image's answer rests on, as its rows and annotators are counted."""
+        given = self._given[image]
+        return given.clicks(given.reached(self.watched[image]) or 0)
+
+    def keep(self, study: Study, images: Sequence[int]) -> None:
+        """Keep what images have come to, to go on from there another time."""
+        streams.keep(study, self._stream, {image: self.watched[image] for image in images})
+
+    def end(self, study: Study, why: str) -> None:
+        """Say in a sentence why it is followed no more; a source that could never be read is forgotten."""
+        if self.resumed or self._heard:
+            streams.end(study, self._stream, why)
+        else:
+            streams.forget(study, self._stream)
+
+    def keep_run(self, study: Study) -> int | None:
+        """Keep the answers as a run of the study, without images whose clicks are not all taken up yet.
+
+        What the expert decided or viewed since the last look is held fixed, and the images are settled.
+        Gives the run's number; None where there is nothing to keep.
+        """
+        reviewed = [
+            image
+            for image in self.gather(study)
+            if image in self.watched
+            and self._given[image].reached(self.watched[image]) == len(self._given[image].arrivals)
+        ]
+        for _ in self.advance(reviewed):
+            pass
+        self.keep(study, reviewed)
+        if not self.is_settled:
+            self.keep(study, self.settle())
+        whole = {image: one for image, one in self.watched.items() if not self._given[image].has_more(one)}
+        if not whole:
+            return None
+        inputs, plan = gather(list(whole), study), self.wish.plan
+        fusion = plan.stream.fusion
+        answers = {image: one.fusion for image, one in whole.items()}
+        answers |= self._settler.with_halves(whole, self._given, plan)
+        outcomes = {
+            name: Outcome(name, self._in_order(image, answers[image]), "", "", 0.0)
+            for name, image in inputs.items.items()
+        }
+        answer = Answer(plan, inputs, outcomes, self._started, time.perf_counter() - self._clock)
+        return running.keep(
+            answer,
+            study,
+            kind="clicks",
+            algorithm=f"online {fusion.algorithm} + {fusion.detector}",
+            seed=getattr(fusion.clustering, "seed", None),
+            digest=digest_of(inputs.given),
+            log={"truth_held": False, "images": [image_record(one) for one in outcomes.values()]},
+            weights=inputs.weights,
+        )
+
+    def annotators(self, image: int) -> tuple[str, ...]:
+        """Name the annotators that an image's answer has heard."""
+        given, heard = self._given[image], self.watched[image].fusion.marked.shape[0]
+        return tuple(given.names[number] for number in given.arrivals.order[:heard].tolist())
+
+    def experience(self, image: int) -> Experience:
+        """Give what the other images say of annotators."""
+        others = [one for one in self.watched if one != image]
+        return experience_of(
+            [self.watched[one].fusion for one in others], list(map(self.annotators, others)),
+            weights=[self.watched[one].weights for one in others],
+        )  # fmt: skip
+
+    def next_image(self) -> tuple[int | None, float]:
+        """Give the image not firm yet that needs another annotator most, and what he would set right.
+
+        None where every image is firm.
+        """
+        loose = [image for image, one in self.watched.items() if not one.firm]
+        if not loose:
+            return None, 0.0
+        fusions = [self.watched[image].fusion for image in loose]
+        found = next_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
+        return loose[int(found.image[0])], float(found.gain[0])
+
+    def whom_to_ask(self, image: int) -> NextAnnotators:
+        """Rank the annotators who have not looked at an image."""
+        fusion, experience = self.watched[image].fusion, self.experience(image)
+        return whom_to_ask(self.clicks(image), fusion, self.wish.plan.stream, experience)
+
+    def _in_order(self, image: int, answer: Fusion) -> Fusion:
+        """Give an image's answer with the annotators in the study's order."""
+        return answer.reordered(np.argsort(self._given[image].arrivals.order))
+
+
+def _since(entry: streams.StreamEntry) -> int:
+    since: Any = entry.settings.get("since")
+    return since if isinstance(since, int) else 0
+
+
+def _by_annotator(table: ClickTable) -> ClickTable:
+    """Put together the clicks of an annotator, who may have clicked in turn with others."""
+    rows = np.lexsort((np.arange(len(table)), _rank(table.annotator), table.image))
+    time = None if table.time is None else table.time[rows]
+    return replace(
+        table, x=table.x[rows], y=table.y[rows], annotator=table.annotator[rows], image=table.image[rows],
+        time=time,
+    )  # fmt: skip
+
+
+def _rank(annotator: np.ndarray) -> np.ndarray:
+    """Give the place of each row's annotator in the order of their first clicks."""
+    _, first, inverse = np.unique(annotator, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse.reshape(-1)]

@@ -1,0 +1,528 @@
+"""Live watching of an image: clicks taken up step by step until the image is settled.
+
+`Arrivals` cuts the clicks on an image into steps of so many annotators, in the order in which they came. The
+same clicks in the same steps give the same answer, whether they are followed in one go or in several.
+`replayed` lets the annotators of a finished set of clicks arrive again, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, IntArray, KnownSpots
+from raterscope.algorithms.clicks.experience import Experience
+from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.stopping import (
+    Outlook,
+    StoppingSettings,
+    StreamHistory,
+    changed,
+    is_firm,
+    outlook,
+)
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, SettingsError, integer
+from raterscope.app.kinds.clicks.runs import HeldFixed, held_fixed
+from raterscope.app.review import fold
+from raterscope.app.study import Study, streams
+from raterscope.app.study.records import MarksRecord
+
+MOST_STEPS = 4
+"""Steps an annotator, on average, above which an import was not sorted by annotator and is one step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """What has come on one image: N clicks of R annotators in S steps.
+
+    Attributes
+    ----------
+    extent : (left, top, right, bottom)
+    imported : int
+        The last import that is in it.
+    x, y : (N,) float64
+    time : (N,) float64
+        Seconds, NaN where it is not told.
+    annotator : (N,) int64
+        Index into `order`.
+    order : (R,) int64
+        Numbers of the annotators in the study, in the order in which they came.
+    rows, people : (S,) int64
+        Clicks and annotators that have come after each step.
+    """
+
+    extent: tuple[float, float, float, float]
+    imported: int = 0
+    x: FloatArray = field(default_factory=lambda: np.empty(0))
+    y: FloatArray = field(default_factory=lambda: np.empty(0))
+    time: FloatArray = field(default_factory=lambda: np.empty(0))
+    annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    order: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    people: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def step_of(self, rows: int, people: int) -> int | None:
+        """Give the number of steps after which so many clicks of so many annotators had come.
+
+        None where no step ended there.
+        """
+        if rows == people == 0:
+            return 0
+        found = np.flatnonzero((self.rows == rows) & (self.people == people))
+        return int(found[0]) + 1 if len(found) else None
+
+    def clicks(self, step: int, names: Sequence[str]) -> Clicks:
+        """Give all that has come after so many steps."""
+        rows, people = (int(self.rows[step - 1]), int(self.people[step - 1])) if step else (0, 0)
+        time = self.time[:rows]
+        return Clicks(
+            x=self.x[:rows],
+            y=self.y[:rows],
+            annotator=self.annotator[:rows],
+            annotators=tuple(names[number] for number in self.order[:people].tolist()),
+            extent=self.extent,
+            time=None if np.isnan(time).all() else time,
+        )
+
+
+def in_steps(
+    before: Arrivals,
+    records: Iterable[tuple[int, MarksRecord]],
+    per_step: int,
+    since: int = 0,
+    excluded: frozenset[int] = frozenset(),
+) -> Arrivals:
+    """Add what came, in steps of so many annotators; no step spans two imports but the first.
+
+    Parameters
+    ----------
+    before : Arrivals
+    records : iterable of (import, MarksRecord)
+        In the order of import.
+    per_step : int
+        Annotators whose clicks are taken up together.
+    since : int
+        The import up to which all is one step.
+    excluded : frozenset of int
+        Annotators whose clicks are left out.
+    """
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
+    index = {number: place for place, number in enumerate(before.order.tolist())}
+    rows, people, imported = before.rows.tolist(), before.people.tolist(), before.imported
+    total = len(before.x)
+    for number, record in records:
+        imported = number
+        kept = ~np.isin(record.annotator, sorted(excluded))
+        annotator = record.annotator[kept]
+        time = np.full(len(record.x), np.nan) if record.time is None else record.time
+        steps = _steps(annotator, record.looked, excluded, set(index), per_step)
+        if number <= since:
+            steps = [(len(annotator), [one for _, newcomers in steps for one in newcomers])]
+            rows, people = [], []
+        for end, newcomers in steps:
+            for one in newcomers:
+                index[one] = len(index)
+            rows.append(total + end)
+            people.append(len(index))
+        places = np.array([index[one] for one in annotator.tolist()], dtype=np.int64)
+        parts.append((record.x[kept], record.y[kept], time[kept], places))
+        total += len(annotator)
+    x, y, time, annotator = (
+        np.concatenate([old, *(part[column] for part in parts)])
+        for column, old in enumerate((before.x, before.y, before.time, before.annotator))
+    )
+    return Arrivals(
+        extent=before.extent,
+        imported=imported,
+        x=x,
+        y=y,
+        time=time,
+        annotator=annotator.astype(np.int64),
+        order=np.array(list(index), dtype=np.int64),
+        rows=np.array(rows, dtype=np.int64),
+        people=np.array(people, dtype=np.int64),
+    )
+
+
+def _steps(
+    annotator: IntArray, looked: IntArray, excluded: frozenset[int], known: set[int], per_step: int
+) -> list[tuple[int, list[int]]]:
+    """Cut an import into steps: for each the row at which it ends and who is new in it."""
+    change = np.flatnonzero(np.diff(annotator)) + 1
+    ends = [*change.tolist(), len(annotator)] if len(annotator) else []
+    who = annotator[np.array(ends, dtype=np.int64) - 1].tolist()
+    if len(who) > MOST_STEPS * len(set(who)):
+        ends, who = [len(annotator)], [None]
+    marked = set(annotator.tolist())
+    idle = [one for one in looked.tolist() if one not in marked and one not in excluded and one not in known]
+    stretches = list(zip(ends, who, strict=True))
+    steps: list[tuple[int, list[int]]] = []
+    begin = 0
+    for first in range(0, len(stretches), per_step):
+        end = stretches[min(first + per_step, len(stretches)) - 1][0]
+        fresh = dict.fromkeys(one for one in annotator[begin:end].tolist() if one not in known)
+        known.update(fresh)
+        steps.append((end, list(fresh)))
+        begin = end
+    for first in range(0, len(idle), per_step):
+        steps.append((len(annotator), idle[first : first + per_step]))
+    return steps
+
+
+@dataclass(frozen=True)
+class StepSettings(Settings):
+    """How what comes is taken up."""
+
+    annotators_a_step: int = integer(
+        1, "Annotators a step", "Whose clicks are taken up together, where several have come.", minimum=1,
+        maximum=1000,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WatchPlan:
+    """How a stream is fused, when an image is firm, how what comes is taken up."""
+
+    stream: StreamPlan = field(default_factory=StreamPlan)
+    stopping: StoppingSettings = field(default_factory=StoppingSettings)
+    steps: StepSettings = field(default_factory=StepSettings)
+
+    @classmethod
+    def make(cls, texts: Mapping[str, str]) -> Self:
+        """Make a plan of `field=value` pairs of a command line; see `FusionPlan.make`."""
+        own = {
+            kind: {name: text for name, text in texts.items() if name in _names(kind)}
+            for kind in (StoppingSettings, StepSettings)
+        }
+        rest = {name: text for name, text in texts.items() if not any(name in one for one in own.values())}
+        return cls(
+            StreamPlan.make(rest),
+            StoppingSettings.from_text(own[StoppingSettings]),
+            StepSettings.from_text(own[StepSettings]),
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a plan of what `as_dict` gave; raises SettingsError for what is not known."""
+        parts = [values.get(name, {}) for name in ("stopping", "steps")]
+        if not all(isinstance(one, Mapping) for one in parts):
+            raise SettingsError("the plan of a watch cannot be read.")
+        return cls(
+            StreamPlan.from_dict(values),
+            StoppingSettings.from_dict(parts[0]),
+            StepSettings.from_dict(parts[1]),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give names and values, ready for JSON; a `FusionPlan` can be made of them too."""
+        return {
+            **self.stream.as_dict(), "stopping": self.stopping.as_dict(), "steps": self.steps.as_dict(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """What a stream has come to on one image.
+
+    Attributes
+    ----------
+    state : StreamState
+    outlook : Outlook
+        What more annotators would change.
+    history : StreamHistory
+    experience : Experience
+        What was held of annotators from other images when the first clicks came, or when all images were
+        last settled.
+    excluded : tuple of str
+        Annotators that were left out.
+    known : KnownSpots
+        What the expert had decided.
+    weights : (R,) float64, optional
+        As `Clicks.weights`.
+    viewed : (V, 2) float64, optional
+        As `Clicks.viewed`.
+    control : bool, optional
+        As `Clicks.control`.
+    scores : (K, 3) float64, optional
+        As `Clicks.scores`.
+    """
+
+    state: StreamState
+    outlook: Outlook
+    history: StreamHistory
+    experience: Experience
+    excluded: tuple[str, ...]
+    known: KnownSpots
+    weights: FloatArray | None = None
+    viewed: FloatArray | None = None
+    control: bool | None = None
+    scores: FloatArray | None = None
+
+    @property
+    def fusion(self) -> Fusion:
+        """The answer now."""
+        return self.state.fusion
+
+    @property
+    def firm(self) -> bool:
+        """Whether no more annotators are needed."""
+        return bool(len(self.history) and self.history.firm[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """What there is to follow on one image, as read from the study.
+
+    Attributes
+    ----------
+    arrivals : Arrivals
+    names : sequence of str
+        Of all annotators of the study.
+    held : HeldFixed
+        What the expert knows of the image.
+    excluded : tuple of str
+        Annotators left out of `arrivals`.
+    weights : mapping of annotator to float
+        As how much of one each of those counts who do not count fully.
+    scores : (K, 3) float64, optional
+        As `Clicks.scores`.
+    """
+
+    arrivals: Arrivals
+    names: Sequence[str]
+    held: HeldFixed
+    excluded: tuple[str, ...]
+    weights: Mapping[str, float] = field(default_factory=dict)
+    scores: FloatArray | None = None
+
+    def clicks(self, step: int) -> Clicks:
+        """Give all that had come after so many steps."""
+        clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict(), scores=self.scores)
+        return clicks.weighed(self.weights) if self.weights else clicks
+
+    def reached(self, watched: Watched) -> int | None:
+        """Give the steps that are in an answer; None where it is not one of these arrivals."""
+        if watched.excluded != self.excluded:
+            return None
+        step = self.arrivals.step_of(len(watched.fusion.mark), watched.fusion.marked.shape[0])
+        if step is not None and (self.weights or watched.weights is not None):
+            return step if _equal(watched.weights, self.clicks(step).weights) else None
+        return step
+
+    def has_more(self, watched: Watched | None) -> bool:
+        """Tell whether something is to be taken up.
+
+        Clicks, annotators, exclusions, weights, or what the expert knows.
+        """
+        if watched is None:
+            return len(self.arrivals) > 0
+        return self.reached(watched) != len(self.arrivals) or not _same(watched, self)
+
+
+def waiting(
+    study: Study,
+    images: Sequence[int],
+    plan: WatchPlan,
+    before: Mapping[int, Waiting],
+    since: int,
+    watch: Watch = silent,
+) -> dict[int, Waiting]:
+    """Read what there is to follow on images, going on from what was read before.
+
+    What was imported up to `since`, before anything was watched, is one step.
+    """
+    decisions = study.decisions()
+    state = fold(decisions)
+    names, views = study.annotators(), study.views.by_image()
+    excluded = tuple(sorted(state.excluded))
+    numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
+    found = {}
+    for done, image in enumerate(images):
+        watch(done / len(images), "reading what came")
+        last = before.get(image)
+        arrivals = Arrivals(study.image(image).extent)
+        if last is not None and last.excluded == excluded:
+            arrivals = last.arrivals
+        came = streams.arrivals(study, image, arrivals.imported)
+        arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
+        held = held_fixed(image, state, views)
+        scores = None if PROGRAM in state.excluded else study.scores(image)
+        found[image] = Waiting(arrivals, names, held, excluded, state.weights, scores)
+    return found
+
+
+def follow(
+    before: Watched | None,
+    given: Waiting,
+    experience: Callable[[], Experience],
+    plan: WatchPlan,
+    watch: Watch = silent,
+) -> Iterator[Watched]:
+    """Take up what has come on an image, step by step.
+
+    Parameters
+    ----------
+    before : Watched or None
+        Where it was; where that cannot be gone on from, as when an annotator was excluded or weighed since,
+        it begins anew.
+    given : Waiting
+    experience : callable
+        Gives what to hold of annotators when the first clicks come.
+    plan : WatchPlan
+    watch : Watch
+    """
+    now = before
+    done = None if now is None else given.reached(now)
+    if done is None:
+        now, done = None, 0
+    total = len(given.arrivals)
+    if now is not None and done == total and not _same(now, given):
+        yield _decided(now, given, plan, watch)
+    for step in range(done, total):
+        told = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
+        now = _then(now, given.clicks(step + 1), experience, given, plan, told)
+        yield now
+
+
+def _then(
+    before: Watched | None,
+    clicks: Clicks,
+    experience: Callable[[], Experience],
+    given: Waiting,
+    plan: WatchPlan,
+    watch: Watch,
+) -> Watched:
+    if before is None:
+        held, history = experience(), StreamHistory.none()
+        state = begin(clicks, plan.stream, watch, experience=held)
+        other = int(state.fusion.detection.detected.sum())
+    else:
+        held, history = before.experience, before.history
+        state = advance(before.state, clicks, plan.stream, watch, experience=held)
+        other = changed(before.fusion, state.fusion)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=held)
+    history = _with_step(history, clicks, state, ahead, other, plan)
+    known = {**given.held._asdict(), "scores": given.scores}
+    return Watched(state, ahead, history, held, given.excluded, weights=clicks.weights, **known)
+
+
+def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
+    """Hold fixed what the expert decided since; no step of the history, for nobody came."""
+    clicks = given.clicks(len(given.arrivals))
+    state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=before.experience)
+    held = given.held._asdict()
+    return replace(before, state=state, outlook=ahead, scores=given.scores, **held)
+
+
+def revised(
+    before: Watched,
+    clicks: Clicks,
+    state: StreamState,
+    experience: Experience,
+    plan: WatchPlan,
+    watch: Watch = silent,
+) -> Watched:
+    """Put what the same clicks amount to in the light of other images in place of the last step."""
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
+    other = int(before.history.changed[-1]) + changed(before.fusion, state.fusion)
+    history = _with_step(before.history.until(-1), clicks, state, ahead, other, plan)
+    return replace(before, state=state, outlook=ahead, experience=experience, history=history)
+
+
+def _with_step(
+    history: StreamHistory, clicks: Clicks, state: StreamState, ahead: Outlook, other: int, plan: WatchPlan
+) -> StreamHistory:
+    history = history.then(
+        annotators=len(clicks.annotators),
+        clicks=len(clicks),
+        detections=int(state.fusion.detection.detected.sum()),
+        changed=other,
+        expected=ahead.expected,
+        chance=ahead.any,
+        sensitivity=ahead.sensitivity,
+        precision=ahead.precision,
+        firm=False,
+        refreshed=state.refreshed,
+        coming=ahead.coming,
+    )
+    firm = np.append(history.firm[:-1], is_firm(ahead, history, plan.stopping))
+    return replace(history, firm=firm)
+
+
+def _same(watched: Watched, given: Waiting) -> bool:
+    """Tell whether an answer rests on what the expert knows now, and on the scores of now."""
+    held = given.held
+    spots = all(
+        np.array_equal(getattr(watched.known, name), getattr(held.known, name))
+        for name in ("x", "y", "present")
+    )
+    same = watched.control == held.control and _equal(watched.scores, given.scores)
+    return spots and same and _equal(watched.viewed, held.viewed)
+
+
+def _equal(one: FloatArray | None, other: FloatArray | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
+
+
+def _names(kind: type[Settings]) -> list[str]:
+    return [spec.name for spec in kind.specs()]
+
+
+Order = Literal["time", "random"]
+
+
+def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Waiting:
+    """Let the clicks on an image come again.
+
+    Parameters
+    ----------
+    clicks : Clicks
+        Their `known` spots are held fixed from the first step on.
+    order : str
+        Annotators by the time of their first click, those without a time last, or at random.
+    per_step : int
+        Annotators whose clicks come together.
+    seed : int
+        Of the order at random.
+    """
+    if per_step < 1:
+        raise SettingsError(f"{per_step} annotators a step; expected 1 or more.")
+    people = len(clicks.annotators)
+    turn = np.random.default_rng(seed).permutation(people) if order == "random" else _by_time(clicks)
+    rank = np.argsort(turn)
+    rows = np.argsort(rank[clicks.annotator], kind="stable")
+    counts = clicks.counts()[turn]
+    heard = np.minimum(np.arange(per_step, people + per_step, per_step), people)
+    arrivals = Arrivals(
+        extent=clicks.extent,
+        x=clicks.x[rows],
+        y=clicks.y[rows],
+        time=np.full(len(rows), np.nan) if clicks.time is None else clicks.time[rows],
+        annotator=rank[clicks.annotator[rows]],
+        order=turn.astype(np.int64),
+        rows=np.concatenate([[0], np.cumsum(counts)])[heard],
+        people=heard.astype(np.int64),
+    )
+    weights = (
+        {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
+    )
+    held = HeldFixed(clicks.known, clicks.viewed, clicks.control)
+    return Waiting(arrivals, clicks.annotators, held, (), weights, clicks.scores)
+
+
+def _by_time(clicks: Clicks) -> IntArray:
+    people = len(clicks.annotators)
+    first = np.full(people, np.inf)
+    if clicks.time is not None:
+        known = np.isfinite(clicks.time)
+        np.minimum.at(first, clicks.annotator[known], clicks.time[known])
+    return np.argsort(first, kind="stable").astype(np.int64)

@@ -1,0 +1,509 @@
+"""Fusion runs over images of clicks: gather, fuse and keep.
+
+A fusion holds fixed what the expert decided. It may learn from images that are not fused again, as earlier
+runs have them. Images are spread over processes where that pays; a failing image does not lose the others.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
+from raterscope.algorithms.clicks.fusion import (
+    FusionPlan,
+    carries_reliability,
+    fuse,
+    learn_from_each_other,
+    learns_across_images,
+    renew_known,
+)
+from raterscope.algorithms.clicks.result import Clustering, Fusion
+from raterscope.algorithms.clicks.robustness import run_notices, with_halves
+from raterscope.algorithms.progress import Watch, part, silent, wrapping
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app import outcome, running
+from raterscope.app.errors import counted
+from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
+from raterscope.app.review import Decision, ReviewState, View, Weighed, fold, known_spots, viewed_places
+from raterscope.app.study import RunEntry, Study, digest_of
+from raterscope.app.study.records import TruePoints
+from raterscope.app.workers import in_processes, processors
+
+
+@dataclass(frozen=True, eq=False)
+class OtherImages:
+    """What earlier runs made of images that are not fused again.
+
+    Attributes
+    ----------
+    images : tuple of (Clicks, Fusion)
+        Clicks with what the expert knows now.
+    runs : tuple of int
+        The runs that they are of, each once.
+    """
+
+    images: tuple[tuple[Clicks, Fusion], ...] = ()
+    runs: tuple[int, ...] = field(default=())
+
+    def as_log(self) -> dict[str, object]:
+        """Give how many images taught a run, and of which runs, as its log has it; nothing where none."""
+        return {"others": len(self.images), "other_runs": self.runs} if self.images else {}
+
+
+def gather_others(
+    study: Study,
+    fused: Collection[int],
+    plan: FusionPlan,
+    state: ReviewState,
+    views: Mapping[int, Sequence[View]],
+    watch: Watch,
+) -> OtherImages:
+    """Read what the runs shown say of all images but those that are fused.
+
+    An image is left out where its run is outdated, or clustered its clicks by another plan.
+
+    Parameters
+    ----------
+    study : Study
+    fused : collection of int
+        Numbers of the images that are fused.
+    plan : FusionPlan
+    state : ReviewState
+    views : mapping of image to views
+    watch : Watch
+    """
+    found: list[tuple[Clicks, Fusion]] = []
+    runs: dict[int, bool] = {}
+    rest = [entry.id for entry in study.items()["clicks"] if entry.id not in fused]
+    for done, image in enumerate(rest if learns_across_images(plan) else ()):
+        watch(done / len(rest), "reading what is known of the other images")
+        run = study.shown.run(image, "clicks")
+        if run is None:
+            continue
+        entry = study.runs.get(run)
+        if run not in runs:
+            runs[run] = _clusters_alike(entry, plan)
+        fusion = (
+            study.runs.result(run, image) if runs[run] and not study.shown.outdated(entry, [image]) else None
+        )
+        if fusion is not None:
+            held = held_fixed(image, state, views)._asdict()
+            found.append((replace(study.clicks(image, entry), **held), fusion))
+    return OtherImages(tuple(found), tuple(run for run, alike in runs.items() if alike))
+
+
+def others_in_words(log: Mapping[str, Any]) -> str:
+    """Say which earlier runs a run learned from, as far as its log has them; empty where from none.
+
+    Parameters
+    ----------
+    log : mapping
+        Of a `RunEntry`.
+    """
+    images, runs = log.get("others"), log.get("other_runs")
+    if not isinstance(images, int) or images < 1:
+        return ""
+    numbers = [str(run) for run in runs if isinstance(run, int)] if isinstance(runs, (list, tuple)) else []
+    of = f"run{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else "earlier runs"
+    return (
+        f"What {of} found on {counted(images, 'other image')} was used to judge the annotators. Fuse all "
+        "images again if those runs are outdated."
+    )
+
+
+def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:
+    """Tell whether a run found its clusters and votes as a plan would."""
+    try:
+        other = FusionPlan.from_dict(run.settings)
+    except SettingsError:  # of an older version
+        return False
+    return (other.algorithm, other.clustering, other.assignment) == (
+        plan.algorithm, plan.clustering, plan.assignment,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(outcome.Inputs[Clicks]):
+    """What a run is made from: clicks, with what the expert decided held fixed.
+
+    Attributes
+    ----------
+    truth_held : bool
+        Whether imported truth is held fixed too.
+    weights : mapping of annotator to float
+        As how much of one each of those counts who do not count fully.
+    last_view : int
+        The last of the views of spots that were read.
+    others : OtherImages
+        Images that are not fused again, but teach.
+    """
+
+    truth_held: bool = False
+    weights: Mapping[str, float] = field(default_factory=dict)
+    last_view: int = 0
+    others: OtherImages = field(default_factory=OtherImages)
+
+    @property
+    def viewed(self) -> int:
+        """How many spots were viewed and left without a decision."""
+        return sum(0 if clicks.viewed is None else len(clicks.viewed) for clicks in self.given.values())
+
+
+Answer = outcome.Answer[FusionPlan, Inputs, Fusion]
+
+
+def gather(
+    images: Sequence[int],
+    study: Study,
+    watch: Watch = silent,
+    *,
+    hold_truth: bool = False,
+    plan: FusionPlan | None = None,
+) -> Inputs:
+    """Read the clicks on images of a study, in this order.
+
+    What the expert decided is held fixed; with `hold_truth`, imported truth too. Spots that were viewed and
+    left without a decision go along, and what control images are known to hold. With a plan, the images
+    that are not fused are read too, as their shown runs have them.
+    """
+    names = {entry.id: entry.name for entry in study.images()}
+
+    weights: dict[str, float] = {}
+    views = study.views.by_image()
+
+    def read(image: int, state: ReviewState) -> Clicks:
+        weights.update(state.weights)
+        truth = study.truth(image) if hold_truth else None
+        clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
+        return replace(clicks, **held_fixed(image, state, views, truth)._asdict())
+
+    asked = {image: names[image] for image in images}
+    found = running.gather(asked, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
+    others = OtherImages()
+    if plan is not None:
+        others = gather_others(
+            study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
+        )
+    last_view = max((one[-1].id for one in views.values()), default=0)
+    return Inputs(**vars(found), truth_held=hold_truth, weights=weights, last_view=last_view, others=others)
+
+
+def counted_in(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
+    """Tell who did not count fully in a run, and why; who was left out, at 0."""
+    then = fold([one for one in decisions if one.id <= run.known]).counted
+    weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
+    return {
+        name: Weighed(weight, then[name].reason if name in then else "") for name, weight in weights.items()
+    }
+
+
+def fuse_inputs(
+    inputs: Inputs, plan: FusionPlan, *, jobs: int | None = None, watch: Watch = silent
+) -> Answer:
+    """Fuse what was gathered; the study is not needed for it."""
+    started = datetime.now(UTC)
+    outcomes = fuse_images(inputs.given, plan, jobs=jobs, watch=watch, others=inputs.others.images)
+    return Answer(plan, inputs, outcomes, started, (datetime.now(UTC) - started).total_seconds())
+
+
+def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
+    """Store a run whole, without the images that failed; gives its number."""
+    plan, inputs = answer.plan, answer.inputs
+    images = [image_record(one) for one in answer.outcomes.values()]
+    return running.keep(
+        answer,
+        study,
+        watch,
+        kind="clicks",
+        algorithm=f"{plan.algorithm} + {plan.detector}",
+        seed=getattr(plan.clustering, "seed", None),
+        digest=digest_of(inputs.given),
+        log={
+            "truth_held": inputs.truth_held,
+            "images": images,
+            **_views(inputs),
+            **_scores(inputs),
+            **inputs.others.as_log(),
+        },
+        weights=inputs.weights,
+    )
+
+
+def _scores(inputs: Inputs) -> dict[str, object]:
+    """Give on how many images a program was weighed as well, and with how many detections."""
+    searched = [one.scores for one in inputs.given.values() if one.scores is not None]
+    found = {"images": len(searched), "detections": sum(map(len, searched))}
+    return {"scores": found} if searched else {}
+
+
+def _views(inputs: Inputs) -> dict[str, int]:
+    """Give how many spots were viewed and left without a decision, and the last view that was read."""
+    return {"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}
+
+
+def run_record(
+    plan: FusionPlan,
+    outcomes: Iterable[Outcome[Fusion]],
+    *,
+    started: datetime,
+    seconds: float,
+    digest: str,
+    inputs: Sequence[Mapping[str, object]],
+    weights: Mapping[str, float],
+    controls: Mapping[str, bool] | None = None,
+    scores: Mapping[str, object] | None = None,
+) -> dict[str, Any]:
+    """Make the contents of run.json: all that is needed to make the same results again, and how it went.
+
+    `weights` says as how much of one each of those annotators counted who did not count fully, `controls` of
+    control images whether they are known to hold structures, `scores` where a program's came from.
+    """
+    record = record_of(
+        plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,
+        seconds=seconds,
+    )  # fmt: skip
+    outcomes = list(outcomes)
+    fusions = [one.fusion for one in outcomes if one.fusion is not None]
+    images = [image_record(outcome) for outcome in outcomes]
+    notices = run_notices(fusions)
+    named: dict[str, Any] = {"controls": dict(controls)} if controls else {}
+    named |= {"scores": dict(scores)} if scores else {}
+    return record | {"weights": dict(weights), **named, "notices": notices, "images": images}
+
+
+def scores_record(clicks: Mapping[str, Clicks], source: Mapping[str, object]) -> dict[str, object]:
+    """Say where the scores of a program came from, ready for JSON: the file, images and detections."""
+    searched = [one.scores for one in clicks.values() if one.scores is not None]
+    return {**source, "images": len(searched), "detections": sum(map(len, searched))}
+
+
+def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
+    """Say how the fusion of one image went, ready for JSON: counts, iterations, objective, seconds."""
+    record: dict[str, Any] = {"image": outcome.item, "seconds": round(outcome.seconds, 4)}
+    if outcome.fusion is None:
+        return record | {"problem": outcome.problem}
+    clusters, detection = outcome.fusion.clustering, outcome.fusion.detection
+    trace = clusters.trace
+    return record | {
+        "clusters": len(clusters),
+        "detections": int(detection.detected.sum()),
+        "click_scatter": finite_or_none(clusters.scatter),
+        "iterations": len(trace.objective),
+        "kept_iteration": trace.best,
+        "converged": trace.converged,
+        "objective": finite_or_none(trace.objective[trace.best]) if trace.best >= 0 else None,
+        "detection_iterations": len(detection.objective),
+        "detection_converged": detection.converged,
+        "detection_objective": finite_or_none(detection.objective[-1]) if len(detection.objective) else None,
+    }
+
+
+class HeldFixed(NamedTuple):
+    """What the expert knows of an image; see the fields of the same names in `Clicks`."""
+
+    known: KnownSpots
+    viewed: FloatArray | None
+    control: bool | None
+
+
+def held_fixed(
+    image: int,
+    state: ReviewState,
+    views: Mapping[int, Sequence[View]],
+    truth: TruePoints | None = None,
+) -> HeldFixed:
+    """Give what a fusion of an image is held to.
+
+    Parameters
+    ----------
+    image : int
+        Its number in the study.
+    state : ReviewState
+    views : mapping of image to views
+        Spots that were viewed and left without a decision; empty where views were never recorded.
+    truth : TruePoints, optional
+        Imported true places to be held fixed too.
+    """
+    spots, control = state.spots(image), state.control(image)
+    return HeldFixed(
+        known=known_spots(spots, None if truth is None else (truth.x, truth.y)),
+        viewed=viewed_places(views.get(image, ()), spots) if views else None,
+        control=None if control is None else control.holds,
+    )
+
+
+_WORTH = 4.0  # seconds of work left from which processes, which take one to start, are worth it
+# Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
+_DEAF = ("hac", "hdbscan")
+_DEAF_FROM = 2500
+_ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What the clustering of an image has come to, while it is at work."""
+
+    item: str
+    clustering: Clustering
+
+
+def fuse_images(
+    clicks: Mapping[str, Clicks],
+    plan: FusionPlan,
+    *,
+    jobs: int | None = None,
+    watch: Watch = silent,
+    others: Sequence[tuple[Clicks, Fusion]] = (),
+) -> dict[str, Outcome[Fusion]]:
+    """Fuse the clicks of every image.
+
+    Each image is fused by itself with the plan's own seed; with a plan that learns across images, what all of
+    them say of the crowd is used then to detect again on each. The results are the same however many
+    processes work. With a plan that carries reliabilities on, images are fused one after the other in the
+    order given, and each starts with what its annotators came to on the last image that they clicked.
+
+    Parameters
+    ----------
+    clicks : mapping of an image's name to its clicks
+    plan : FusionPlan
+    jobs : int, optional
+        Processes to use at most; by default one a processor. They are started only once enough work is left,
+        or at once where a library's call would hold up everything else in this one.
+    watch : Watch
+        Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
+    others : sequence of (Clicks, Fusion), optional
+        Images that were fused before, by the same plan: they teach too.
+
+    Returns
+    -------
+    dict
+        An outcome for every image, in the order given.
+
+    Raises
+    ------
+    Cancelled
+        By the watch; processes are stopped first.
+    """
+    jobs = processors() if jobs is None else jobs
+    if carries_reliability(plan):
+        jobs = 1
+    if learns_across_images(plan):
+        alone = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
+        return _learnt(clicks, alone, plan, others, part(watch, _ALONE, 1.0))
+    return _each_by_itself(clicks, plan, jobs, watch)
+
+
+def _each_by_itself(
+    clicks: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+) -> dict[str, Outcome[Fusion]]:
+    done: dict[str, Outcome[Fusion]] = {}
+    left = dict(clicks)
+    total = sum(map(_work_of, clicks.values())) or 1
+    finished = first = 0
+    reliability: dict[str, float] = {}
+    started = time.monotonic()
+    if plan.algorithm in _DEAF and max(map(len, left.values()), default=0) > _DEAF_FROM:
+        done = _in_processes(left, plan, min(jobs, len(left)), watch)
+        left.clear()
+    while left:
+        measured = finished - first
+        if jobs > 1 and len(left) > 1 and measured:
+            seconds = (time.monotonic() - started) * (total - finished) / measured
+            if seconds > _WORTH:
+                rest = part(watch, finished / total, 1.0)
+                done |= _in_processes(left, plan, min(jobs, len(left)), rest)
+                break
+        name = next(iter(left))
+        work = _work_of(left[name])
+        step = wrapping(
+            part(watch, finished / total, (finished + work) / total, f"{name}: "), partial(Draft, name)
+        )
+        own = left.pop(name)
+        done[name] = outcome = _outcome(name, own, plan, step, reliability)
+        if outcome.fusion is not None:
+            reliability |= _reliability(own, outcome.fusion)
+        finished += work
+        if not first:  # which is no measure: it may have waited for the loops to be compiled
+            first, started = finished, time.monotonic()
+    return {name: done[name] for name in clicks}
+
+
+def _learnt(
+    clicks: Mapping[str, Clicks],
+    alone: Mapping[str, Outcome[Fusion]],
+    plan: FusionPlan,
+    others: Sequence[tuple[Clicks, Fusion]],
+    watch: Watch,
+) -> dict[str, Outcome[Fusion]]:
+    """Let the images that were fused teach each other. Where that fails, none of them has an answer."""
+    fused = {name: outcome.fusion for name, outcome in alone.items() if outcome.fusion is not None}
+    started = time.perf_counter()
+
+    def together() -> list[Fusion]:
+        known = [renew_known(one, fusion, plan) for one, fusion in others] if fused else []
+        every = [*(clicks[name] for name in fused), *(one for one, _ in others)] if fused else []
+        before = [*fused.values(), *known]
+        learnt = learn_from_each_other(every, before, plan, part(watch, 0.0, 0.5))
+        return with_halves(every, before, learnt, plan, part(watch, 0.5, 1.0))
+
+    learnt, problem, details = attempt(together)
+    seconds = (time.perf_counter() - started) / max(len(fused), 1)
+    outcomes = dict(alone)
+    for turn, name in enumerate(fused):
+        outcomes[name] = Outcome(
+            name, learnt[turn] if learnt else None, problem, details, alone[name].seconds + seconds
+        )
+    return outcomes
+
+
+def _work_of(clicks: Clicks) -> int:
+    return len(clicks) + 20
+
+
+def _reliability(clicks: Clicks, fusion: Fusion) -> dict[str, float]:
+    """Give the reliability (eq. 12) of everybody who clicked on the image."""
+    found = zip(clicks.annotators, fusion.clustering.reliability.tolist(), strict=True)
+    return {name: value for name, value in found if math.isfinite(value)}
+
+
+def _outcome(
+    name: str,
+    clicks: Clicks,
+    plan: FusionPlan,
+    watch: Watch = silent,
+    reliability: Mapping[str, float] | None = None,
+) -> Outcome[Fusion]:
+    started = time.perf_counter()
+    fusion, problem, details = attempt(lambda: fuse(clicks, plan, watch=watch, reliability=reliability))
+    return Outcome(name, fusion, problem, details, time.perf_counter() - started)
+
+
+def _in_processes(
+    left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+) -> dict[str, Outcome[Fusion]]:
+    """Fuse in worker processes. An image whose worker died is tried once more, alone."""
+    finished = 0
+
+    def tick(count: int) -> None:
+        nonlocal finished
+        finished = count
+        watch(count / len(left), f"fused {count} of {len(left)} images")
+
+    def fuse_here(name: str) -> Outcome[Fusion]:
+        return _outcome(name, left[name], plan, lambda *_, **__: tick(finished))
+
+    # The longest first, so that no process is left alone with a long one at the end.
+    order = sorted(left, key=lambda name: -len(left[name]))
+    meanwhile = None if plan.algorithm in _DEAF else fuse_here
+    done = in_processes(_outcome, {name: (name, left[name], plan) for name in order}, jobs, tick, meanwhile)
+    for name in [name for name in left if name not in done]:
+        done |= in_processes(_outcome, {name: (name, left[name], plan)}, 1, tick)
+        if name not in done:
+            done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
+    return done

@@ -1,0 +1,556 @@
+"""Exports of labels: the files of a result folder, and the tables of a study with the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.active_learning import next_votes
+from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.drift import constancy
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.rates import Rates
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.label_studio import write_label_studio
+from raterscope.app.formats.labels.writing import (
+    DecidedLabel,
+    write_annotators,
+    write_confusion,
+    write_crowdkit_confusion,
+    write_crowdkit_probabilities,
+    write_crowdkit_truth,
+    write_crowdkit_votes,
+    write_decided,
+    write_labels,
+    write_votes,
+)
+from raterscope.app.formats.output_files import shortest, take_away, write_record, write_table
+from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
+from raterscope.app.kinds.labels.cross_validation import (
+    ROC_FILES,
+    fold_question,
+    write_charts,
+    write_curves,
+    write_folded,
+)
+from raterscope.app.kinds.labels.decision_rates import (
+    RATES_FILES,
+    DecisionRates,
+    follow_question,
+    write_rates,
+    write_rates_chart,
+    write_rates_files,
+)
+from raterscope.app.kinds.labels.runs import (
+    Answer,
+    Answered,
+    Groups,
+    Question,
+    digest_of,
+    groups_of,
+    plan_of,
+    question_record,
+    rates_for,
+    read_answer,
+)
+from raterscope.app.outcome import record_of
+from raterscope.app.review import ReviewState, fold
+from raterscope.app.study import Study
+from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.records import QuestionEntry
+
+Row = Sequence[object]
+
+COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "most_central")
+"""Then the entries of the prototype, named "true: given"."""
+
+NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
+EVALUATION = (
+    "method", "tasks", "accuracy", "accuracy_low", "accuracy_high", "auc", "log_loss", "brier",
+    "calibration_error",
+)  # fmt: skip
+ASKED = 100
+"""Rows of next_votes.csv, at most."""
+
+MOST_ENTRIES = 20_000_000
+"""Entries of all annotators' matrices at one step up to which confusion.csv is written."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionOutput:
+    """All that the folder of one question holds.
+
+    Attributes
+    ----------
+    question : Question
+        What was fused.
+    plan : LabelPlan
+    result : LabelResult
+    record : dict
+        For run.json.
+    assessments : mapping of method to Assessment
+        On the tasks whose truth is known and was kept from the methods.
+    steps : int, optional
+        Of every annotator's history in confusion.csv; None for all.
+    curves : FoldedCurves, optional
+        ROC curves of all methods by cross-validation.
+    over_time : DecisionRates, optional
+        Rates over time.
+    charts : bool
+        Whether communities and traces are drawn, see `CHART_FILES`.
+    """
+
+    question: Question
+    plan: LabelPlan
+    result: LabelResult
+    record: Mapping[str, Any]
+    assessments: Mapping[str, Assessment] = field(default_factory=dict)
+    steps: int | None = 1
+    curves: FoldedCurves | None = None
+    over_time: DecisionRates | None = None
+    charts: bool = False
+
+
+def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
+    """Write tables and run.json into a folder that is there; gives the files.
+
+    Each file replaces one that is there, whole or not at all. What an earlier run wrote and this one does not
+    have is taken away. run.json comes last, and goes first where there is one: where it is, all that it tells
+    of is there.
+
+    Raises
+    ------
+    InputError
+        When something cannot be written.
+    """
+    labels, fusion = output.question.labels, output.result.fusion
+    rates = rates_for(output.question, output.result)
+    groups = groups_of(labels, output.result, accuracies(rates)[0])
+    take_away(folder / "run.json")
+    votes = counted_votes(labels, output.plan)
+    written = [
+        write_labels(
+            folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
+            fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
+        ),
+        write_people(
+            folder / "annotators.csv", output.question, output.result, rates, votes, part(watch, 0.2, 0.3)
+        ),
+    ]  # fmt: skip
+    if has_confusion(output):
+        confusion = write_confusion(
+            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, rates,
+            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.3, 0.7),
+        )  # fmt: skip
+        written.append(confusion)
+    if groups is not None:
+        columns = community_columns(fusion)
+        written.append(
+            write_table(folder / "communities.csv", columns, community_rows(groups, labels.annotators))
+        )
+    if output.assessments:
+        columns = (*EVALUATION, *_class_areas(fusion.classes))
+        written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
+    asked = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
+    written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
+    if output.curves is not None:
+        written += write_folded(folder, output.curves)
+    if output.over_time is not None:
+        written += write_rates_files(folder, output.over_time)
+    if output.charts:
+        written += write_all(folder, GroupedAnswer(labels, fusion, rates, groups, part(watch, 0.7, 0.9)))
+    for name in (
+        "confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES, *RATES_FILES, *CHART_FILES
+    ):  # fmt: skip
+        if folder / name not in written:
+            take_away(folder / name)
+    return [*written, write_record(folder / "run.json", output.record)]
+
+
+def has_confusion(output: QuestionOutput) -> bool:
+    """Tell whether confusion.csv is of a size that anybody opens: of a thousand labels it soon is not."""
+    return output.result.fusion.confusion.alpha.size <= MOST_ENTRIES
+
+
+def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    """Make the contents of run.json: all that a question's results are made from, and how it went."""
+    outcome, question = answer.outcomes[name], answer.inputs.given[name]
+    labels = question.labels
+    assert labels.meaning is not None
+    stands = [labels.classes[at] if at >= 0 else None for at in labels.meaning.tolist()]
+    record = record_of(
+        answer.plan, seed=answer.plan.settings.as_dict().get("seed"), digest=digest_of({name: question}),
+        inputs=inputs, started=answer.started, seconds=outcome.seconds,
+    )  # fmt: skip
+    return record | {
+        "outputs": list(labels.outputs),
+        "classes": list(labels.classes),
+        "stands_for": dict(zip(labels.outputs, stands, strict=True)),
+        "prior": None if labels.prior is None else labels.prior.tolist(),
+        "questions": [question_record(outcome, question)],
+    }
+
+
+def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
+    """Count every annotator's votes, (K,), of repeated ones those that the plan lets count."""
+    return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
+
+
+def accuracies(rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give how often each annotator is right, (K,), with its interval; NaN for who has no votes."""
+    mean, low, high = rates.accuracies()
+    mute = rates.votes == 0
+    return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
+
+
+def write_people(
+    path: Path,
+    question: Question,
+    result: LabelResult,
+    rates: Rates,
+    votes: NDArray[np.integer],
+    watch: Watch = silent,
+) -> Path:
+    """Write annotators.csv: the figures that window and report show of each annotator.
+
+    Parameters
+    ----------
+    path : Path
+    question : Question
+    result : LabelResult
+    rates : Rates
+        Of the result, excluded annotators among them.
+    votes : (K,) integer
+        Votes that count, by annotator.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    labels, fusion = question.labels, result.fusion
+    accuracy = accuracies(rates)
+    people = len(labels.annotators)
+    groups = groups_of(labels, result, accuracy[0])
+    community = [""] * people if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
+    change = np.full(people, np.nan) if fusion.drift is None else constancy(labels, fusion).p
+    copying = [""] * people
+    for number, members in enumerate(copies(labels, fusion, watch).groups(), 1):
+        for member in members:
+            copying[member] = str(number)
+    excluded = np.zeros(people, dtype=np.int64)
+    if question.excluded is not None:
+        excluded = question.excluded.votes_of_annotators()
+    return write_annotators(path, labels.annotators, votes, accuracy, community, change, copying, excluded)
+
+
+def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
+    """Name the columns of communities.csv."""
+    entries = (f"{true}: {given}" for true in fusion.classes for given in fusion.outputs)
+    return (*COMMUNITIES, *entries)
+
+
+def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
+    """Give the rows of communities.csv, the largest first."""
+    sizes = groups.found.sizes().tolist()
+    for at, name in enumerate(groups.names):
+        share, accuracy = shortest(groups.votes[at]), shortest(groups.accuracy[at])
+        rates = map(shortest, groups.found.prototype[at].ravel().tolist())
+        yield (str(at + 1), name, sizes[at], share, accuracy, annotators[groups.central[at]], *rates)
+
+
+def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:
+    """Give the rows of next_votes.csv, the most telling vote first; no annotator for somebody new."""
+    asked = next_votes(labels, fusion, ASKED, watch=watch)
+    found = fusion.label()
+    for row in range(len(asked)):
+        task, who = int(asked.task[row]), int(asked.annotator[row])
+        best = int(found[task])
+        yield (
+            labels.tasks[task],
+            labels.annotators[who] if who >= 0 else "",
+            shortest(float(asked.gain[row])),
+            shortest(float(asked.gain_of_new[row])),
+            fusion.classes[best],
+            shortest(float(fusion.posterior[task, best])),
+            int(fusion.votes[task]),
+        )
+
+
+def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
+    """Give the rows of evaluation.csv, a method each."""
+    for method, one in assessments.items():
+        figures = (
+            one.accuracy, one.accuracy_low, one.accuracy_high, one.area, one.log_loss, one.brier,
+            one.calibration.error,
+        )  # fmt: skip
+        areas = [curve.area for curve in one.curves] if len(one.classes) > 2 else []
+        yield (method, one.judged, *map(shortest, (*figures, *areas)))
+
+
+def _class_areas(classes: Sequence[str]) -> list[str]:
+    """Name the columns of each class's AUC; of two classes both are the same."""
+    return [f"auc: {name}" for name in classes] if len(classes) > 2 else []
+
+
+OF_COMMUNITIES = ("communities", "communities-over-time", "participation")
+
+_Write = Callable[[Study, QuestionEntry, str, Path, Watch], list[Path]]
+
+
+def export_labels(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write something of labels, a file or two for each question; several go into a folder.
+
+    See `exports.Writer`.
+
+    Raises
+    ------
+    InputError
+        When there are no labels, nothing was fused or decided yet, or a file cannot be written.
+    """
+    write = _WRITERS[request.what]
+    every = [entry for entry in study.questions() if not request.items or entry.id in request.items]
+    if not every:
+        raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
+    entries = [entry for entry in every if _ready(study, entry, request.what)]
+    if not entries or (request.items and len(entries) < len(every)):
+        raise InputError(_missing(request.what), file=study.path)
+    written: list[Path] = []
+    for entry, path, here in files_for(request, [(entry, entry.name) for entry in entries], watch):
+        written += write(study, entry, request.format, path, here)
+    return written
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """What is to be said of every task: the answer, and the expert's decisions since.
+
+    Attributes
+    ----------
+    classes : tuple of J names
+        The answer's, then those that only the expert named.
+    posterior : (N, J) float64
+        0 and 1 where the expert decided.
+    label : (N,) int16
+    entropy : (N,) float64
+    decided : dict of task to DecidedLabel
+    """
+
+    classes: tuple[str, ...]
+    posterior: FloatArray
+    label: ClassArray
+    entropy: FloatArray
+    decided: dict[int, DecidedLabel]
+
+
+def settled(study: Study, answered: Answered) -> Settled:
+    """Lay what the expert decided over an answer."""
+    tasks, fusion = answered.question.labels.tasks, answered.result.fusion
+    place = {name: at for at, name in enumerate(tasks)}
+    decided = {place[one.task]: one for one in decided_labels(study, answered.entry) if one.task in place}
+    said = dict.fromkeys(one.label for one in decided.values())
+    classes = (*fusion.classes, *(name for name in said if name not in fusion.classes))
+    posterior = np.zeros((len(tasks), len(classes)))
+    posterior[:, : len(fusion.classes)] = fusion.posterior
+    label, entropy = fusion.label(), fusion.entropy()
+    for at, one in decided.items():
+        label[at] = classes.index(one.label)
+        posterior[at] = 0.0
+        posterior[at, label[at]] = 1.0
+        entropy[at] = 0.0
+    return Settled(classes, posterior, label, entropy, decided)
+
+
+def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
+    """List what the expert decided of a question's tasks and stands, with who, when and why."""
+    state: ReviewState = fold(study.decisions())
+    found = []
+    for task, one in state.tasks(entry.id).items():
+        by = state.decision(one.decision)
+        who, when, why = ("", None, "") if by is None else (by.who, by.at, by.reason)
+        found.append(DecidedLabel(task, one.label, who, when, why))
+    return found
+
+
+def _ready(study: Study, entry: QuestionEntry, what: str) -> bool:
+    if what in ("votes", "rates-over-time"):
+        return bool(len(study.vote_set(entry.id).task))
+    if what == "decided":
+        return bool(decided_labels(study, entry))
+    answered = read_answer(study, entry)
+    if what == "roc-curves" and not (study.vote_set(entry.id).truth != OPEN).any():
+        return False
+    return answered is not None and (what not in OF_COMMUNITIES or answered.result.communities is not None)
+
+
+def _missing(what: str) -> str:
+    if what == "decided":
+        return "holds no decision on a task yet"
+    if what == "roc-curves":
+        return "holds no known truths with a run of labels; `raterscope import --kind true-labels` reads them"
+    if what in OF_COMMUNITIES:
+        return "holds no communities yet; `raterscope run` finds them, with --set communities=behaviour"
+    return "holds no run of labels yet; `raterscope run` makes one"
+
+
+def _answer(study: Study, entry: QuestionEntry) -> Answered:
+    answered = read_answer(study, entry)
+    if answered is None:
+        raise InputError(_missing("labels"), file=study.path)
+    return answered
+
+
+def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    answered = _answer(study, entry)
+    tasks, now = answered.question.labels.tasks, settled(study, answered)
+    if form == "crowd-kit":
+        return [write_crowdkit_truth(path, tasks, now.classes, now.label, watch)]
+    if form == "label-studio":
+        fusion = answered.result.fusion
+        wide = np.zeros((len(tasks), len(now.classes)))
+        wide[:, : len(fusion.classes)] = fusion.posterior
+        return write_label_studio(
+            path, tasks, now.classes, wide, fusion.label(), model=_model(answered), decided=now.decided,
+            pictures=_pictures(study, entry), watch=watch,
+        )  # fmt: skip
+    votes = answered.result.fusion.votes
+    return [write_labels(path, tasks, now.classes, now.posterior, now.label, now.entropy, votes, watch)]
+
+
+def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    answered = _answer(study, entry)
+    now = settled(study, answered)
+    tasks = answered.question.labels.tasks
+    return [write_crowdkit_probabilities(path, tasks, now.classes, now.posterior, watch)]
+
+
+def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    answered = _answer(study, entry)
+    votes = _votes(answered)
+    return [write_people(path, answered.question, answered.result, answered.rates, votes, watch)]
+
+
+def _write_confusion(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    answered = _answer(study, entry)
+    labels, fusion = answered.question.labels, answered.result.fusion
+    rates = answered.rates
+    if form == "crowd-kit":
+        return [
+            write_crowdkit_confusion(
+                path, labels.annotators, fusion.outputs, fusion.classes, rates.mean, watch
+            )
+        ]
+    return [
+        write_confusion(
+            path, labels.annotators, fusion.outputs, fusion.classes, rates, _votes(answered),
+            drift=fusion.drift, watch=watch,
+        )
+    ]  # fmt: skip
+
+
+def _write_communities(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    if form == "svg":
+        return _write_grouped("communities", study, entry, form, path, watch)
+    answered = _answer(study, entry)
+    labels, fusion = answered.question.labels, answered.result.fusion
+    watch(0.5, "writing communities")
+    groups = groups_of(labels, answered.result, accuracies(answered.rates)[0])
+    rows = () if groups is None else community_rows(groups, labels.annotators)
+    return [write_table(path, community_columns(fusion), rows)]
+
+
+def _write_grouped(
+    what: str, study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch
+) -> list[Path]:
+    """Write communities over time, participation or traces, see `GroupedAnswer`."""
+    answered = _answer(study, entry)
+    labels, fusion, rates = answered.question.labels, answered.result.fusion, answered.rates
+    groups = groups_of(labels, answered.result, accuracies(rates)[0])
+    return [GroupedAnswer(labels, fusion, rates, groups, watch).write(what, path, form)]
+
+
+def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    """Write the ROC curves of all methods, which are measured here, with default settings."""
+    answered = _answer(study, entry)
+    found = fold_question(answered.question, FoldedSettings(), plan_of(answered.run), watch)
+    return [(write_charts if form == "svg" else write_curves)(path, found)]
+
+
+def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    """Write rates over time for decisions on the last class."""
+    question = Question(labels_of(study, entry.id), study.vote_set(entry.id).truth)
+    found = follow_question(question, watch=watch)
+    return [(write_rates_chart if form == "svg" else write_rates)(path, found)]
+
+
+def _write_next(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    """Write which votes to ask for, not of tasks that the expert has decided."""
+    answered = _answer(study, entry)
+    fusion = answered.result.fusion
+    certain = settled(study, answered).posterior[:, : len(fusion.classes)]
+    rows = next_vote_rows(answered.question.labels, replace(fusion, posterior=certain), watch)
+    return [write_table(path, NEXT_VOTES, rows)]
+
+
+def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    labels = labels_of(study, entry.id)
+    return [(write_crowdkit_votes if form == "crowd-kit" else write_votes)(path, labels, watch)]
+
+
+def _write_decided(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    decided = decided_labels(study, entry)
+    if form != "crowd-kit":
+        return [write_decided(path, decided)]
+    classes = tuple(dict.fromkeys(one.label for one in decided))
+    label = np.array([classes.index(one.label) for one in decided], dtype=np.int16)
+    return [write_crowdkit_truth(path, [one.task for one in decided], classes, label, watch)]
+
+
+def _votes(answered: Answered) -> NDArray[np.int64]:
+    """Count every annotator's votes as the run did."""
+    labels, plan = answered.question.labels, plan_of(answered.run)
+    return labels.votes_of_annotators() if plan is None else counted_votes(labels, plan)
+
+
+def _model(answered: Answered) -> str:
+    return f"raterscope {answered.run.algorithm}, run {answered.run.id}"
+
+
+def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
+    """Name the picture of each task: as its votes do, else the image that shows it."""
+    crowd = study.vote_set(entry.id)
+    named = {at: name for at, name in enumerate(crowd.pictures) if name}
+    if named:
+        return named
+    names = {one.id: one.path or one.name for one in study.images()}
+    return {task: names[image] for task, image in pictures_of(study, entry.id).items() if image in names}
+
+
+_WRITERS: Mapping[str, _Write] = {
+    "labels": _write_labels,
+    "probability": _write_probability,
+    "annotators": _write_annotators,
+    "confusion": _write_confusion,
+    "communities": _write_communities,
+    "communities-over-time": partial(_write_grouped, "communities-over-time"),
+    "participation": partial(_write_grouped, "participation"),
+    "traces": partial(_write_grouped, "traces"),
+    "roc-curves": _write_roc,
+    "rates-over-time": _write_rates,
+    "votes": _write_votes,
+    "next-votes": _write_next,
+    "decided": _write_decided,
+}

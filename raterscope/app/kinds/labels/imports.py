@@ -1,0 +1,373 @@
+"""Import of labels: reads files of votes, joins them by question, and stores them before truths."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.labels import FIELDS, read_labels
+from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.records import LabelTable, TrueLabels
+from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.tables import UnknownColumns
+from raterscope.app.kinds.labels.runs import Question
+from raterscope.app.study import Study
+from raterscope.app.study.labels import (
+    UNNAMED,
+    add_true_labels,
+    add_votes,
+    usual_meaning,
+    widened,
+    with_classes,
+)
+from raterscope.app.study.records import Scheme
+from raterscope.app.study.vote_sets import apply_truth, join_votes, truth_record, votes_record
+
+_REMEDY = "--stands output=class changes it"
+_LONGEST_PRIOR = 1 << 20
+"""Bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with what several files bring for it: votes, true classes."""
+
+    name: str
+    votes: tuple[LabelTable, ...]
+    truths: tuple[TrueLabels, ...] = ()
+
+
+@dataclass(frozen=True)
+class Understanding:
+    """How labels are to be understood, where somebody says so.
+
+    Attributes
+    ----------
+    outputs, classes : tuple of str
+        In order; empty for what the files have.
+    stands : tuple of pairs
+        An output, and the class that it stands for; an empty one for none.
+    prior : tuple of rows of float, optional
+        Pseudo-counts, a row a class and a number an output.
+    """
+
+    outputs: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    stands: tuple[tuple[str, str], ...] = ()
+    prior: tuple[tuple[float, ...], ...] | None = None
+
+    def scheme(self, said: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
+        """Give a question's scheme, its outputs being these, and what was taken for granted, in sentences.
+
+        Raises
+        ------
+        InputError
+            For outputs, classes or a prior that do not go together.
+        """
+        outputs = _named(self.outputs, "--outputs") or tuple(said)
+        _refuse_others(said, outputs, "was said by annotators; expected it among --outputs")
+        classes = _named(self.classes, "--classes")
+        notices: list[str] = []
+        plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
+        if classes:
+            scheme = Scheme(outputs, classes, usual_meaning(outputs, classes))
+            if not set(classes) & set(outputs) and not self.stands:
+                _, notices = with_classes(plainly, classes, _REMEDY)
+            for truth in truths:
+                _refuse_others(truth.classes, classes, "is true of a task; expected it among --classes")
+        else:
+            scheme = plainly
+            for truth in truths:
+                scheme, guessed = with_classes(scheme, truth.classes, _REMEDY)
+                notices += [] if self.stands else guessed
+        scheme = self._standing(scheme)
+        if self.prior is None:
+            return scheme, notices
+        try:
+            return replace(scheme, prior=self.prior), notices
+        except ValueError:
+            raise InputError(
+                f"the prior has {_shape(self.prior)}; expected {len(scheme.classes)} of {len(scheme.outputs)}"
+                f" numbers above 0: a row for each of {_listed(scheme.classes)}, a number for each of "
+                f"{_listed(scheme.outputs)}"
+            ) from None
+
+    def _standing(self, scheme: Scheme) -> Scheme:
+        meaning = list(scheme.meaning)
+        for output, true in self.stands:
+            if output not in scheme.outputs:
+                raise InputError(f"{plain(output)} is no output; expected one of {_listed(scheme.outputs)}")
+            if true and true not in scheme.classes:
+                raise InputError(f"{plain(true)} is no class; expected one of {_listed(scheme.classes)}")
+            meaning[scheme.outputs.index(output)] = scheme.classes.index(true) if true else OPEN
+        return replace(scheme, meaning=tuple(meaning))
+
+
+def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked], list[str]]:
+    """Sort files by the question that they answer.
+
+    A file that does not name its question answers the only one that is, if they have a label in common.
+    True classes go to the question of their name, else to one that has some of their tasks: rather to one
+    that such labels are given to, then to that with the most.
+
+    Returns
+    -------
+    list of Asked
+        With votes each, in the order of first appearance.
+    list of str
+        Which truths are of no use, in sentences.
+    """
+    votes = [table for table in tables if isinstance(table, LabelTable)]
+    named = dict.fromkeys(table.question.casefold() for table in votes if table.question)
+    found: dict[str, list[LabelTable]] = {}
+    for table in votes:
+        key = (table.question or UNNAMED).casefold()
+        if not table.question and len(named) == 1:
+            (only,) = named
+            others = {name for one in votes if one.question.casefold() == only for name in one.outputs}
+            key = only if others & set(table.outputs) else key
+        found.setdefault(key, []).append(table)
+    truths: dict[str, list[TrueLabels]] = {key: [] for key in found}
+    said = []
+    tasks = {key: {name for one in those for name in one.tasks} for key, those in found.items()}
+    said_of = {key: {name for one in those for name in one.outputs} for key, those in found.items()}
+    for truth in (table for table in tables if isinstance(table, TrueLabels)):
+        key = truth.question.casefold()
+        if key not in found:
+            key = max(found, key=partial(_fit, truth, tasks, said_of), default="")
+        there = len(tasks[key].intersection(truth.tasks)) if found else 0
+        if there < len(truth):
+            lost = counted(len(truth) - there, "task")
+            said.append(f"{plain(truth.path.name)}: the truth of {lost} without votes is left out")
+        if there:
+            truths[key].append(truth)
+    asked = []
+    for key, those in found.items():
+        name = next((one.question for one in those if one.question), UNNAMED)
+        asked.append(Asked(name, tuple(those), tuple(truths[key])))
+    return asked, said
+
+
+def _fit(
+    truth: TrueLabels, tasks: Mapping[str, set[str]], said_of: Mapping[str, set[str]], key: str
+) -> tuple[bool, bool, int]:
+    """Say how well true classes fit a question; the greatest fits best."""
+    there = len(tasks[key].intersection(truth.tasks))
+    return there > 0, not said_of[key].isdisjoint(truth.classes), there
+
+
+def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, list[str]]:
+    """Join the votes of a question, and its true classes; gives also what was taken for granted.
+
+    Raises
+    ------
+    InputError
+        Where the labels cannot be understood in the way that is asked for.
+    """
+    together: Scheme | None = None
+    number: dict[str, int] = {}
+    records = []
+    for table in asked.votes:
+        together = widened(together, table.outputs)
+        people = [number.setdefault(name, len(number)) for name in table.annotators]
+        records.append(votes_record(table, np.array(people, dtype=np.int32)))
+    assert together is not None
+    scheme, notices = understanding.scheme(together.outputs, asked.truths)
+    crowd = join_votes(records, scheme, len(number))
+    for truth in asked.truths:
+        apply_truth(crowd, truth_record(truth))
+    return Question(crowd.labels(tuple(number)), crowd.truth), notices
+
+
+def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
+    """Read the pseudo-counts of a confusion matrix: "0.5 0.3 0.05; 0.18 0.36 0.41", or a CSV file of them.
+
+    A file may begin with a row of the outputs' names, and its rows with the classes' names.
+
+    Raises
+    ------
+    InputError
+        Where it is neither.
+    """
+    path = Path(text)
+    rows: list[list[str]]
+    if re.fullmatch(r"[\d\s.,;eE+-]*", text) and not path.is_file():
+        rows = [re.split(r"[\s,]+", row.strip()) for row in text.split(";") if row.strip()]
+        return _numbers(rows, None)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            content = file.read(_LONGEST_PRIOR + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"cannot be read as a prior: {why}", file=path) from error
+    if len(content) > _LONGEST_PRIOR:
+        raise InputError("is too long for a prior; expected a row of numbers a class", file=path)
+    rows = [row for row in csv.reader(content.splitlines()) if any(cell.strip() for cell in row)]
+    if rows and not _is_numeric(rows[0][-1]):
+        rows = rows[1:]
+    if rows and not any(_is_numeric(row[0]) for row in rows):
+        rows = [row[1:] for row in rows]
+    return _numbers(rows, path)
+
+
+def _numbers(rows: Sequence[Sequence[str]], path: Path | None) -> tuple[tuple[float, ...], ...]:
+    try:
+        prior = tuple(tuple(float(cell) for cell in row) for row in rows)
+    except ValueError as error:
+        raise InputError(
+            "a prior is rows of numbers, a row a class and a number an output, as in '2 1; 1 2'", file=path
+        ) from error
+    for number, row in enumerate(prior, 1):
+        wrong = next((value for value in row if not (value > 0 and math.isfinite(value))), None)
+        if wrong is not None:
+            raise InputError(f"row {number} of the prior has {wrong:g}; expected numbers above 0", file=path)
+    return prior
+
+
+def _is_numeric(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(names: tuple[str, ...], option: str) -> tuple[str, ...]:
+    if len(set(names)) != len(names):
+        raise InputError(f"{option} names one twice; expected each once, with commas between them")
+    return names
+
+
+def _refuse_others(names: Sequence[str], known: Sequence[str], what: str) -> None:
+    other = next((name for name in names if name not in known), None)
+    if other is not None:
+        raise InputError(f"{plain(other)} {what}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(plain(name, 30) for name in names[:8])
+    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+
+
+def _shape(prior: Sequence[Sequence[float]]) -> str:
+    lengths = sorted({len(row) for row in prior})
+    return f"{counted(len(prior), 'row')} of {' or '.join(map(str, lengths)) or 'no'} numbers"
+
+
+Tables = tuple[LabelTable | TrueLabels, ...]
+
+_OF_LABELS = {name for name, _, _ in FIELDS} - {"annotator", "time"}
+_PAIR = {"left", "right"}
+
+
+def are_of_labels(mapping: Mapping[str, str] | None) -> bool:
+    """Tell whether columns were named by hand as a table of labels has them."""
+    return not _OF_LABELS.isdisjoint((mapping or {}).values())
+
+
+def likelier(unknown: UnknownColumns) -> UnknownColumns:
+    """Ask for the columns of labels or pairs, where an unknown header is not likely to be one of clicks."""
+    assert unknown.file is not None
+    places = [
+        name
+        for at, name in enumerate(unknown.header)
+        if name not in unknown.guess and all(_is_number(row[at]) for row in unknown.rows)
+    ]
+    if not {"x", "y"} <= set(unknown.missing) or len(places) > 1:
+        return unknown
+    try:
+        if {name.casefold().strip() for name in unknown.header} >= _PAIR:
+            read_pairs(unknown.file)
+        else:
+            read_labels(unknown.file)
+    except UnknownColumns as other:
+        return other
+    return unknown
+
+
+def read_label_files(
+    paths: Sequence[Path],
+    *,
+    truth: bool = False,
+    mappings: Mapping[Path, Mapping[str, str]] | None = None,
+    annotator: str | None = None,
+    sources: Sources | None = None,
+    watch: Watch = silent,
+) -> Tables:
+    """Read the labels of some files, all or none; see `formats.labels.read_labels`.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    truth : bool
+        All of them are true labels.
+    mappings : mapping of file to {column: field}, optional
+    annotator : str, optional
+        Who gave the labels of files that do not tell.
+    sources : Sources, optional
+        Where the files are open already.
+    watch : Watch
+    """
+    found: list[LabelTable | TrueLabels] = []
+    sources = Sources() if sources is None else sources
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
+        step(0.0, f"reading {plain(path.name)}")
+        mapping = (mappings or {}).get(path)
+        found += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
+    return tuple(found)
+
+
+def names_of(tables: Sequence[LabelTable | TrueLabels]) -> list[str]:
+    """List the names of tasks, and of the files that are said to show them."""
+    names: list[str] = []
+    for table in tables:
+        names += table.tasks
+        names += table.pictures.values() if isinstance(table, LabelTable) else ()
+    return names
+
+
+def tasks_of(study: Study) -> tuple[str, ...]:
+    """List the names of a study's tasks, and of the files that are said to show them."""
+    crowds = [study.vote_set(question.id) for question in study.questions()]
+    return tuple(
+        name for crowd in crowds for names in (crowd.tasks, crowd.pictures) for name in names if name
+    )
+
+
+def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch: Watch = silent) -> list[str]:
+    """Bring labels into a study, the votes first.
+
+    Returns
+    -------
+    list of str
+        What came in, a sentence or more each.
+    """
+    sentences = []
+    in_order = sorted(tables, key=lambda table: isinstance(table, TrueLabels))
+    for done, table in enumerate(in_order):
+        step = part(watch, done / len(in_order), (done + 1) / len(in_order))
+        if isinstance(table, LabelTable):
+            said = add_votes(study, table, step)
+        else:
+            said = add_true_labels(study, table, step)
+        sentences.append(f"{plain(table.path.name)}: {said}")
+    return sentences
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,416 @@
+"""Fusion runs over questions of labels, and their answers.
+
+A run reads the votes, fuses them, groups the annotators and keeps the result. An answer holds the votes, the
+fusion, the truths and the communities of one question, and is judged beside the answers of other methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.communities import Communities, all_in_words
+from raterscope.algorithms.labels.assessment import Assessment, advice, assess
+from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.rates import Rates, rates_of
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app import outcome, running
+from raterscope.app.outcome import Outcome, attempt, finite_or_none
+from raterscope.app.review import ReviewState
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.digests import Fingerprint
+from raterscope.app.study.labels import decided_classes, excluded_votes, labels_of
+from raterscope.app.study.records import QuestionEntry
+from raterscope.app.study.vote_sets import class_indices
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is fused: votes and imported truths.
+
+    Attributes
+    ----------
+    labels : Labels
+        The expert's decisions held fixed.
+    truth : (N,) int16
+    excluded : Labels or None
+        Votes of excluded annotators, which are not fused; tasks and annotators numbered as in `labels`.
+    """
+
+    labels: Labels
+    truth: ClassArray
+    excluded: Labels | None = None
+
+
+Inputs = outcome.Inputs[Question]
+Draft = outcome.Draft[LabelFusion]
+Answer = outcome.Answer[LabelPlan, Inputs, LabelResult]
+
+
+def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
+    """Read the votes on questions of a study, in this order; those without any are left out."""
+    people = study.annotators()
+
+    def read(number: int, state: ReviewState) -> Question | None:
+        crowd = study.vote_set(number)
+        labels = crowd.labels(people, decided_classes(crowd, state, number)).without(state.excluded)
+        left_out = excluded_votes(study, number, tuple(state.excluded))
+        return Question(labels, crowd.truth, left_out) if len(labels) else None
+
+    names = {number: study.question(number).name for number in questions}
+    inputs = running.gather(names, study, read, watch, words="reading the votes on")
+    if not inputs.given:
+        raise LabelsError("There are no votes to fuse here.")
+    return inputs
+
+
+def fuse_inputs(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answer:
+    """Fuse one question after the other; none is lost because another fails."""
+    return outcome.one_by_one(inputs, plan, _fuse, watch)
+
+
+def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
+    return fuse(question.labels, plan, question.truth, watch)
+
+
+def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
+    """Store a run whole, without the questions that failed; gives its number."""
+    plan, given = answer.plan, answer.inputs.given
+    return running.keep(
+        answer,
+        study,
+        watch,
+        kind="labels",
+        algorithm=plan.algorithm,
+        seed=plan.settings.as_dict().get("seed"),
+        digest=digest_of(given),
+        log={"questions": [question_record(one, given[name]) for name, one in answer.outcomes.items()]},
+    )
+
+
+def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str, Any]:
+    """Say how the fusion of a question went, ready for JSON."""
+    record: dict[str, Any] = {"question": ended.item, "seconds": round(ended.seconds, 4)}
+    if ended.fusion is None:
+        return record | {"problem": ended.problem}
+    fusion, labels = ended.fusion.fusion, question.labels
+    trace = fusion.trace
+    groups = ended.fusion.communities
+    record |= {
+        "tasks": len(labels.tasks),
+        "annotators": int((labels.votes_of_annotators() > 0).sum()),
+        "votes": int(fusion.votes.sum()),
+        "held_fixed": int((fusion.known != OPEN).sum()),
+        "iterations": len(trace.change),
+        "converged": trace.converged,
+        "last_change": finite_or_none(trace.change[-1]) if len(trace.change) else None,
+        "objective": finite_or_none(trace.objective[-1]) if len(trace.objective) else None,
+        "objective_is": trace.name,
+        "each_vote_counts": fusion.power,
+        "truths": ended.fusion.truths,
+        "communities": None if groups is None else groups.count,
+    }
+    truths = measured(ended.fusion, question.truth)
+    judged = assess(fusion.posterior, truths, fusion.classes)
+    vote = None
+    if judged is not None:
+        vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
+    rates = None if question.excluded is not None else rates_for(question, ended.fusion)
+    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), rates)
+    said = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
+    record["notices"] = list(dict.fromkeys(said))
+    if judged is not None:
+        record |= {
+            "accuracy": judged.accuracy, "auc": finite_or_none(judged.area), "log_loss": judged.log_loss,
+            "calibration_error": finite_or_none(judged.calibration.error), "judged": judged.judged,
+        }  # fmt: skip
+    return record
+
+
+_TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
+_RATES: WeakKeyDictionary[LabelFusion, Rates] = WeakKeyDictionary()
+"""Kept as long as the fusion is: the files, the summary and the notices need both."""
+
+
+def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
+    """Choose the weight of a vote for a model in which each counts in full; None for other methods."""
+    if fusion.power < 1.0 or not is_modelled(fusion):
+        return None
+    if fusion not in _TEMPERINGS:
+        _TEMPERINGS[fusion] = choose_tempering(labels, fusion)
+    return _TEMPERINGS[fusion]
+
+
+def rates_for(question: Question, result: LabelResult) -> Rates:
+    """Return the annotators' rates, those of excluded ones by the others' answer."""
+    if question.excluded is not None:
+        return rates_of(question.labels, result.fusion, question.excluded)
+    if result.fusion not in _RATES:
+        _RATES[result.fusion] = rates_of(question.labels, result.fusion)
+    return _RATES[result.fusion]
+
+
+def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
+    """Give the truths that a result may be measured against: those that it was not told."""
+    return np.where(result.fusion.known == OPEN, truth, OPEN).astype(np.int16)
+
+
+def digest_of(questions: Mapping[str, Question]) -> str:
+    """Compute the SHA-256 of the votes on some questions, with what was held fixed and known."""
+    found = Fingerprint()
+    for name, question in sorted(questions.items()):
+        labels = question.labels
+        found.texts(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
+        found.arrays(
+            labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
+            labels.prior, question.truth,
+        )  # fmt: skip
+    return str(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A question, the answer shown to it, and the votes that went into that with what was held fixed.
+
+    Attributes
+    ----------
+    entry : QuestionEntry
+        As it is now.
+    run : RunEntry
+    result : LabelResult
+    question : Question
+        Outputs, classes and truths counted as the answer does.
+    """
+
+    entry: QuestionEntry
+    run: RunEntry
+    result: LabelResult
+    question: Question
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The annotators' rates, those of excluded ones by the others' answer."""
+        return rates_for(self.question, self.result)
+
+
+def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
+    """Read the answer shown to a question; None before there is one."""
+    shown = study.shown.result(entry.id, "labels")
+    if shown is None:
+        return None
+    run, result = shown
+    labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
+    out = excluded_votes(study, entry.id, run.excluded, run.imported)
+    out = None if out is None else as_it_was(out, result.fusion)
+    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion), out))
+
+
+def plan_of(run: RunEntry) -> LabelPlan | None:
+    """Give the plan of a run; None for one of another version that cannot be understood."""
+    try:
+        return LabelPlan.from_dict(run.settings)
+    except SettingsError:
+        return None
+
+
+def truth_about(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
+    """Give the truths of an answer's tasks, its classes counted as it does; they may have come after it."""
+    truth = study.vote_set(entry.id).truth[: len(fusion.known)]
+    return class_indices(truth, entry.scheme.classes, fusion.classes)
+
+
+def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
+    """Count outputs and classes as an answer from before another order was set does."""
+    if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
+        return labels
+    assert labels.meaning is not None
+    stands = {
+        output: labels.classes[at] if at != OPEN else ""
+        for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
+    }
+    place = {name: number for number, name in enumerate(fusion.classes)}
+    meaning = np.array([place.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
+    return replace(
+        labels,
+        label=class_indices(labels.label, labels.outputs, fusion.outputs),
+        outputs=fusion.outputs,
+        classes=fusion.classes,
+        meaning=meaning,
+        known=None,
+        prior=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Communities with what is said of them.
+
+    Attributes
+    ----------
+    found : Communities
+    names : tuple of C words
+    of : (K,) int16
+        Each annotator's, -1 for none.
+    votes : (C,) float
+        Share of all votes.
+    accuracy : (C,) float
+        Expected share of right votes.
+    central : (C,) int32
+        The most central member, an annotator's number.
+    """
+
+    found: Communities
+    names: tuple[str, ...]
+    of: NDArray[np.int16]
+    votes: FloatArray
+    accuracy: FloatArray
+    central: NDArray[np.int32]
+
+    @property
+    def basis(self) -> str:
+        """What members have in common: "behaviour" or "tasks"."""
+        return self.found.basis
+
+
+def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
+    """Say of an answer's communities what there is to say; None where there are none.
+
+    Parameters
+    ----------
+    labels : Labels
+    result : LabelResult
+    accuracy : (K,) float64
+        Of every annotator; a community's is the mean over its votes.
+    """
+    found = result.communities
+    return None if found is None or not found.count else described(labels, found, accuracy)
+
+
+def described(labels: Labels, found: Communities, accuracy: FloatArray) -> Groups:
+    """Say of communities what there is to say.
+
+    Parameters
+    ----------
+    labels : Labels
+        The votes; outputs and classes those of the communities' prototypes.
+    found : Communities
+    accuracy : (K,) float64
+        Of every annotator; a community's is the mean over its votes.
+    """
+    of = found.of(len(labels.annotators))
+    given = labels.votes_of_annotators()
+    weight = [given[of == number] for number in range(found.count)]
+    return Groups(
+        found=found,
+        names=names_of(labels, found.prototype, found.basis),
+        of=of,
+        votes=np.array([one.sum() for one in weight]) / max(int(given.sum()), 1),
+        accuracy=np.array(
+            [
+                np.average(accuracy[of == number], weights=one) if one.sum() else np.nan
+                for number, one in enumerate(weight)
+            ]
+        ),
+        central=found.central(given),
+    )
+
+
+def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
+    """Name communities by how they behave, or where that is not what they have in common by their number.
+
+    Parameters
+    ----------
+    labels : Labels
+    prototypes : (C, J, L) float64
+    basis : str
+    first : int
+        The first one's number, from 0.
+    """
+    assert labels.meaning is not None
+    if basis == "behaviour":
+        return all_in_words(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
+    return tuple(f"community {number + 1}" for number in range(first, first + len(prototypes)))
+
+
+VOTE = "majority"
+"""What models are held against."""
+
+
+def judgements(
+    question: Question,
+    plan: LabelPlan,
+    result: LabelResult,
+    *,
+    texts: Mapping[str, str] | None = None,
+    every: bool = False,
+    watch: Watch = silent,
+) -> tuple[dict[str, Assessment], list[str]]:
+    """Judge a result by the truths that were kept from it, the vote beside it.
+
+    Parameters
+    ----------
+    question : Question
+    plan : LabelPlan
+        The result's.
+    result : LabelResult
+    texts : mapping of setting to text, optional
+        What was set; the other methods take of it what they have too.
+    every : bool
+        Judge all methods.
+    watch : Watch
+
+    Returns
+    -------
+    dict of method to Assessment
+        The result's first, the vote second; empty where there is nothing to judge by.
+    list of str
+        Which methods failed and why.
+    """
+    own = assessed(result, question)
+    if own is None:
+        return {}, []
+    found, said = {plan.algorithm: own}, []
+    others = [VOTE, *(LABELLERS if every else ())]
+    others = [name for name in dict.fromkeys(others) if name != plan.algorithm]
+    for done, name in enumerate(others):
+        known = {spec.name for spec in LABELLERS[name].settings.specs()}
+        shared = {field: text for field, text in (texts or {}).items() if field in known}
+        other = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
+        step = part(watch, done / len(others), (done + 1) / len(others), f"{name}: ")
+        judged, problem, _ = attempt(partial(_judge, question, other, step))
+        if judged is not None:
+            found[name] = judged
+        elif problem:
+            said.append(f"{name} could not be compared: {problem}")
+    return found, said
+
+
+def assessed(result: LabelResult, question: Question) -> Assessment | None:
+    """Judge a result by the truths that were kept from it; None where there are none."""
+    return assess(result.fusion.posterior, measured(result, question.truth), result.fusion.classes)
+
+
+def advice_on(
+    question: Question, result: LabelResult, judged: Mapping[str, Assessment], method: str
+) -> tuple[str, ...]:
+    """Say what speaks against trusting a result; see `advice`."""
+    labels, fusion = question.labels, result.fusion
+    tempering = tempering_for(labels, fusion)
+    rates = None if question.excluded is not None else rates_for(question, result)
+    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, rates)
+
+
+def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:
+    return assessed(fuse(question.labels, plan, question.truth, watch), question)

@@ -1,0 +1,373 @@
+"""Evaluation of masks: calibration of probabilities and bands, and changes between runs.
+
+True outlines and the expert's decisions measure the probability of the true outline. Raters left out in turn
+measure the probability of another rater and the bands: see `check_left_out`, which runs with every fusion.
+The voxels of one outline depend on each other: cases (of decisions, regions) are the units of all tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import ndimage
+
+from raterscope.algorithms.evaluation import Calibration as Counted
+from raterscope.algorithms.masks.calibration import (
+    BINS,
+    LEVELS,
+    TWO_RATERS,
+    Calibration,
+    judge_gold,
+    near_outline,
+)
+from raterscope.algorithms.masks.data import OPEN as UNSETTLED
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Settled
+from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
+from raterscope.algorithms.masks.fusion import CaseResult
+from raterscope.algorithms.masks.metrics import placed
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.comparison import Box, ComparedItem, Differences
+from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.masks.runs import cut_truth
+from raterscope.app.review import Region, fold, known_voxels
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.masks import mask_entries, read_masks, settled_of
+from raterscope.app.trust import FEW, LEAST_ERROR, LEVEL, Trust, comparable_in_words
+
+FEWEST = 5
+"""Cases below which nothing is concluded; of decided regions, `FEW`."""
+
+_RANGES = 3
+"""Ranges of the probability that are tested."""
+
+_LEAST_SPREAD = 0.01
+"""Standard deviation between cases that a test assumes at least."""
+
+Measure = Literal["truth", "decisions", "raters", ""]
+_UNITS = {"truth": "case", "decisions": "region", "raters": "case", "": "case"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MasksTrust(Trust):
+    """Probabilities of voxels against true outlines, decisions, or raters left out in turn.
+
+    Attributes
+    ----------
+    measure : str
+        "truth", "decisions", "raters", or nothing.
+    bins : (C, B, 3) float64
+        Of each case: sum of the probabilities, voxels that are inside, and all voxels of each bin.
+    held : (C, 3) float64
+        Share of the outlines of left-out raters within the bands of `LEVELS`, of each case.
+    pairs : bool
+        Whether cases have two raters, of whom none can be left out.
+    """
+
+    measure: Measure
+    bins: FloatArray
+    held: FloatArray
+    pairs: bool = False
+
+    independent: ClassVar[bool] = False
+
+    @property
+    def units(self) -> int:
+        """How many cases, or decided regions, were compared."""
+        return len(self.bins)
+
+    @property
+    def p_value(self) -> float:
+        """Of the tests of mean differences in `_RANGES` ranges, by case; NaN with fewer than two."""
+        if self.units < 2:
+            return np.nan
+        apart = (self.bins[:, :, 1] - self.bins[:, :, 0]) / self.bins[:, :, 2].sum(axis=1, keepdims=True)
+        return _least_p(apart.reshape(self.units, _RANGES, -1).sum(axis=2))
+
+    @property
+    def _fewest(self) -> int:
+        return FEW if self.measure == "decisions" else FEWEST
+
+    @property
+    def bands_contradicted(self) -> bool:
+        """Whether left-out raters contradict the bands."""
+        if len(self.held) < FEWEST:
+            return False
+        apart = self.held - np.array(LEVELS)
+        return _least_p(apart) < LEVEL and float(np.abs(apart.mean(axis=0)).max()) > LEAST_ERROR
+
+    @property
+    def voxels_contradicted(self) -> bool:
+        """Whether what is known contradicts the probability of voxels."""
+        return self.units >= self._fewest and self.p_value < LEVEL and self.calibration.error > LEAST_ERROR
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether what is known contradicts probabilities or bands."""
+        return self.voxels_contradicted or self.bands_contradicted
+
+    def in_words(self) -> str:
+        """Say it in a few sentences."""
+        said = []
+        if self.judged:
+            said.append(
+                f"{self._compared().format(f'{self.share:.0%}')}; the mean probability is "
+                f"{self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
+            )
+        if len(self.held):
+            low, middle, high = (f"{share:.0%}" for share in self.held.mean(axis=0))
+            said.append(
+                f"The bands of 50, 80 and 95 % held {low}, {middle} and {high} of the outlines of raters "
+                f"left out in turn ({counted(len(self.held), 'case')})."
+            )
+        elif self.pairs:
+            said.append(f"With two raters nobody can be left out. {TWO_RATERS}")
+        if self.voxels_contradicted:
+            said.append(f"The probabilities are {self._gap_in_words()}: do not take them at their word.")
+        if self.bands_contradicted:
+            said.append("The bands are wrong on these cases: do not take them at their word.")
+        if not self.contradicted and (self.judged or len(self.held)):
+            few = self.units < self._fewest and len(self.held) < FEWEST
+            said.append("That is too few to tell." if few else "This does not contradict them.")
+        if self.comparable:
+            said.append(self.comparable)
+        if self.measure != "truth":
+            said.append("The true outline cannot be confirmed by masks alone.")
+        return " ".join(said)
+
+    def doubt_in_words(self) -> str:
+        """Say in a short sentence what is contradicted; empty where nothing is."""
+        if self.voxels_contradicted:
+            by = {"truth": "True outlines", "decisions": "Your decisions"}.get(
+                self.measure, "Left-out raters"
+            )
+            return f"{by} contradict the probabilities: {self._gap_in_words()}."
+        return "Left-out raters contradict the bands." if self.bands_contradicted else ""
+
+    def _compared(self) -> str:
+        units = counted(self.units, _UNITS[self.measure])
+        if self.measure == "truth":
+            return f"Of the voxels near the outline in {units} with a known true outline, {{}} are inside it"
+        if self.measure == "decisions":
+            return f"Of the voxels of {units} that you decided, {{}} are inside"
+        return f"Of the voxels that raters dispute in {units}, each rater left out in turn included {{}}"
+
+
+def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) -> MasksTrust | None:
+    """Compare the runs shown of some cases with true outlines, else decisions, else left-out raters.
+
+    Returns
+    -------
+    MasksTrust or None
+        None where no case has a run.
+    """
+    names = {entry.id: entry.name for entry in study.images()}
+    runs: dict[int, RunEntry] = {}
+    for case in cases:
+        number = study.shown.run(case, "masks")
+        if number is not None:
+            runs[case] = study.runs.get(number)
+    if not runs:
+        return None
+    many = [
+        len({one.annotator for one in mask_entries(study, case, run)} - {None}) for case, run in runs.items()
+    ]
+    logs = [one for case, run in runs.items() for one in _left_out_logs(run, names[case])]
+    measure: Measure = "truth"
+    bins = _by_truth(study, runs, watch)
+    if not bins:
+        measure, bins = "decisions", _by_decisions(study, runs, watch)
+    if len(bins) < FEW and logs and measure == "decisions":
+        measure, bins = "raters", [_bins_of(one) for one in logs]
+    held = [[float(one["bands_held"][f"{level:g}"]) for level in LEVELS] for one in logs]
+    found = np.array(bins).reshape(-1, BINS, 3)
+    return MasksTrust(
+        noun="voxel",
+        by_truth=measure == "truth",
+        calibration=_counted(found),
+        comparable=""
+        if len(bins) >= FEWEST
+        else comparable_in_words("masks", float(np.mean(many)), ("rater", "case")),
+        axes=("probability", "share inside"),
+        measure=measure if bins else "",
+        bins=found,
+        held=np.array(held).reshape(-1, len(LEVELS)),
+        pairs=max(many) == 2,
+    )
+
+
+def _left_out_logs(run: RunEntry, name: str) -> list[dict[str, Any]]:
+    """Give what a run's log says of left-out raters of a case, for each structure."""
+    logged: Any = next((one for one in run.log.get("images", ()) if one.get("image") == name), {})
+    found = [(one.get("calibration") or {}).get("left_out_raters") for one in logged.get("structures", ())]
+    return [one for one in found if one]
+
+
+def _bins_of(logged: dict[str, Any]) -> FloatArray:
+    columns = (logged["probability_sums"], logged["voxels_included"], logged["voxels"])
+    return np.array(columns, dtype=float).T
+
+
+def _binned(chance: np.ndarray, right: BoolArray) -> FloatArray:
+    at = np.minimum((chance * BINS).astype(int), BINS - 1)
+    sums = (np.bincount(at, weight, BINS).astype(float) for weight in (chance, right, None))
+    return np.stack(list(sums), axis=1)
+
+
+def _counted(bins: FloatArray) -> Counted:
+    """Add up cases, each counting the same."""
+    sizes = bins[:, :, 2].sum(axis=1)
+    bins = bins[sizes > 0]
+    voxels = int(sizes.sum())
+    mean = (bins / bins[:, :, 2].sum(axis=1)[:, None, None]).sum(axis=0) * (voxels / max(len(bins), 1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        posterior, share = mean[:, 0] / mean[:, 2], mean[:, 1] / mean[:, 2]
+    error = float(np.abs(mean[:, 0] - mean[:, 1]).sum() / voxels) if voxels else float("nan")
+    return Counted(posterior, share, np.round(mean[:, 2]).astype(np.int64), error)
+
+
+def _least_p(apart: FloatArray) -> float:
+    """Give the p value that the mean of (C, K) differences is 0, K tests taken together (Bonferroni)."""
+    from scipy.stats import t as student_t  # takes a second to import
+
+    cases, tests = apart.shape
+    error = np.maximum(apart.std(axis=0, ddof=1), _LEAST_SPREAD) / np.sqrt(cases)
+    p_values = 2 * student_t.sf(np.abs(apart.mean(axis=0)) / error, cases - 1)
+    return float(min(1.0, tests * p_values.min()))
+
+
+def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
+    """Compare with known true outlines; offset and correlation come from the other cases."""
+    known = {one.image for one in mask_entries(study) if one.annotator is None} & runs.keys()
+    found: list[Calibration] = []
+    truths: list[BoolArray | None] = []
+    for done, case in enumerate(sorted(known)):
+        watch(done / len(known), "comparing with true outlines")
+        result = study.runs.result(runs[case].id, case)
+        for fusion, report in zip(result.fusions, result.reports, strict=True):
+            truth = read_masks(study, case, fusion.structures[0], truth=True)
+            if report.calibration is not None and truth:
+                one, right = near_outline(report.calibration, cut_truth(truth["truth"], report.calibration))
+                if right.size:
+                    found.append(one)
+                    truths.append(right)
+    return [_binned(chance.astype(float), right) for chance, right in judge_gold(found, truths)]
+
+
+def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
+    """Compare with the voxels of regions that the expert settled.
+
+    The probability of the true outline depends on masks alone, so that decisions made before the run count
+    too.
+    """
+    now = fold(study.decisions())
+    decided = {
+        case: [one for one in now.regions(case) if one.voxels is not None and not one.subject.whole]
+        for case in runs
+    }
+    found = []
+    for done, (case, regions) in enumerate(decided.items()):
+        watch(done / len(decided), "comparing with what you decided")
+        result = study.runs.result(runs[case].id, case) if regions else None
+        if result is None:
+            continue
+        for fusion, report in zip(result.fusions, result.reports, strict=True):
+            if report.calibration is None:
+                continue
+            chance = report.calibration.unsettled().true_outline()
+            for region in regions:
+                if region.subject.structure == fusion.structures[0] and region.voxels is not None:
+                    sample = _settled_voxels(report.calibration, chance, study.settled(region.voxels))
+                    if len(sample[0]):
+                        found.append(_binned(*sample))
+    return found
+
+
+def _settled_voxels(
+    calibration: Calibration, chance: np.ndarray, settled: Settled
+) -> tuple[FloatArray, BoolArray]:
+    """Give the probability of settled voxels, and whether these are inside."""
+    at = np.argwhere(settled.value >= 0)
+    inside = settled.value[tuple(at.T)] == 1
+    at = at + np.subtract(settled.origin, calibration.origin)
+    here = ((at >= 0) & (at < chance.shape)).all(axis=1)
+    return chance[tuple(at[here].T)].astype(float), inside[here]
+
+
+def compare_runs(at: ComparedItem, found: Differences) -> None:
+    """Compare the item by two runs and fill in the differences."""
+    then, now = at.then, at.now
+    assert isinstance(then, CaseResult)
+    assert isinstance(now, CaseResult)
+    found.disputed_before += sum(len(one.disputes) for one in then.reports)
+    found.disputed_after += sum(len(one.disputes) for one in now.reports)
+    regions = at.state.regions(at.item)
+    settled = settled_of(at.study, regions)
+    found.decided += len(_decided_regions(at, regions))
+    earlier = {one.structures[0]: one for one in then.fusions}
+    for fusion in now.fusions:
+        structure = fusion.structures[0]
+        before = earlier.get(structure)
+        if before is None:
+            continue
+        low = tuple(np.minimum(before.origin, fusion.origin).tolist())
+        high = np.maximum(np.add(before.origin, before.shape), np.add(fusion.origin, fusion.shape))
+        shape = tuple(np.subtract(high, low).tolist())
+        inside = placed(fusion, fusion.mask[0], low, shape) > 0
+        differs = inside != (placed(before, before.mask[0], low, shape) > 0)
+        known = known_voxels(regions, settled, structure, low, shape)
+        if known is not None:
+            differs &= known == UNSETTLED
+        labels, _ = ndimage.label(differs, structure=np.ones((3, 3, 3)))
+        sizes = np.bincount(labels.ravel())
+        boxes = ndimage.find_objects(labels)
+        small = np.flatnonzero((sizes < _least_voxels(fusion, before)) & (sizes > 0))
+        small = small[small > 0]
+        if len(small):
+            largest = boxes[int(small[np.argmax(sizes[small])]) - 1]
+            start, size = _corner_and_size(largest, low)
+            words = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
+            words += f": {plain(structure)}"
+            found.changes.append(at.change(words, int(sizes[small].sum()), name=structure, box=(start, size)))
+        for number in np.setdiff1d(np.arange(1, len(boxes) + 1), small).tolist():
+            box = boxes[number - 1]
+            here = labels[box] == number
+            added = int((inside[box] & here).sum())
+            removed = int(sizes[number]) - added
+            words = " and ".join(
+                f"{counted(many, 'voxel')} {how}"
+                for many, how in ((added, "now inside"), (removed, "now outside"))
+                if many
+            )
+            start, size = _corner_and_size(box, low)
+            words += f": {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
+            found.changes.append(at.change(words, int(sizes[number]), name=structure, box=(start, size)))
+
+
+def _decided_regions(at: ComparedItem, regions: Sequence[Region]) -> set[tuple[str, int | None]]:
+    """Give structure and number of the regions of the earlier run that the expert decided."""
+    return {
+        (one.subject.structure, one.subject.number)
+        for one in regions
+        if one.run == at.earlier.id and one.subject.number is not None and one.voxels is not None
+    }
+
+
+def _corner_and_size(box: tuple[slice, ...], low: tuple[int, ...]) -> tuple[Box, Box]:
+    """Give where a box begins in the whole image, and its size."""
+    first, second, third = (int(one.start + at) for one, at in zip(box, low, strict=True))
+    depth, height, width = (int(one.stop - one.start) for one in box)
+    return (first, second, third), (depth, height, width)
+
+
+def _least_voxels(fusion: MaskFusion, before: MaskFusion) -> float:
+    """Give how many voxels a changed region needs to be listed by itself, as a disputed region does."""
+    inside = next((one.mask[0] > 0 for one in (fusion, before) if one.mask[0].any()), None)
+    if inside is None:
+        return 0.0
+    voxel = float(np.prod(fusion.spacing))
+    tolerance = tolerance_of(inside, fusion.spacing)
+    flat = fusion.frame[0] == 1
+    return least_volume(tolerance, fusion.spacing, inside.sum() * voxel, flat=flat) / voxel

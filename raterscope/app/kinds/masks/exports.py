@@ -1,0 +1,646 @@
+"""Exports of masks: the files of a result folder, and a study's masks, maps and tables with the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, MaskFusion
+from raterscope.algorithms.masks.fusion import CaseResult, Report
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.metrics import Comparison, compare
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.coding import NOTHING_CODED, Coding, merged
+from raterscope.app.errors import InputError, plain
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
+from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.masks.terminology import Structure, file_names, suggested
+from raterscope.app.formats.output_files import (
+    distinct,
+    drafting,
+    safe,
+    shortest,
+    take_away,
+    write_record,
+    write_table,
+)
+from raterscope.app.formats.records import VolumeFile
+from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
+from raterscope.app.outcome import record_of
+from raterscope.app.provenance import description_of
+from raterscope.app.review import Region, fold, known_voxels
+from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
+from raterscope.app.study.new_study import export_key
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.study.references import uneven_slices_note
+
+Row = Sequence[object]
+
+AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
+DISPUTES = (
+    "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
+    "doubt_ml", "beyond", "short", "farthest", "reach", "weight",
+)  # fmt: skip
+EVALUATION = (
+    "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
+    "volume_difference_ml", "sensitivity", "specificity",
+)  # fmt: skip
+CONSENSUS = "consensus"
+"""In evaluation.csv, in the place of an annotator."""
+
+
+@dataclass(frozen=True, eq=False)
+class CaseOutput:
+    """All that the folder of one case holds.
+
+    Attributes
+    ----------
+    grid : Grid
+        The whole image's.
+    result : CaseResult
+    masks : mapping of structure to the annotators' masks
+    record : dict
+        For run.json.
+    truth : mapping of structure to MaskRecord
+        Where it is known.
+    """
+
+    grid: Grid
+    result: CaseResult
+    masks: Mapping[str, Mapping[str, MaskRecord]]
+    record: Mapping[str, Any]
+    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
+
+
+def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
+    """Write maps, tables and run.json into a folder that is there; gives the files.
+
+    With several structures the names of the maps say which, and the tables begin with it. Names of files are
+    made of what raters and structures are called; run.json says of which each map is. Each file replaces one
+    that is there, whole or not at all. run.json comes last, and goes first where there is one: where it is,
+    all that it tells of is there.
+    """
+    result = output.result
+    several = len(result.fusions) > 1
+    written: list[Path] = []
+    take_away(folder / "run.json")
+    taken: set[str] = set()
+    maps: dict[str, dict[str, str]] = {}
+    for step, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
+        here = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
+        ending = f"_{safe(fusion.structures[0])}" if several else ""
+        for path, what, rater in _write_maps(folder, ending, fusion, report, output.grid, taken, here):
+            written.append(path)
+            of_whom = {} if rater is None else {"annotator": rater}
+            meaning = PRODUCTS.get(what, "") if rater is None else BY_RATER[what.partition("_")[0]]
+            if meaning:
+                of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
+            maps[path.name] = {"structure": fusion.structures[0], **of_whom}
+    pairs = list(zip(result.fusions, result.reports, strict=True))
+    tables = [
+        ("annotators.csv", annotator_columns(calibrated=output.grid.calibrated), annotator_rows),
+        ("agreement.csv", AGREEMENT, agreement_rows),
+        ("disputes.csv", DISPUTES, dispute_rows),
+    ]
+    for name, columns, rows_of in tables:
+        rows = ((f.structures[0], row) for f, report in pairs for row in rows_of(f, report))
+        written.append(_table(folder / name, columns, rows, several))
+    if output.truth:
+        judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
+        written.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
+    else:
+        take_away(folder / "evaluation.csv")
+    return [*written, write_record(folder / "run.json", {**output.record, "maps": maps})]
+
+
+def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    """Make the contents of run.json: all that is needed to make a case's results again, and how it went."""
+    outcome = answer.outcomes[name]
+    record = record_of(
+        answer.plan, seed=getattr(answer.plan.settings, "seed", None),
+        digest=digest_of([answer.inputs.given[name]]), inputs=inputs, started=answer.started,
+        seconds=outcome.seconds,
+    )  # fmt: skip
+    if outcome.fusion is not None:
+        calibrated = answer.inputs.given[name].grid.calibrated
+        record["uncertainty"] = uncertainty_words(outcome.fusion.reports[0], calibrated=calibrated)
+    return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
+
+
+def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Float32Array]]:
+    """Give what makes the calibrated maps on the whole image, by name; none for a single rater."""
+    found = report.calibration
+    if found is None:
+        return {}
+    return {
+        name: partial(_placed, fusion.frame, found.origin, make) for name, make in _makers(report).items()
+    }
+
+
+def _makers(report: Report) -> dict[str, Callable[[], Float32Array]]:
+    """Give what makes the calibrated maps on the part of the image that was calibrated."""
+    found = report.calibration
+    if found is None:
+        return {}
+    return {
+        "another_rater": found.another_rater,
+        "true_outline": found.true_outline,
+        "uncertainty": found.half_width,
+    }
+
+
+def _placed(frame: Box, origin: Box, make: Callable[[], Float32Array]) -> Float32Array:
+    return _whole(frame, origin, make())
+
+
+PRODUCTS = {
+    "consensus": "probability of the model; not calibrated",
+    "another_rater": "probability that another rater of this crowd includes the voxel",
+    "true_outline": "probability that the true outline includes the voxel, under the assumption that "
+    "`calibration` states",
+    "uncertainty": "half-width of the 95 % band of another rater's outline, {unit}; pointwise",
+}
+"""What each map holds, by name."""
+
+BY_RATER = {
+    "weight": "the rater's share of what the consensus rests on, 0 to 1",
+    "tau": "the model's local scale of the rater, by which it divides the rater's Sigma: low where the rater "
+    "is far from the consensus; 0 outside of what was fused",
+}
+"""What the maps of each rater hold, by the beginning of their names."""
+
+
+def uncertainty_words(report: Report, *, calibrated: bool) -> str:
+    """Say what the map of uncertainty holds."""
+    if report.calibration is None:
+        return "not written: it takes two raters and a mark"
+    return PRODUCTS["uncertainty"].format(unit="mm" if calibrated else "pixels")
+
+
+def whole(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
+    """Put a map of a fusion, (Z, Y, X), onto the whole image, 0 where nothing was fused."""
+    return _whole(fusion.frame, fusion.origin, values)
+
+
+def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
+    found = np.zeros(frame, dtype=values.dtype)
+    ends = zip(origin, values.shape, strict=True)
+    found[tuple(slice(at, at + n) for at, n in ends)] = values
+    return found
+
+
+def whole_record(record: MaskRecord, grid: Grid) -> BoolArray:
+    """Put a mask onto the whole image; probabilities count as marked above one half."""
+    found = np.zeros(grid.shape, dtype=np.bool_)
+    ends = zip(record.origin, record.values.shape, strict=True)
+    found[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
+    return found
+
+
+def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
+    """Name the columns of annotators.csv; lengths are in mm, or in pixels where no voxel size is known.
+
+    The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
+    along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
+    estimated over all voxels, most of which lie where all raters agree; so are Sigma (its square root), the
+    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`).
+    """
+    unit = "mm" if calibrated else "px"
+    return (
+        "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
+        f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
+    )  # fmt: skip
+
+
+def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Give the rows of annotators.csv for one structure; see `annotator_columns`."""
+    unknown = np.full(len(fusion.annotators), np.nan)
+    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    tau = unknown if report.tau is None else report.tau
+    for p, name in enumerate(fusion.annotators):
+        model = (report.offset[p], report.spread[p], fusion.bias[0, p], sigma[p],
+                 np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
+        compared = report.compared[p]
+        figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
+        shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
+        yield (name, *map(shortest, (*model, *figures, *shares)))
+
+
+def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Give the rows of agreement.csv for one structure: every pair of raters once."""
+    for p, name in enumerate(fusion.annotators):
+        for q in range(p + 1, len(fusion.annotators)):
+            figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
+            yield (name, fusion.annotators[q], *map(shortest, figures))
+
+
+def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Give the rows of disputes.csv for one structure; voxels count from 0, the last belongs to the box."""
+    names = fusion.annotators
+    for number, one in enumerate(report.disputes, start=1):
+        box = [v for at, n in zip(one.origin, one.shape, strict=True) for v in (at, at + n - 1)]
+        figures = (one.volume_ml, one.doubt_ml)
+        beyond, short = ("; ".join(names[p] for p in who) for who in (one.beyond, one.short))
+        rest = (names[one.leader], shortest(one.reach), shortest(one.weight))
+        yield (number, *box, *map(shortest, figures), beyond, short, *rest)
+
+
+def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
+    """Compare the consensus and everybody with the truth, over the whole image."""
+    truth = whole_record(output.truth[structure], output.grid)
+    spacing, positions = output.grid.spacing, output.grid.uneven_positions
+    fusion = next(one for one in output.result.fusions if one.structures[0] == structure)
+    yield (CONSENSUS, *_figures(compare(whole(fusion, fusion.mask[0]), truth, spacing, positions)))
+    for name, record in output.masks[structure].items():
+        yield (name, *_figures(compare(whole_record(record, output.grid), truth, spacing, positions)))
+
+
+def _figures(one: Comparison) -> Iterator[str]:
+    return map(shortest, (one.dice, one.jaccard, one.hausdorff, one.hausdorff_95, one.mean_surface_distance,
+                         one.volume_difference, one.sensitivity, one.specificity))  # fmt: skip
+
+
+def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], several: bool) -> Path:
+    if several:
+        return write_table(path, ("structure", *columns), ((name, *row) for name, row in rows))
+    return write_table(path, columns, (row for _, row in rows))
+
+
+def _write_maps(
+    folder: Path, ending: str, fusion: MaskFusion, report: Report, grid: Grid, taken: set[str], watch: Watch
+) -> Iterator[tuple[Path, str, str | None]]:
+    """Write the maps of one structure; gives each file, what it holds, and the rater where it is of one."""
+    maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
+        ("consensus", None, fusion.origin, lambda: fusion.probability[0]),
+        ("consensus_mask", None, fusion.origin, lambda: fusion.mask[0].view(np.uint8)),
+    ]
+    makers = _makers(report)
+    if report.calibration is not None:
+        maps += [(what, None, report.calibration.origin, make) for what, make in makers.items()]
+    if fusion.weight is not None:
+        maps += [
+            (f"weight_{safe(name)}", name, fusion.origin, partial(_shares, weight))
+            for name, weight in zip(fusion.annotators, fusion.weight[0], strict=True)
+        ]
+    if fusion.tau is not None:
+        maps += [
+            (f"tau_{safe(name)}", name, fusion.origin, partial(tau.astype, np.float32))
+            for name, tau in zip(fusion.annotators, fusion.tau[0], strict=True)
+        ]
+    for number, one in enumerate(fusion.alternatives, start=1):
+        mask = one.mask[0].view(np.uint8)
+        maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
+    for step, (what, rater, origin, make) in enumerate(maps):
+        watch(step / len(maps), f"writing {what}")
+        path = folder / f"{distinct(what + ending, taken)}.nii.gz"
+        yield _write_map(path, make(), origin, grid), what, rater
+    for what in PRODUCTS:
+        if what not in makers and what != "consensus":
+            take_away(folder / f"{what}{ending}.nii.gz")
+
+
+def _shares(weight: NDArray[np.uint8]) -> Float32Array:
+    return np.asarray(weight / np.float32(255), dtype=np.float32)
+
+
+def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Path:
+    from raterscope.app.formats.masks.export import write_array
+    from raterscope.app.formats.volumes.resampling import regular_grid, resample, why_not_regular
+
+    if why_not_regular(grid):
+        regular = regular_grid(grid)
+        values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
+        origin = (0, 0, 0)
+    with drafting([path]) as (draft,):
+        write_array(draft, values, grid, origin=origin)
+    return path
+
+
+def codings_of(study: Study) -> Callable[[str], Coding]:
+    """Give what tells each structure's coding: as the expert chose, else as files and its name say."""
+    chosen, imported = chosen_codings(study), imported_codings(study)
+    return lambda structure: known_coding(chosen, imported, structure)
+
+
+def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> Coding:
+    """Give the coding of one structure: the expert's, else what files say, else what its name suggests.
+
+    That something is tissue is what programs state where nobody chose a code: a usual name tells more.
+    """
+    if structure in chosen:
+        return chosen[structure]
+    return merged(imported.get(structure, NOTHING_CODED), suggested(structure))
+
+
+def source_of(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
+    """Say where a structure's codes come from: "chosen", "file", "name", or "" for none."""
+    if structure in chosen:
+        return "chosen"
+    of_files, of_name = imported.get(structure, NOTHING_CODED), suggested(structure)
+    if of_files.specific or (of_files.type is not None and of_name.type is None):
+        return "file"
+    return "name" if of_name.type is not None else ""
+
+
+def deidentifier_of(study: Study) -> Deidentifier:
+    """Make the de-identifier of a study: its key, and its annotators as rater-1, rater-2 ...
+
+    Raises
+    ------
+    StudyError
+        For a study without a key; see `export_key`.
+    """
+    names = {name: f"rater-{number}" for number, name in enumerate(study.annotators(), start=1)}
+    return Deidentifier(export_key(study), names)
+
+
+def case_pseudonym(entry: ImageEntry) -> str:
+    """Name a case by its number in the study: case-001."""
+    return f"case-{entry.id:03d}"
+
+
+def with_pseudonyms(fusion: MaskFusion, by: Deidentifier) -> MaskFusion:
+    """Give a fusion whose raters have other names."""
+    return replace(fusion, annotators=tuple(by.names[name] for name in fusion.annotators))
+
+
+_COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0))
+
+_Make = Callable[[], np.ndarray]
+_PRODUCTS = ("another-rater", "true-outline", "uncertainty")
+_DICOM = ("dicom-seg", "rtstruct")
+
+
+@dataclass(frozen=True, eq=False)
+class _Later:
+    """A structure's name, what it stands for, and what makes its map when it is written."""
+
+    name: str
+    coding: Coding
+    make: _Make
+
+
+Rows = Callable[[MaskFusion, Report], Iterator[Row]]
+_ROWS: dict[str, Rows] = {
+    "annotators": annotator_rows,
+    "agreement": agreement_rows,
+    "disputes": dispute_rows,
+}
+_COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
+
+
+@dataclass(frozen=True, eq=False)
+class _Fused:
+    """An image with what the run shown says, and what the expert settled."""
+
+    entry: ImageEntry
+    run: RunEntry
+    result: CaseResult
+    regions: Sequence[Region]
+    identifying: frozenset[str] = frozenset()
+    """Names and numbers that must not stand in what is written."""
+
+
+def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write consensus, probability, uncertainty, weights, tau or alternatives, files for each image.
+
+    Several images go into a folder. See `exports.Writer`.
+
+    Raises
+    ------
+    InputError
+        When nothing was fused yet, the run has no such map, or the format does not hold it.
+    """
+    by = deidentifier_of(study) if request.deidentify else None
+    cases = {case: _structures(study, case, request) for case in _fused(study, request.items, by)}
+    empty = [case for case, structures in cases.items() if not structures]
+    if len(empty) == len(cases) or (empty and request.items):
+        name = plain(empty[0].entry.name)
+        raise InputError(f"the run shown of {name} has no {request.what}; {_way_out(request.what)}")
+    full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
+    written: list[Path] = []
+    for case, path, here in files_for(request, full, watch):
+        share = 0.5 if request.with_images else 1.0
+        written += _write_case(study, case, cases[case], request, path, by, part(here, 0.0, share))
+        if request.with_images and by is not None:
+            written += _write_images(study, case.entry, request, path.parent, by, part(here, share, 1.0))
+    return written
+
+
+def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write annotators, agreement or disputed regions of all images in one table; see `exports.Writer`."""
+    rows_of = _ROWS[request.what]
+    by = deidentifier_of(study) if request.deidentify else None
+    grids = (one.lattice for one in study.images() if not request.items or one.id in request.items)
+    columns = _COLUMNS.get(request.what) or annotator_columns(calibrated=any(g.calibrated for g in grids))
+    rows = (
+        (_title(case.entry, by), _clean(case, fusion.structures[0], number, by), *row)
+        for case in _fused(study, request.items, by)
+        for number, (fusion, report) in enumerate(
+            zip(case.result.fusions, case.result.reports, strict=True), start=1
+        )
+        for row in rows_of(fusion, report)
+    )
+    watch(0.0, f"writing {request.what}")
+    first = next(rows, None)
+    every = [] if first is None else [first, *rows]
+    return [write_table(request.path, ("image", "structure", *columns), every)]
+
+
+def settled_consensus(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> BoolArray:
+    """Give the consensus of one structure on the whole image, (Z, Y, X), what the expert settled on top."""
+    mask: BoolArray = whole(fusion, fusion.mask[0])
+    known = _known(study, fusion, regions)
+    return mask if known is None else np.where(known == OPEN, mask, known == 1)
+
+
+def _known(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.ndarray | None:
+    origin = (0, 0, 0)
+    return known_voxels(regions, settled_of(study, regions), fusion.structures[0], origin, fusion.frame)
+
+
+def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[_Fused]:
+    state = fold(study.decisions())
+    found = False
+    for entry in study.images():
+        shown = study.shown.result(entry.id, "masks") if not items or entry.id in items else None
+        if shown is not None:
+            found = True
+            (run, result), known = shown, frozenset[str]()
+            if by is not None:
+                fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
+                result = replace(result, fusions=fusions)
+                known = _identifying(_source(study, entry, needed=False))
+            yield _Fused(entry, run, result, state.regions(entry.id), known)
+        elif entry.id in items:
+            raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
+    if not found:
+        raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
+
+
+def _way_out(what: str) -> str:
+    if what in _PRODUCTS:
+        return "fuse again: it takes two raters and a mark"
+    return "another algorithm may have"
+
+
+def _file_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
+    return bare(Path(entry.name)) if by is None else case_pseudonym(entry)
+
+
+def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
+    return entry.name if by is None else case_pseudonym(entry)
+
+
+def _clean(case: _Fused, name: str, number: int, by: Deidentifier | None) -> str:
+    """Take raters' names out of a structure's name; one that holds the patient's becomes its number."""
+    return name if by is None else by.text(name, case.identifying, f"structure {number}")
+
+
+def _write_case(
+    study: Study,
+    case: _Fused,
+    structures: Sequence[_Later],
+    request: Request,
+    path: Path,
+    by: Deidentifier | None,
+    watch: Watch,
+) -> list[Path]:
+    source = _source(study, case.entry, needed=request.format in _DICOM)
+    structures = [
+        replace(
+            one,
+            name=_clean(case, one.name, number, by),
+            coding=replace(one.coding, label=_clean(case, one.coding.label, number, by)),
+        )
+        for number, one in enumerate(structures, start=1)
+    ]
+    several = request.format == "nifti" and request.what != "consensus" and len(structures) > 1
+    # Maps are made one at a time: those of all raters may not fit into memory together.
+    groups = [[one] for one in structures] if several else [structures]
+    paths = file_names(path, ".nii.gz", [one.name for one in structures]) if several else [path]
+    written = []
+    for step, (file, group) in enumerate(zip(paths, groups, strict=True)):
+        watch(step / len(groups), f"writing {plain(file.name)}")
+        made = [
+            Structure(one.name, one.make(), _COLOURS[(step + at) % len(_COLOURS)], one.coding)
+            for at, one in enumerate(group)
+        ]
+        written += write_masks(
+            file,
+            request.format,
+            made,
+            case.entry.lattice,
+            source=source,
+            deidentify=by,
+            resample=request.resample,
+            description=description_of(case.run, deidentify=request.deidentify),
+        )
+    return written
+
+
+def _write_images(
+    study: Study, entry: ImageEntry, request: Request, folder: Path, by: Deidentifier, watch: Watch
+) -> list[Path]:
+    """Write a case's images without what could tell the patient: DICOM beside DICOM, else NIfTI."""
+    from raterscope.app.formats.masks.export import write_dicom_images, write_nifti_image
+
+    source = _source(study, entry, needed=True, images=True)
+    if source is None:
+        raise InputError(f"has no image of {case_pseudonym(entry)}; export its masks alone", file=study.path)
+    stem = folder / case_pseudonym(entry)
+    if request.format in _DICOM:
+        written, warnings = write_dicom_images(stem.with_name(f"{stem.name}_images"), source, by, watch)
+    else:
+        file = stem.with_name(f"{stem.name}_image.nii.gz")
+        written, warnings = write_nifti_image(file, source, watch, resample=request.resample)
+    for sentence in warnings:
+        request.say(sentence)
+    return written
+
+
+def _identifying(source: VolumeFile | None) -> frozenset[str]:
+    """List the names and numbers that identify somebody in a DICOM series."""
+    from raterscope.app.formats.volumes.dicom_headers import read_dataset
+
+    return frozenset() if source is None else identifying_words(read_dataset(source.files[0], pixels=False))
+
+
+def _structures(study: Study, case: _Fused, request: Request) -> list[_Later]:
+    coding_of = codings_of(study)
+    return [
+        one
+        for fusion, report in zip(case.result.fusions, case.result.reports, strict=True)
+        for one in _of_structure(study, case, fusion, report, request, coding_of(fusion.structures[0]))
+    ]
+
+
+def _of_structure(
+    study: Study, case: _Fused, fusion: MaskFusion, report: Report, request: Request, coding: Coding
+) -> list[_Later]:
+    """Name what is to be written of one structure, each with what makes it."""
+    name = fusion.structures[0]
+    several = len(case.result.fusions) > 1
+    if request.what == "consensus":
+        return [_Later(name, coding, lambda: settled_consensus(study, fusion, case.regions))]
+    if request.what == "probability":
+        return [_Later(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
+    if request.what in _PRODUCTS:
+        make = products_of(fusion, report).get(request.what.replace("-", "_"))
+        return [] if make is None else [_Later(name, coding, make)]
+    if request.what == "alternatives":
+        unnamed, title = replace(coding, label=""), coding.label or name
+        return [
+            _Later(f"{title} {number} ({100 * one.weight:.0f} %)", unnamed, _later(fusion, one.mask[0]))
+            for number, one in enumerate(fusion.alternatives, start=1)
+        ]
+    every, most = (fusion.tau, np.float32(1)) if request.what == "tau" else (fusion.weight, np.float32(255))
+    if every is None:
+        return []
+    return [
+        _Later(
+            f"{name} {rater}" if several else rater,
+            NOTHING_CODED,
+            _later(fusion, every[0, p], most),
+        )
+        for p, rater in enumerate(fusion.annotators)
+    ]
+
+
+def _later(fusion: MaskFusion, values: np.ndarray, most: np.float32 | None = None) -> _Make:
+    return lambda: whole(fusion, values if most is None else values.astype(np.float32) / most)
+
+
+def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.ndarray:
+    values = whole(fusion, fusion.probability[0])
+    known = _known(study, fusion, regions)
+    return values if known is None else np.where(known == OPEN, values, (known == 1).astype(np.float32))
+
+
+def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
+    """Find the DICOM series that an image is, which a DICOM file refers to; with `images` any image."""
+    from raterscope.app.formats.volumes import find_volumes
+
+    if not (needed or entry.identifier):
+        return None
+    place = study.locate(entry)
+    if place is None and entry.path is not None and needed:
+        raise InputError(
+            f"is not where it was; the export refers to it: find {plain(entry.path)}", file=entry.name
+        )
+    if place is None or not (images or entry.identifier):
+        return None
+    found = [one for one in find_volumes(place) if one.identifier == entry.identifier]
+    same = next((one for one in found if one.grid.same_as(entry.lattice)), None)
+    if same is None and (why := uneven_slices_note(entry, found)):
+        raise InputError(f"is no longer on the grid of its series{why}", file=entry.name)
+    return same

@@ -1,0 +1,577 @@
+"""Tables of masks in a report: raters of a structure, their agreement, and agreement over all cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from raterscope.algorithms.annotators.similarity import RaterTree, cluster_raters
+from raterscope.algorithms.masks.calibration import LEVELS
+from raterscope.algorithms.masks.data import FloatArray
+from raterscope.algorithms.masks.disputes import Dispute, in_words
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.metrics import SignedRank, wilcoxon
+from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.masks.rater_clusters import (
+    BASES,
+    CONSENSUS,
+    agreements_of_runs,
+    clusters_in_words,
+)
+from raterscope.app.kinds.masks.report.slices import Figures, colour_of
+from raterscope.app.page.contents import Block, Cell, Gallery, Picture, Section, Swatch, Table
+from raterscope.app.page.pictures import draw_paper, tint
+from raterscope.app.page.units import NONE, Units, p_value, share, signed, units_of
+from raterscope.app.review import Region
+from raterscope.app.study import RunEntry
+from raterscope.figures.description import Axis, Chart, Line
+from raterscope.figures.paper import PaperChart
+from raterscope.text.numbers import small_figure
+
+_PALEST = 0.5
+"""Dice at which a cell is white."""
+
+_SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
+"""The patient's sides up and down each axis in mm."""
+
+
+def raters_table(
+    figures: Figures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
+) -> Table:
+    """Tell how each rater's mask stands to the consensus: bias with its direction, overlap, exclusion."""
+    fusion, report = figures.fusion, figures.report
+    unit = units.length
+    columns: dict[str, list[str]] = {
+        f"Bias, {unit}": [_bias(value) for value in report.offset],
+        f"Spread, {unit}": [units.mm(value) for value in report.spread],
+        "Dice": [share(one.dice) for one in report.compared],
+        f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
+        f"HD, {unit}": [units.mm(one.hausdorff) for one in report.compared],
+        "Sens.": [share(one.sensitivity) for one in report.compared],
+        "Spec.": [share(one.specificity) for one in report.compared],
+        units.extent: [units.amount(ml) for ml in figures.volumes],
+        "Difference": [units.difference(one.volume_difference, report.volume_ml) for one in report.compared],
+    }
+    if figures.truth is not None:
+        columns["Dice, truth"] = [share(one.dice) for one in figures.truth.raters]
+        columns[f"HD95, truth, {unit}"] = [units.mm(one.hausdorff_95) for one in figures.truth.raters]
+    rows: list[list[Cell | str]] = []
+    for p, name in enumerate(fusion.annotators):
+        cell = _named(name, numbers, since=name in excluded, nothing=not figures.volumes[p])
+        rows.append([cell, *(cells[p] for cells in columns.values())])
+    for name in figures.absent:
+        rows.append([_named(name, numbers, nothing=True), *[NONE] * len(columns)])
+    for name in figures.left_out:
+        reason = plain(excluded.get(name, "")) or "no reason given"
+        shown = _named(name, numbers)
+        rows.append([Cell(f"{shown.text} (excluded: {reason})", swatch=shown.swatch), *[NONE] * len(columns)])
+    note = (
+        "Against the consensus as it was fused. Bias: how far the rater's outline lies beyond the "
+        "consensus's (+, marks more) or short of it (\N{MINUS SIGN}, marks less), on average along it; "
+        f"spread: the standard deviation of that. Specificity is over the {_box(figures)}."
+    )
+    return Table("Raters against the consensus", ("Rater", *columns), rows, note)
+
+
+def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> Table | None:
+    """Tell what the model estimates of each rater; None for a method that estimates nothing."""
+    fusion, report = figures.fusion, figures.report
+    unit, unknown = units.length, np.full(len(figures.fusion.annotators), np.nan)
+    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    columns: dict[str, list[str]] = {
+        "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
+        f"Model bias, {unit}": [_finely(value, sign="+") for value in fusion.bias[0]],
+        f"√Σ, {unit}": [_finely(value) for value in sigma],
+        f"SD, {unit}": [_finely(value) for value in np.sqrt(fusion.variance[0])],
+        "Degrees of freedom": [_dof(value) for value in fusion.dof[0]],
+        "τ": [_finely(value) for value in (unknown if report.tau is None else report.tau)],
+    }
+    if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
+        columns["Sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
+        columns["Specificity"] = [share(value) for value in fusion.specificity[0]]
+    columns = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
+    if not columns:
+        return None
+    rows: list[list[Cell | str]] = [
+        [_named(name, numbers), *(cells[p] for cells in columns.values())]
+        for p, name in enumerate(fusion.annotators)
+    ]
+    said = {
+        "Weight": "Weight: mean share of the consensus where raters differ.",
+        f"Model bias, {unit}": "Model bias: b of the model, the mean of the rater's distances less the "
+        "consensus's over all voxels, most of which lie where all raters agree; the bias along the outline "
+        "is in the table above.",
+        f"√Σ, {unit}": "√Σ: square root of the model's Sigma, not comparable between algorithms.",
+        f"SD, {unit}": "SD: standard deviation of the rater's distances about the consensus by the model, "
+        "comparable between algorithms.",
+        "τ": "τ: the local scale by which the model divides Sigma, median over the voxels where raters "
+        "differ; low where the rater is far from the consensus.",
+    }
+    note = " ".join(words for name, words in said.items() if name in columns)
+    return Table("Raters as the model has them", ("Rater", *columns), rows, note)
+
+
+def band_table(figures: Figures, units: Units) -> Table | None:
+    """Give the bands of another rater's outline with what they rest on; None without them."""
+    found = figures.report.calibration
+    if found is None:
+        return None
+    near = np.abs(found.ratio) < 1
+    width = float(np.median(found.scale[near])) if near.any() else math.nan
+    rows: list[tuple[str, ...]] = [
+        (f"{100 * level:.0f} %", f"{found.multiplier(level):.2f}", units.mm(width * found.multiplier(level)))
+        for level in LEVELS
+    ]
+    columns: tuple[str, ...] = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
+    if found.covered is not None:
+        columns = (*columns, "Held of left-out raters")
+        rows = [(*row, f"{held:.0%}") for row, held in zip(rows, found.covered, strict=True)]
+    basis = ""
+    if found.cases:
+        of_run = "1 structure" if found.cases == 1 else f"{found.cases} structures"
+        basis = f"Multipliers from {of_run} of this run, a rater left out in turn."
+    return Table(
+        "Band of another rater's outline", columns, rows, " ".join([basis, *found.notices()]).strip()
+    )
+
+
+def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
+    """Show each rater's Dice with every other, darker where they agree."""
+    names, dice = figures.fusion.annotators, figures.report.pair_dice
+    rows = []
+    for p, name in enumerate(names):
+        cells = [_shaded(value, p == q) for q, value in enumerate(dice[p])]
+        rows.append([_named(name, numbers), *cells, _shaded(figures.report.compared[p].dice)])
+    others = _off_diagonal(dice)
+    note = f"White at {_PALEST:g} and below, darkest at 1."
+    if len(others):
+        note = (
+            f"Mean of all pairs {share(float(others.mean()))}, from {share(float(others.min()))} to "
+            f"{share(float(others.max()))}. {note}"
+        )
+    heads = [plain(name, 24) for name in names]
+    return Table("Dice, pair by pair", ("", *heads, "consensus"), rows, note)
+
+
+def disputes_table(figures: Figures, units: Units) -> Table:
+    """List the disputed regions, the most doubt first, with where they are, who differs, what was decided."""
+    fusion, grid = figures.fusion, figures.entry.lattice
+    names = [plain(name) for name in fusion.annotators]
+    middle = _middle(fusion.mask[0], fusion.origin)
+    said = figures.said_of()
+    rows = [
+        (
+            str(number),
+            units.amount(one.volume_ml),
+            units.amount(one.doubt_ml),
+            _where(one, middle, grid, units),
+            in_words(one, names) if grid.calibrated else in_words(one, names).replace(" mm ", " px "),
+            _verdict(said.get(number)),
+        )
+        for number, one in enumerate(figures.report.disputes, start=1)
+    ]
+    note = (
+        "Where a rater's outline is farther from the consensus's than is worth a look. "
+        f"{units.extent}: of the region; doubt: that times its mean doubt."
+    )
+    columns = ("No.", units.extent, "Doubt", "Where", "Who", "Expert")
+    return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}))
+
+
+def alternatives_table(figures: Figures, units: Units) -> Table | None:
+    """List the consensuses of a mixture and who follows each; None for a single one."""
+    found = figures.fusion.alternatives
+    if len(found) < 2:
+        return None
+    rows = []
+    for number, one in enumerate(found, start=1):
+        followers = [
+            f"{plain(name)} ({share(float(chance), 2)})"
+            for name, chance in zip(figures.fusion.annotators, one.responsibility, strict=True)
+            if chance > 0.05
+        ]
+        size = units.amount(float(figures.fusion.volumes(one.mask[0])) / 1000.0)
+        rows.append((str(number), f"{100 * one.weight:.0f} %", size, ", ".join(followers)))
+    return Table(
+        "Alternative consensuses",
+        ("Consensus", "Share of raters", units.extent, "Followed by (probability)"),
+        rows,
+        words=frozenset({3}),
+    )
+
+
+def _verdict(region: Region | None) -> str:
+    """Say what the expert decided on a disputed region."""
+    if region is None:
+        return "open"
+    if region.verb == "take":
+        return f"as {plain(region.subject.rater)} has it"
+    return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[
+        region.verb
+    ]
+
+
+def _named(name: str, numbers: Mapping[str, int], *, since: bool = False, nothing: bool = False) -> Cell:
+    swatch = colour_of(numbers[name]) if name in numbers else ""
+    words = [word for word, holds in (("excluded since", since), ("drew nothing", nothing)) if holds]
+    return Cell(plain(name, 40) + (f" ({', '.join(words)})" if words else ""), swatch=swatch)
+
+
+def _bias(value: float) -> str:
+    text = signed(value, places=1 if abs(value) >= 0.95 else 2)
+    if text.startswith("+"):
+        return f"{text} beyond"
+    return f"{text} short" if text[:1] == "\N{MINUS SIGN}" else text
+
+
+def _finely(value: float, sign: str = "") -> str:
+    return NONE if math.isnan(value) else small_figure(value, sign).replace("-", "\N{MINUS SIGN}")
+
+
+def _dof(value: float) -> str:
+    if math.isnan(value):
+        return NONE
+    return f"{value:.1f}" if value < 100 else "over 100"
+
+
+def _box(figures: Figures) -> str:
+    sizes = figures.masks.shape[1:] if figures.entry.lattice.flat else figures.masks.shape
+    return f"box that was fused ({' x '.join(str(size) for size in sizes)})"
+
+
+def _shaded(value: float, same: bool = False) -> Cell:
+    if same or not math.isfinite(value):
+        return Cell("" if same else NONE)
+    return Cell(share(value), *tint((value - _PALEST) / (1 - _PALEST)))
+
+
+def _off_diagonal(table: FloatArray) -> FloatArray:
+    values = table[np.triu_indices(len(table), 1)]
+    return values[np.isfinite(values)]
+
+
+def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
+    centre = []
+    for axis in range(3):
+        along = mask.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.float64)
+        whole = along.sum()
+        centre.append(along @ np.arange(len(along)) / whole if whole else len(along) / 2)
+    return np.array(centre) + origin
+
+
+def _where(dispute: Dispute, middle: FloatArray, grid: Grid, units: Units) -> str:
+    """Say the slices, and how far to which sides of the structure's middle."""
+    centre = _middle(dispute.voxels(), dispute.origin)
+    first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
+    words = []
+    if not grid.flat:
+        words.append(f"slice {first}" if first == last else f"slices {first}\N{EN DASH}{last}")
+    if not grid.calibrated:
+        words.append(f"row {centre[1] + 1:.0f}, column {centre[2] + 1:.0f}")
+        return "; ".join(words)
+    away = grid.to_patient(centre) - grid.to_patient(middle)
+    order = np.argsort(-np.abs(away))[:2]
+    far = float(np.linalg.norm(away))
+    parts = [
+        f"{abs(away[axis]):.0f} {units.length} to the {_SIDES[axis][0 if away[axis] > 0 else 1]}"
+        for axis in order
+        if abs(away[axis]) >= max(0.5, 0.35 * far)
+    ]
+    words.append(f"{' and '.join(parts)} of the middle" if parts else "at the middle")
+    return ", ".join(words)
+
+
+LEAST_CASES = 6
+"""Fewer pairs cannot show a difference at 5 %: the smallest two-sided p of five is 1/16."""
+
+_MOST_RATERS = 12
+"""Every pair of more raters would fill pages."""
+
+
+def agreement_section(cases: Sequence[Sequence[Figures]], numbers: Mapping[str, int]) -> Section:
+    """Tell of the agreement of all raters on every structure, case by case and over the cases."""
+    structures = dict.fromkeys(one.structure for found in cases for one in found)
+    inner = []
+    for structure in structures:
+        found = [one for case in cases for one in case if one.structure == structure]
+        blocks: list[Block] = [_by_case(found)]
+        if len(found) > 1:
+            blocks.append(_by_rater(found, numbers))
+        tests = list(_tests(found))
+        if tests:
+            blocks.append(_tests_table(tests))
+        inner.append(Section(plain(structure), blocks))
+    title = "Agreement of the raters" + (" over all cases" if len(cases) > 1 else "")
+    if len(inner) == 1:
+        return Section(title, inner[0].blocks, breaks=len(cases) > 1)
+    return Section(title, sections=inner, breaks=len(cases) > 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for their number by Holm's step-down method; NaN stays.
+
+    References
+    ----------
+    .. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal
+       of Statistics 6 (1979) 65-70.
+    """
+    known = [i for i, p in enumerate(p_values) if not np.isnan(p)]
+    adjusted = [float("nan")] * len(p_values)
+    largest = 0.0
+    for rank, i in enumerate(sorted(known, key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(known) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted
+
+
+def _by_case(found: Sequence[Figures]) -> Table:
+    rows: list[list[str]] = []
+    columns: list[list[float]] = [[], [], []]
+    for figures in found:
+        dice = _pairs(figures)
+        agreement = figures.agreement
+        values = [_mean(dice), agreement.fleiss, agreement.krippendorff]
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
+        rows.append(
+            [
+                plain(figures.entry.name),
+                str(len(figures.fusion.annotators)),
+                share(values[0]),
+                _range(dice),
+                share(values[1]),
+                share(values[2]),
+                f"{agreement.voxels:,}",
+            ]
+        )
+    if len(found) > 1:
+        means = [_mean(np.array(column)) for column in columns]
+        rows.append(
+            ["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""]
+        )
+    domains = dict.fromkeys(figures.agreement.domain for figures in found)
+    what = "pixels" if all(one.entry.lattice.flat for one in found) else "voxels"
+    note = (
+        f"Kappa and alpha compare labels {what[:-1]} by {what[:-1]}, background included, over "
+        f"{' or '.join(domains)}: the more agreed background counts, the higher they are. "
+        "Dice does not depend on it."
+    )
+    return Table(
+        "Case by case",
+        (
+            "Case",
+            "Raters",
+            "Dice of pairs",
+            "Range",
+            "Fleiss' kappa",
+            "Krippendorff's alpha",
+            what.capitalize(),
+        ),
+        rows,
+        note,
+    )
+
+
+def _by_rater(found: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
+    rows: list[list[Cell | str]] = []
+    unit = units_of(found[0].entry.lattice).length
+    for name in _names(found):
+        here = [(one, one.fusion.annotators.index(name)) for one in found if name in one.fusion.annotators]
+        dice = np.array([one.report.compared[p].dice for one, p in here])
+        far = np.array([one.report.compared[p].hausdorff_95 for one, p in here])
+        farthest = np.array([one.report.compared[p].hausdorff for one, p in here])
+        bias = np.array([one.report.offset[p] for one, p in here])
+        swatch = colour_of(numbers[name]) if name in numbers else ""
+        rows.append(
+            [
+                Cell(plain(name, 40), swatch=swatch),
+                str(len(here)),
+                share(_mean(dice)),
+                _range(dice),
+                _length(_median(far)),
+                _length(_median(farthest)),
+                signed(_mean(bias), places=2),
+            ]
+        )
+    columns = (
+        "Rater",
+        "Cases",
+        "Mean Dice",
+        "Range",
+        f"Median HD95, {unit}",
+        f"Median HD, {unit}",
+        f"Mean bias, {unit}",
+    )
+    note = (
+        "Against the consensus of each case; bias above 0 for who marks more. A rater counts as the same in "
+        "all cases where the name is the same."
+    )
+    return Table("Rater by rater", columns, rows, note)
+
+
+def _tests(found: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
+    """Compare pairs of raters by Dice, and each rater's volumes with the consensus's, case by case."""
+    names = _names(found)[:_MOST_RATERS]
+    known = all(one.truth is not None for one in found)
+    what = "Dice with the truth" if known else "Dice with the consensus"
+    for a, b in combinations(names, 2):
+        both = [one for one in found if {a, b} <= set(one.fusion.annotators)]
+        if len(both) >= LEAST_CASES:
+            yield (
+                what,
+                f"{plain(a, 30)} \N{MINUS SIGN} {plain(b, 30)}",
+                wilcoxon(_dice(both, a, known), _dice(both, b, known)),
+            )
+    for name in names:
+        here = [one for one in found if name in one.fusion.annotators]
+        if len(here) >= LEAST_CASES:
+            own = [one.volumes[one.fusion.annotators.index(name)] for one in here]
+            whole = [one.report.volume_ml for one in here]
+            relative = np.array(own) / np.maximum(whole, 1e-12)
+            yield (
+                f"{units_of(here[0].entry.lattice).extent.lower()}, relative",
+                f"{plain(name, 30)} \N{MINUS SIGN} consensus",
+                wilcoxon(relative, np.ones(len(here))),
+            )
+
+
+def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
+    adjusted = holm([test.p_value for _, _, test in tests])
+    rows = [
+        (
+            pair,
+            what,
+            str(test.pairs + test.zeros),
+            signed(test.median_difference, lambda value: f"{value:.3f}"),
+            p_value(test.p_value),
+            p_value(p),
+        )
+        for (what, pair, test), p in zip(tests, adjusted, strict=True)
+    ]
+    note = (
+        "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
+        "Adjusted: by Holm for the number of tests in this table. Relative: the rater's share of what the "
+        "consensus holds, less 1. Dice with a consensus favours those whom it follows."
+    )
+    columns = ("Difference of", "in", "Cases", "Median", "p", "p, adjusted")
+    return Table("Differences over cases", columns, rows, note, frozenset({1}))
+
+
+def _dice(found: Sequence[Figures], name: str, known: bool) -> list[float]:
+    values = []
+    for one in found:
+        p = one.fusion.annotators.index(name)
+        compared = one.truth.raters if known and one.truth is not None else one.report.compared
+        values.append(compared[p].dice)
+    return values
+
+
+def _names(found: Sequence[Figures]) -> list[str]:
+    return list(dict.fromkeys(name for one in found for name in one.fusion.annotators))
+
+
+def _pairs(figures: Figures) -> np.ndarray:
+    return figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _median(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else float("nan")
+
+
+def _range(values: np.ndarray) -> str:
+    known = values[np.isfinite(values)]
+    return f"{share(float(known.min()))} to {share(float(known.max()))}" if len(known) else NONE
+
+
+def _length(value: float) -> str:
+    return f"{value:.1f}" if np.isfinite(value) else NONE
+
+
+_MOST_IN_TREE = 30
+
+
+def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) -> Section | None:
+    """Tell who outlines alike over the cases; None for fewer than two cases or three raters.
+
+    Parameters
+    ----------
+    runs : sequence of RunEntry
+        Runs of masks, the latest last.
+    numbers : mapping of rater to number
+        Of their colours.
+    """
+    blocks: list[Block] = []
+    trees = {}
+    for basis in BASES:
+        tables = agreements_of_runs(runs, basis)
+        if len(tables) > 1:
+            tree = cluster_raters(tables)
+            if 3 <= len(tree.names) <= _MOST_IN_TREE:
+                trees[basis] = (tree, len(tables))
+    if not trees:
+        return None
+    names = next(iter(trees.values()))[0].names
+    pictures = [
+        draw_tree(tree, BASES[basis], f"{counted(cases, 'case')}, complete linkage")
+        for basis, (tree, cases) in trees.items()
+    ]
+    legend = [
+        Swatch(colour_of(numbers.get(name, 0)), f"{at}: {plain(name, 40)}")
+        for at, name in enumerate(names, start=1)
+    ]
+    blocks.append(Gallery("Who outlines alike", pictures, legend))
+    blocks.append(_distances(trees))
+    return Section("Raters over the cases", blocks)
+
+
+def _distances(trees: Mapping[str, tuple[RaterTree, int]]) -> Table:
+    pairs = dict.fromkeys(pair for tree, _ in trees.values() for pair in combinations(tree.names, 2))
+    rows = []
+    for first, second in pairs:
+        cells = []
+        for basis in BASES:
+            value, common = NONE, NONE
+            if basis in trees:
+                tree = trees[basis][0]
+                if first in tree.names and second in tree.names:
+                    a, b = tree.names.index(first), tree.names.index(second)
+                    common = str(int(tree.common[a, b]))
+                    value = f"{tree.distance[a, b]:.3f}" if tree.common[a, b] else NONE
+            cells += [value, common]
+        rows.append([f"{plain(first, 40)} \N{EN DASH} {plain(second, 40)}", *cells])
+    note = (
+        "Dice overlap: 1 less the mean Dice of two raters. Shared consensus: the share of cases in which the "
+        "two follow different consensuses of the mixture (Audelan et al. 2022, section 4.3), each rater with "
+        "the one of the highest responsibility; it needs a run of the mixture."
+    )
+    if CONSENSUS in trees:
+        note += f" By consensus: {clusters_in_words(trees[CONSENSUS][0])}."
+    columns = ("Raters", "Dice distance", "Cases", "Consensus distance", "Cases")
+    return Table("Distances of the raters", columns, rows, note)
+
+
+def draw_tree(tree: RaterTree, title: str, words: str = "") -> Picture:
+    """Draw a dendrogram; the leaves have the raters' places in `tree.names`, from 1 on."""
+    x = {int(leaf): float(at) for at, leaf in enumerate(tree.order)}
+    y = dict.fromkeys(range(len(tree.names)), 0.0)
+    high = max([1e-6, *(float(height) for height in tree.linkage[:, 2] if height <= 1)]) * 1.1
+    corners = []
+    for row, (left, right, height, _) in enumerate(tree.linkage):
+        a, b, at = int(left), int(right), min(float(height), high)
+        corners += [(x[a], y[a]), (x[a], at), (x[b], at), (x[b], y[b]), (np.nan, np.nan)]
+        x[len(tree.names) + row], y[len(tree.names) + row] = (x[a] + x[b]) / 2, at
+    across, up = np.array(corners).T
+    axis = Axis("rater", names=tuple(str(int(leaf) + 1) for leaf in tree.order))
+    line = Line(x=across, y=up, ink="text", width=2.0)
+    return draw_paper(
+        PaperChart(Chart("", axis, Axis("distance", 0.0, high, padding=0.0), (line,))), title, words
+    )

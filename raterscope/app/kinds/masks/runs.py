@@ -1,0 +1,345 @@
+"""Fusion runs over cases of masks: gather, fuse one by one or together, and keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks.calibration import LEVELS, Calibration, check_left_out, pooled, with_gold
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
+from raterscope.algorithms.masks.distance import skipped_slices
+from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, report_on
+from raterscope.algorithms.masks.grid import Grid, describe_slices
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app import outcome, running
+from raterscope.app.outcome import Outcome
+from raterscope.app.review import Region, ReviewState
+from raterscope.app.study import Study
+from raterscope.app.study.digests import Fingerprint
+from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
+from raterscope.app.study.records import MaskRecord
+
+MARGIN = 3.0
+"""mm about all masks that are fused: more than the distances' default clip."""
+
+_FUSED = 0.8  # share of a case's time, the rest is measuring
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The masks of one image, as they are stored; laid together only while they are fused.
+
+    Attributes
+    ----------
+    name : str
+    grid : Grid
+    records : mapping of structure to the annotators' masks
+    regions : sequence of Region
+        What the expert decided.
+    settled : mapping of `Region.voxels` to Settled
+    truth : mapping of structure to MaskRecord
+        Where the true outline is known. No consensus depends on it: it calibrates the probability of the true
+        outline.
+    """
+
+    name: str
+    grid: Grid
+    records: Mapping[str, Mapping[str, MaskRecord]]
+    regions: Sequence[Region] = ()
+    settled: Mapping[int, Settled] = field(default_factory=dict)
+    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
+
+    def masks(self, structure: str, look: Callable[[], object] = lambda: None) -> Masks:
+        """Lay the masks of a structure together, what was settled held fixed; see `assemble`."""
+        return assemble(
+            self.records[structure], self.grid, structure, margin=MARGIN, regions=self.regions,
+            settled=self.settled, look=look,
+        )  # fmt: skip
+
+
+Inputs = outcome.Inputs[Case]
+Draft = outcome.Draft[MaskFusion]
+Answer = outcome.Answer[MaskPlan, Inputs, CaseResult]
+
+
+def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
+    """Read the masks on images of a study, in this order; images without any are left out."""
+    entries = {entry.id: entry for entry in study.images()}
+
+    def read(image: int, state: ReviewState) -> Case | None:
+        entry, regions = entries[image], state.regions(image)
+        marked = {one.structure: None for one in mask_entries(study, image) if one.annotator is not None}
+        records = {}
+        for structure in marked:
+            found = read_masks(study, image, structure)
+            records[structure] = {name: one for name, one in found.items() if name not in state.excluded}
+        records = {structure: raters for structure, raters in records.items() if raters}
+        if not records:
+            return None
+        truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
+        truth = {structure: one["truth"] for structure, one in truths.items() if one}
+        return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
+
+    names = {image: entries[image].name for image in images}
+    inputs = running.gather(names, study, read, watch, words="reading the masks of")
+    if not inputs.given:
+        raise MasksError("There are no masks to fuse here.")
+    return inputs
+
+
+def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
+    """Fuse every structure of a case by itself, and measure the raters against what comes out."""
+    fusions, reports = [], []
+    for step, structure in enumerate(case.records):
+        here = part(watch, step / len(case.records), (step + 1) / len(case.records))
+        masks = case.masks(structure, partial(here, 0.0, "laying the masks together"))
+        fusion = fuse(masks, plan, watch=part(here, 0.0, _FUSED))
+        fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
+        reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
+    return CaseResult(tuple(fusions), tuple(reports))
+
+
+def fuse_inputs(
+    inputs: Inputs, plan: MaskPlan, watch: Watch = silent, *, each: Callable[..., CaseResult] = fuse_case
+) -> Answer:
+    """Fuse one case after the other, all processors on each; none is lost because another fails.
+
+    ``each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases.
+    """
+    return _pooled(outcome.one_by_one(inputs, plan, each, watch))
+
+
+def _pooled(answer: Answer) -> Answer:
+    """Estimate the multipliers of the bands from all cases, and the crowd's error from known outlines."""
+    given = answer.inputs.given
+    calibrations, truths = [], []
+    for name, one in answer.outcomes.items():
+        if one.fusion is None:
+            continue
+        for fusion, report in zip(one.fusion.fusions, one.fusion.reports, strict=True):
+            if report.calibration is not None:
+                calibrations.append(report.calibration)
+                truth = given[name].truth.get(fusion.structures[0])
+                truths.append(None if truth is None else cut_truth(truth, report.calibration))
+    found = iter(with_gold(pooled(check_left_out(calibrations)), truths))
+
+    def again(report: Report) -> Report:
+        return report if report.calibration is None else replace(report, calibration=next(found))
+
+    outcomes = {
+        name: one
+        if one.fusion is None
+        else replace(one, fusion=replace(one.fusion, reports=tuple(again(r) for r in one.fusion.reports)))
+        for name, one in answer.outcomes.items()
+    }
+    return replace(answer, outcomes=outcomes)
+
+
+def cut_truth(truth: MaskRecord, found: Calibration) -> BoolArray:
+    """Give a true outline on the part of the grid that was calibrated."""
+    out = np.zeros(found.ratio.shape, dtype=np.bool_)
+    low = np.maximum(truth.origin, found.origin)
+    ends = [np.add(one.origin, values.shape) for one, values in ((truth, truth.values), (found, out))]
+    high = np.maximum(np.minimum(*ends), low)
+    here, there = (
+        tuple(slice(a, b) for a, b in zip(low - one.origin, high - one.origin, strict=True))
+        for one in (found, truth)
+    )
+    if truth.values.size:
+        out[here] = truth.values[there] > 0.5
+    return out
+
+
+def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
+    """Store a run whole, without the cases that failed; gives its number."""
+    return running.keep(
+        answer,
+        study,
+        watch,
+        kind="masks",
+        algorithm=answer.plan.algorithm,
+        digest=digest_of(answer.inputs.given.values()),
+        log={"images": [case_record(one, answer.inputs.given[one.item]) for one in answer.outcomes.values()]},
+    )
+
+
+def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
+    """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
+    record: dict[str, Any] = {"image": ended.item, "seconds": round(ended.seconds, 4)}
+    if said := describe_slices(case.grid):
+        record["notices"] = list(said)
+    if ended.fusion is None:
+        return record | {"problem": ended.problem}
+    structures = []
+    for fusion, report in zip(ended.fusion.fusions, ended.fusion.reports, strict=True):
+        trace = fusion.traces[0]
+        structures.append(
+            {
+                "structure": fusion.structures[0],
+                "raters": list(fusion.annotators),
+                "origin": list(fusion.origin),
+                "shape": list(fusion.shape),
+                "volume_ml": round(report.volume_ml, 6),
+                "disputed_ml": [float(f"{region.doubt_ml:.6g}") for region in report.disputes],
+                "disputed_wrong": [round(chance, 4) for chance in report.chances_wrong(fusion)],
+                "pair_dice": _rounded(report.pair_dice),
+                "iterations": len(trace.objective),
+                "converged": trace.converged,
+                "objective": float(trace.objective[-1]) if len(trace.objective) else None,
+                "notices": list(fusion.notices),
+                "calibration": _calibration_record(report),
+            }
+        )
+        if (follows := follows_of(fusion)) is not None:
+            structures[-1]["follows"] = follows
+    return record | {"structures": structures}
+
+
+def follows_of(fusion: MaskFusion) -> list[int] | None:
+    """Give the consensus that each rater follows, the heaviest being 0; None of all but the mixture."""
+    if fusion.algorithm != "mixture":
+        return None
+    if not fusion.alternatives:
+        return [0] * len(fusion.annotators)
+    follows: list[int] = np.argmax([one.responsibility for one in fusion.alternatives], axis=0).tolist()
+    return follows
+
+
+def _calibration_record(report: Report) -> dict[str, Any] | None:
+    """Say what the maps of another rater, the true outline and the uncertainty rest on."""
+    found = report.calibration
+    if found is None:
+        return None
+    return {
+        "band_multipliers": {f"{level:g}": k for level, k in zip(LEVELS, found.multipliers, strict=True)},
+        "band_cases": found.cases,
+        "band": "pointwise, another rater's outline",
+        "true_outline_correlation": found.correlation,
+        "true_outline_offset": found.offset,
+        "true_outline_gold_cases": found.gold,
+        "left_out_raters": _left_out_record(found),
+        "notices": list(found.notices()),
+    }
+
+
+def _left_out_record(found: Calibration) -> dict[str, Any] | None:
+    """Say how often the bands and probabilities of the others were right about raters left out in turn."""
+    if found.covered is None or found.bins is None:
+        return None
+    held = zip(LEVELS, found.covered.tolist(), strict=True)
+    claimed, marked, voxels = found.bins.T
+    return {
+        "bands_held": {f"{level:g}": round(share, 4) for level, share in held},
+        "probability_sums": [round(value, 3) for value in claimed.tolist()],
+        "voxels_included": [int(value) for value in marked],
+        "voxels": [int(value) for value in voxels],
+    }
+
+
+def _rounded(table: FloatArray) -> list[list[float | None]]:
+    return [[round(value, 6) if math.isfinite(value) else None for value in row] for row in table.tolist()]
+
+
+def digest_of(cases: Iterable[Case]) -> str:
+    """Compute the SHA-256 of the masks of some cases, what was settled included."""
+    found = Fingerprint()
+    for case in sorted(cases, key=lambda one: one.name):
+        found.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
+        if case.grid.uneven:
+            found.texts(repr(case.grid.slice_offsets))
+        for structure, raters in sorted(case.records.items()):
+            for name, record in raters.items():
+                values = record.values
+                found.texts(structure, name, str(record.origin), str(values.shape), str(values.dtype))
+                found.arrays(values)
+        for structure, record in sorted(case.truth.items()):
+            found.texts("truth", structure, str(record.origin), str(record.values.shape))
+            found.arrays(record.values)
+        for number in sorted(case.settled):
+            found.texts(str(case.settled[number].origin), str(case.settled[number].value.shape))
+            found.arrays(case.settled[number].value)
+    return str(found)
+
+
+_FUSED_TOGETHER = 0.8  # share of the time, the rest is measuring
+_ROUNDED = 1e-3
+
+
+def stacked(case: Case, margin: float = MARGIN) -> Masks:
+    """Lay the masks of all structures together, as labels; as probabilities where any are such.
+
+    Who marked some of the structures is taken to have seen none of the others. What is settled is not held.
+
+    Raises
+    ------
+    MasksError
+        Where somebody marked a voxel as two structures.
+    """
+    names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
+    keys = [(structure, name) for structure, raters in case.records.items() for name in raters]
+    every = {f"{n}": case.records[structure][name] for n, (structure, name) in enumerate(keys)}
+    laid = assemble(every, case.grid, "all", margin=margin)
+    structures, shape = tuple(case.records), laid.shape
+    values: Any
+    if laid.values.dtype == np.float32:
+        values = np.zeros((len(names), len(structures), *shape), dtype=np.float32)
+        for (structure, name), layer in zip(keys, laid.values, strict=True):
+            values[names.index(name), structures.index(structure)] = layer
+        twice = values.sum(axis=1).max() > 1 + _ROUNDED
+    else:
+        values, twice = np.zeros((len(names), *shape), dtype=np.uint8), False
+        for (structure, name), layer in zip(keys, laid.values, strict=True):
+            labels = values[names.index(name)]
+            twice = twice or bool(labels[layer].any())
+            labels[layer] = structures.index(structure) + 1
+    if twice:
+        raise MasksError("somebody marked a voxel as two structures; fuse each structure by itself.")
+    return Masks(
+        values, names, case.grid.spacing, structures, laid.origin, case.grid.shape,
+        slice_positions=laid.slice_positions,
+    )  # fmt: skip
+
+
+def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
+    """Fuse the structures of a case as classes of one model, and measure each by itself."""
+    masks = stacked(case)
+    reports = []
+    count = len(masks.structures)
+    if plan.algorithm == "mixture":  # which groups the raters of each structure by itself
+        steps = [
+            part(watch, _FUSED_TOGETHER * s / count, _FUSED_TOGETHER * (s + 1) / count) for s in range(count)
+        ]
+        fusions = [fuse(_of(masks, s), plan, watch=steps[s]) for s in range(count)]
+    else:
+        fusion = fuse(masks, plan, watch=part(watch, 0.0, _FUSED_TOGETHER))
+        fusions = [_one(fusion, s) for s in range(count)]
+    for s in range(count):
+        here = part(
+            watch,
+            _FUSED_TOGETHER + (1 - _FUSED_TOGETHER) * s / count,
+            _FUSED_TOGETHER + (1 - _FUSED_TOGETHER) * (s + 1) / count,
+        )
+        reports.append(report_on(fusions[s], _of(masks, s), here))
+    return CaseResult(tuple(fusions), tuple(reports))
+
+
+def _of(masks: Masks, structure: int) -> Masks:
+    values: Any = masks.values[:, structure] if masks.values.ndim == 5 else masks.values == structure + 1
+    return replace(masks, values=np.ascontiguousarray(values), structures=(masks.structures[structure],))
+
+
+def _one(fusion: MaskFusion, structure: int) -> MaskFusion:
+    """Take one structure out of a fusion of several."""
+    here = slice(structure, structure + 1)
+    maps: dict[str, Any] = {
+        name: None if (values := getattr(fusion, name)) is None else values[here]
+        for name in ("mask", "probability", "distance", "deviation", "weight", "bias", "variance", "dof",
+                     "sensitivity", "specificity", "tau", "sigma")
+    }  # fmt: skip
+    traces = fusion.traces[here] if len(fusion.traces) == len(fusion.structures) else fusion.traces
+    return replace(fusion, structures=(fusion.structures[structure],), traces=traces, **maps)

@@ -1,0 +1,259 @@
+"""Evaluation of pairs: calibration of the flags, and changes between runs.
+
+Decisions of the expert, to which no run is held, measure the rate of false discoveries among the flagged. The
+flip test is also repeated on the same comparisons with sides drawn again at random. Nobody is biased then and
+5 % of its p values must be below 0.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from raterscope.algorithms.evaluation import Calibration
+from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.data import PairSettings
+from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_redrawn_sides
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.comparison import ComparedItem, Differences
+from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.pairs.runs import Answered, plan_of, read_answer
+from raterscope.app.review import fold
+from raterscope.app.review.tasks import Judged
+from raterscope.app.study import Study
+from raterscope.app.trust import FEW, LEAST_ERROR, LEVEL, Trust, comparable_in_words
+
+_DRAWS, _FEWEST_DRAWS = 20, 5
+_MOST_COMPARISONS = 1_000_000
+"""Of all draws together; where not even the fewest draws stay below, sides are not drawn again."""
+
+_LOOKED_AT = 0.05
+"""Level at which the share of p values is said and judged."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairsTrust(Trust):
+    """Flags against decisions, and the flip test against comparisons whose sides are drawn again.
+
+    Attributes
+    ----------
+    rate : float
+        The false discovery rate of the run.
+    confirmed, cleared : int
+        Flagged annotators that the expert flagged, and cleared.
+    accused, draws : int
+        Draws of the sides in which somebody was flagged, of how many; 0 without draws.
+    spread : float
+        Standard error of the share of p values below 0.05 over the draws.
+    sides : str
+        How sides were not drawn at random; empty where nothing contradicts it.
+    """
+
+    independent: ClassVar[bool] = False
+
+    rate: float
+    confirmed: int = 0
+    cleared: int = 0
+    accused: int = 0
+    draws: int = 0
+    spread: float = 0.0
+    sides: str = ""
+
+    @property
+    def share_below(self) -> float:
+        """Share of the p values below 0.05 with sides drawn again; NaN without draws."""
+        return float(self.calibration.share[LEVELS.index(_LOOKED_AT)]) if self.draws else np.nan
+
+    @property
+    def too_many_cleared(self) -> bool:
+        """Whether more of the flagged were cleared than the rate allows."""
+        from scipy.stats import binom  # takes a second to import
+
+        judged = self.confirmed + self.cleared
+        return (
+            judged >= FEW
+            and self.cleared / judged > self.rate + LEAST_ERROR
+            and float(binom.sf(self.cleared - 1, judged, self.rate)) < LEVEL
+        )
+
+    @property
+    def too_many_below(self) -> bool:
+        """Whether the p values are too small where nobody is biased."""
+        beyond = self.share_below - _LOOKED_AT
+        return bool(self.draws and beyond > _LOOKED_AT / 2 and beyond > 4 * self.spread)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether decisions, the comparisons or their sides contradict the promised rate."""
+        return self.too_many_cleared or self.too_many_below or bool(self.sides)
+
+    def in_words(self) -> str:
+        """Say it in a few sentences."""
+        said = []
+        if self.sides:
+            said.append(
+                f"Sides were not drawn at random: {self.sides}. The rate of the flip test is not guaranteed."
+            )
+        judged = self.confirmed + self.cleared
+        if judged:
+            low, high = wilson(self.cleared, judged)
+            words = (
+                f"Of {counted(judged, 'flagged annotator')} that you decided, you cleared {self.cleared:,} "
+                f"({self.cleared / judged:.0%}, 95 % interval {low:.0%} to {high:.0%}); the rate allows "
+                f"{self.rate:.0%} on average."
+            )
+            said.append(words + ("" if judged >= FEW else " That is too few to tell."))
+            if self.too_many_cleared:
+                said.append("More are flagged wrongly than the rate allows.")
+        if self.draws:
+            said.append(
+                f"With the sides of these comparisons drawn again {self.draws} times, so that nobody is "
+                f"biased, {self.share_below:.1%} of the p values were below {_LOOKED_AT:g}, and somebody was "
+                f"flagged in {self.accused} of {self.draws} draws."
+            )
+            if self.too_many_below:
+                said.append("The p values are too small: do not take them at their word.")
+        if not judged:
+            said.append("You decided on no flagged annotator.")
+        return " ".join([*said, *([self.comparable] if self.comparable and not judged else [])])
+
+    def as_dict(self) -> dict[str, object]:
+        """Give the figures, ready for JSON; None where nothing was measured."""
+        known = self.draws > 0
+        return {
+            "contradicted": self.contradicted,
+            "sides_not_random_because": self.sides or None,
+            "flagged_then_confirmed": self.confirmed,
+            "flagged_then_cleared": self.cleared,
+            "redrawn_sides": {
+                "draws": self.draws,
+                "p_values_below": _LOOKED_AT,
+                "share": self.share_below if known else None,
+                "standard_error": self.spread if known else None,
+                "draws_with_flags": self.accused if known else None,
+            },
+        }
+
+    def doubt_in_words(self) -> str:
+        """Say in a short sentence what contradicts the rate; empty where nothing does."""
+        if self.sides:
+            return "The false discovery rate is not guaranteed: sides were not randomised."
+        if self.too_many_cleared:
+            return f"You cleared more of the flagged than the rate of {self.rate:.0%} allows."
+        return "The p values are too small on these comparisons." if self.too_many_below else ""
+
+
+def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsTrust | None:
+    """Compare the flags of the run shown with later decisions, and with redrawn sides; None without a run."""
+    entry = next((one for one in study.pair_questions() if one.id == question), None)
+    answered = None if entry is None else read_answer(study, entry)
+    return None if answered is None else trust_in_answer(study, answered, watch)
+
+
+def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> PairsTrust:
+    """Compare the flags of an answer with what is known, see `trust_in_pairs`."""
+    fusion, pairs, run = answered.fusion, answered.pairs, answered.run
+    watch(0.0, "comparing with your decisions")
+    flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
+    judged = fold(study.decisions()).judged(answered.question.id)
+    verbs = [one.verb for name, one in judged.items() if flagged.get(name, False)]
+    return trust_in_fusion(pairs, fusion, plan_of(run), verbs, watch)
+
+
+def trust_in_fusion(
+    pairs: Pairs, fusion: PairFusion, plan: PairPlan | None, verbs: Sequence[str] = (), watch: Watch = silent
+) -> PairsTrust:
+    """Compare the flags of a fusion with what is known.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        What was fused.
+    fusion : PairFusion
+    plan : PairPlan, optional
+        Of the fusion; without it, sides are not drawn again.
+    verbs : sequence of {"flag", "clear"}
+        What the expert decided on the flagged.
+    watch : Watch
+    """
+    settings = None if plan is None else plan.settings
+    draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))
+    redrawn = None
+    if fusion.rule == "flip" and isinstance(settings, PairSettings) and draws >= _FEWEST_DRAWS:
+        redrawn = check_redrawn_sides(pairs, settings, draws, watch)
+        redrawn = redrawn if redrawn.tested else None
+    took_part = np.unique(pairs.annotator)
+    return PairsTrust(
+        noun="annotator",
+        by_truth=False,
+        calibration=_calibration(redrawn),
+        comparable=comparable_in_words(
+            "pairs", len(pairs) / max(len(took_part), 1), ("comparison", "annotator")
+        ),
+        axes=("p value", "share of annotators below, with sides redrawn"),
+        rate=fusion.rate,
+        confirmed=list(verbs).count("flag"),
+        cleared=list(verbs).count("clear"),
+        accused=0 if redrawn is None else int((redrawn.accused > 0).sum()),
+        draws=0 if redrawn is None else len(redrawn.accused),
+        spread=0.0 if redrawn is None else _spread(redrawn),
+        sides=fusion.sides if fusion.rule == "flip" else "",
+    )
+
+
+def _calibration(redrawn: RedrawnSides | None) -> Calibration:
+    if redrawn is None:
+        nothing = np.empty(0)
+        return Calibration(nothing, nothing, np.empty(0, dtype=np.int64), float("nan"))
+    levels, share = np.array(LEVELS), redrawn.below.mean(axis=0)
+    count = np.full(len(levels), redrawn.tested * len(redrawn.accused), dtype=np.int64)
+    return Calibration(levels, share, count, float(np.abs(share - levels).mean()))
+
+
+def _spread(redrawn: RedrawnSides) -> float:
+    below = redrawn.below[:, LEVELS.index(_LOOKED_AT)]
+    return float(np.std(below, ddof=1) / np.sqrt(len(below)))
+
+
+def compare_runs(at: ComparedItem, found: Differences) -> None:
+    """Compare the item by two runs and fill in the differences."""
+    before, after = at.then, at.now
+    names = at.study.annotators()
+    old = _flags(before, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
+    new = _flags(after, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
+    then = fold([one for one in at.study.decisions() if one.id <= at.earlier.known])
+    judged, earlier = at.state.judged(at.item), then.judged(at.item)
+    found.disputed_before += _count_flagged(old, names, earlier)
+    found.decided += sum(
+        name not in earlier or earlier[name].verb != one.verb for name, one in judged.items()
+    )
+    found.disputed_after += _count_flagged(new, names, judged)
+    for who, (flag, bias) in new.items():
+        if who in old and old[who][0] != flag and names[who] not in judged:
+            state = "flagged now" if flag else "not flagged any more"
+            biases = f"{old[who][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
+            words = f"{state}: {plain(names[who])} (bias {biases})"
+            found.changes.append(at.change(words, abs(np.nan_to_num(bias)), name=names[who]))
+    if len(before.corrected) == len(after.corrected):
+        ranks = [np.argsort(np.argsort(-one.corrected, kind="stable")) for one in (before, after)]
+        found.ranks += int((ranks[0] != ranks[1]).sum())
+
+
+def _flags(fusion: Any, people: np.ndarray) -> dict[int, tuple[bool, float]]:
+    flags = zip(people.tolist(), fusion.flagged.tolist(), fusion.bias.tolist(), strict=False)
+    return {who: (flag, bias) for who, flag, bias in flags}
+
+
+def _count_flagged(
+    flags: Mapping[int, tuple[bool, float]], names: Sequence[str], judged: Mapping[str, Judged]
+) -> int:
+    """Count who is flagged with the expert's word in place of the run's."""
+    return sum(
+        judged[names[who]].verb == "flag" if names[who] in judged else flag
+        for who, (flag, _) in flags.items()
+    )

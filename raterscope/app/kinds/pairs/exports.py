@@ -1,0 +1,168 @@
+"""Exports of pairs: the files of a result folder, and the tables of a study with the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.evidence import match
+from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.selection import draw_shares
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.exports import Request, files_for
+from raterscope.app.formats.output_files import take_away, write_record
+from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, write_path, write_ranking
+from raterscope.app.kinds.pairs.runs import (
+    Answer,
+    Answered,
+    Beside,
+    decided,
+    digest_of,
+    not_promised,
+    plan_of,
+    question_record,
+    read_answer,
+)
+from raterscope.app.outcome import record_of
+from raterscope.app.study import Study
+from raterscope.app.study.pairs import pairs_of
+from raterscope.app.study.records import PairQuestion
+
+MOST_ENTRIES = 10_000_000
+"""Entries of the path up to which path.csv is written."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionOutput:
+    """All that the folder of one question holds.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        What was fused.
+    plan : PairPlan
+    fusion : PairFusion
+    record : dict
+        For run.json.
+    """
+
+    pairs: Pairs
+    plan: PairPlan
+    fusion: PairFusion
+    record: Mapping[str, Any]
+
+
+def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
+    """Write tables and run.json into a folder that is there; gives the files.
+
+    Each file replaces one that is there, whole or not at all; a path that an earlier run wrote and this one
+    does not is taken away. run.json comes last, and goes first where there is one: where it is, all that it
+    tells of is there.
+
+    Raises
+    ------
+    InputError
+        When something cannot be written.
+    """
+    pairs, fusion = output.pairs, output.fusion
+    take_away(folder / "run.json")
+    share = draw_shares(fusion, output.plan.settings.as_dict()["plus"])
+    written = [
+        write_annotators(
+            folder / "annotators.csv", pairs.annotators, fusion, share, match(pairs, fusion.score)
+        ),
+        write_ranking(folder / "ranking.csv", pairs.items, fusion),
+    ]
+    if has_path(fusion):
+        written.append(write_path(folder / "path.csv", pairs.annotators, fusion, watch))
+    else:
+        take_away(folder / "path.csv")
+    return [*written, write_record(folder / "run.json", output.record)]
+
+
+def has_path(fusion: PairFusion) -> bool:
+    """Tell whether path.csv is of a size that anybody opens."""
+    return fusion.path.size <= MOST_ENTRIES
+
+
+def run_record(
+    answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other: Beside
+) -> dict[str, Any]:
+    """Make the contents of run.json: all that a question's results are made from, and how it went."""
+    outcome, pairs = answer.outcomes[name], answer.inputs.given[name]
+    fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
+    assert fusion is not None
+    doubt = not_promised(answer.plan, fusion)
+    record = record_of(
+        answer.plan, seed=settings["seed"], digest=digest_of({name: pairs}), inputs=inputs,
+        started=answer.started, seconds=outcome.seconds,
+    )  # fmt: skip
+    return record | {
+        "excluded": list(answer.inputs.excluded),
+        "rate_promised": not doubt,
+        "rate_not_promised_because": doubt or None,
+        "questions": [question_record(outcome, pairs) | other.as_dict()],
+    }
+
+
+_Write = Callable[[Study, Answered, Path, Watch], Path]
+
+
+def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write something of pairs, a file for each question; several go into a folder.
+
+    See `exports.Writer`.
+
+    Raises
+    ------
+    InputError
+        When there are no pairs, nothing was fused yet, or a file cannot be written.
+    """
+    every = [one for one in study.pair_questions() if not request.items or one.id in request.items]
+    if not every:
+        raise InputError("holds no pairs; `raterscope import` reads them", file=study.path)
+    ready = every
+    if request.what != "pairs":
+        ready = [one for one in every if study.shown.result(one.id, "pairs") is not None]
+    if not ready or (request.items and len(ready) < len(every)):
+        raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
+    return [
+        _written(study, question, request.what, path, here)
+        for question, path, here in files_for(request, [(one, one.name) for one in ready], watch)
+    ]
+
+
+def _written(study: Study, question: PairQuestion, what: str, path: Path, watch: Watch) -> Path:
+    if what == "pairs":
+        return write_pairs(path, pairs_of(study, question.id), watch)
+    answered = read_answer(study, question)
+    assert answered is not None
+    return _WRITERS[what](study, answered, path, watch)
+
+
+def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:
+    fusion, plan = decided(study, answered, watch), plan_of(answered.run)
+    share = None
+    if plan is not None:
+        share = draw_shares(fusion, plan.settings.as_dict()["plus"])
+    pairs = answered.pairs
+    return write_annotators(path, pairs.annotators, fusion, share, match(pairs, fusion.score))
+
+
+def _write_ranking(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:
+    return write_ranking(path, answered.pairs.items, decided(study, answered, watch))
+
+
+def _write_path(_: Study, answered: Answered, path: Path, watch: Watch) -> Path:
+    return write_path(path, answered.pairs.annotators, answered.fusion, watch)
+
+
+_WRITERS: Mapping[str, _Write] = {
+    "annotators": _write_annotators,
+    "ranking": _write_ranking,
+    "path": _write_path,
+}

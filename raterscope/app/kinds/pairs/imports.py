@@ -1,0 +1,157 @@
+"""Import of pairs: reads files of comparisons, joins them by question, and stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.pairs import Pairs
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.records import PairTable
+from raterscope.app.formats.sources import Sources
+from raterscope.app.study import Study
+from raterscope.app.study.pairs import add_pairs
+
+UNNAMED = "pairs"
+"""What a question is called that no file names."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with what several files bring for it."""
+
+    name: str
+    tables: tuple[PairTable, ...]
+
+
+def by_question(tables: Sequence[PairTable]) -> list[Asked]:
+    """Sort files by the question that they answer, in the order of first appearance.
+
+    A file that does not name its question answers the only one that is, if they have an item in common.
+    """
+    named = dict.fromkeys(table.question.casefold() for table in tables if table.question)
+    found: dict[str, list[PairTable]] = {}
+    for table in tables:
+        key = (table.question or UNNAMED).casefold()
+        if not table.question and len(named) == 1:
+            (only,) = named
+            others = {item for one in tables if one.question.casefold() == only for item in one.items}
+            key = only if others.intersection(table.items) else key
+        found.setdefault(key, []).append(table)
+    return [
+        Asked(next((one.question for one in those if one.question), UNNAMED), tuple(those))
+        for those in found.values()
+    ]
+
+
+def joined(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
+    """Join the comparisons of one question, those of some annotators left out.
+
+    Who is left out is no annotator of what is given; items stay.
+
+    Returns
+    -------
+    Pairs
+    list of str
+        What the person should know, a sentence each.
+
+    Raises
+    ------
+    InputError
+        Where nobody is left.
+    """
+    people: dict[str, int] = {}
+    items: dict[str, int] = {}
+    annotator, left, right, choice, time = [], [], [], [], []
+    timed = any(table.time is not None for table in tables)
+    for table in tables:
+        who = np.array(
+            [-1 if name in excluded else people.setdefault(name, len(people)) for name in table.annotators],
+            dtype=np.int32,
+        )[table.annotator]
+        item = np.array([items.setdefault(name, len(items)) for name in table.items], dtype=np.int32)
+        kept = who >= 0 if excluded else slice(None)
+        annotator.append(who[kept])
+        left.append(item[table.left[kept]])
+        right.append(item[table.right[kept]])
+        choice.append(table.choice[kept])
+        if timed:
+            time.append((np.full(len(table), np.nan) if table.time is None else table.time)[kept])
+    if not any(len(part) for part in choice):
+        raise InputError("no comparisons are left without the annotators that --exclude names")
+    pairs = Pairs(
+        np.concatenate(annotator), np.concatenate(left), np.concatenate(right), np.concatenate(choice),
+        tuple(people), tuple(items), np.concatenate(time) if timed else None,
+    )  # fmt: skip
+    return pairs, _of_grades(tables)
+
+
+def _of_grades(tables: Sequence[PairTable]) -> list[str]:
+    """Tell where graded answers meet bare sides, since a large number then counts for many answers."""
+    graded = {bool((np.abs(table.choice) > 1).any()): table for table in tables if len(table)}
+    if len(graded) < 2:
+        return []
+    numbers, sides = (plain(graded[one].path.name) for one in (True, False))
+    return [
+        f"{numbers} has graded choices and {sides} none above 1; each counts by its size, and by its side "
+        "alone with --set graded=no."
+    ]
+
+
+_OF_PAIRS = {"left", "right", "choice", "left_picture", "right_picture"}
+
+
+def are_of_pairs(mapping: Mapping[str, str] | None) -> bool:
+    """Tell whether columns were named by hand as a table of comparisons has them."""
+    return not _OF_PAIRS.isdisjoint((mapping or {}).values())
+
+
+def read_pair_files(
+    paths: Sequence[Path],
+    mappings: Mapping[Path, Mapping[str, str]] | None = None,
+    sources: Sources | None = None,
+    watch: Watch = silent,
+) -> tuple[PairTable, ...]:
+    """Read the comparisons of some files, all or none; see `formats.pairs.read_pairs`.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    mappings : mapping of file to {column: field}, optional
+    sources : Sources, optional
+        Where the files are open already.
+    watch : Watch
+    """
+    found: list[PairTable] = []
+    sources = Sources() if sources is None else sources
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
+        found += read_pairs(sources.open(path), (mappings or {}).get(path), step)
+    return tuple(found)
+
+
+def names_of(tables: Sequence[PairTable]) -> list[str]:
+    """List the names of items, and of the files that are said to show them."""
+    return [name for table in tables for name in (*table.items, *table.pictures.values())]
+
+
+def items_of(study: Study) -> tuple[str, ...]:
+    """List the names of the items of a study's pairs, and of the files that are said to show them."""
+    benches = [study.comparison_set(question.id) for question in study.pair_questions()]
+    return tuple(
+        name for bench in benches for names in (bench.items, bench.pictures) for name in names if name
+    )
+
+
+def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
+    """Bring comparisons into a study; gives what came in, a sentence or more each."""
+    sentences = []
+    for done, table in enumerate(tables):
+        step = part(watch, done / len(tables), (done + 1) / len(tables))
+        sentences.append(f"{plain(table.path.name)}: {add_pairs(study, table, step)}")
+    return sentences

@@ -1,0 +1,309 @@
+"""Fusion runs over questions of pairs, and their answers.
+
+An answer holds the run shown, the decisions, and other methods and the ground truth to compare with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray, FloatArray, IndexArray, PairsError
+from raterscope.algorithms.pairs.evidence import behaviours, match
+from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.ranking import bradley_terry, scores
+from raterscope.algorithms.pairs.ranking_agreement import (
+    Consistency,
+    RankingAgreement,
+    TrueRanking,
+    compare_rankings,
+    consistency,
+)
+from raterscope.algorithms.pairs.selection import t_test_flags
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app import outcome, running
+from raterscope.app.outcome import Outcome, finite_or_none
+from raterscope.app.review import ReviewState, fold
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.digests import Fingerprint
+from raterscope.app.study.pairs import pairs_of
+from raterscope.app.study.records import PairQuestion
+
+Inputs = outcome.Inputs[Pairs]
+Draft = outcome.Draft[PairFusion]
+Answer = outcome.Answer[PairPlan, Inputs, PairFusion]
+
+
+def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
+    """Read the comparisons for questions of a study, in this order; those without any are left out."""
+    people = study.annotators()
+
+    def read(number: int, state: ReviewState) -> Pairs | None:
+        pairs = study.comparison_set(number).pairs(people).without(state.excluded)
+        return pairs if len(pairs) else None
+
+    names = {one.id: one.name for one in study.pair_questions()}
+    asked = {number: names[number] for number in questions}
+    inputs = running.gather(asked, study, read, watch, words="reading the comparisons of")
+    if not inputs.given:
+        raise PairsError("There are no comparisons to fuse here.")
+    return inputs
+
+
+def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer:
+    """Fuse one question after the other; none is lost because another fails."""
+    return outcome.one_by_one(inputs, plan, fuse, watch)
+
+
+def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
+    """Store a run whole, without the questions that failed; gives its number."""
+    plan, given = answer.plan, answer.inputs.given
+    return running.keep(
+        answer,
+        study,
+        watch,
+        kind="pairs",
+        algorithm=plan.algorithm,
+        seed=plan.settings.as_dict().get("seed"),
+        digest=digest_of(given),
+        log={"questions": [question_record(one, given[name]) for name, one in answer.outcomes.items()]},
+    )
+
+
+def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:
+    """Say how the fusion of a question went, ready for JSON."""
+    record: dict[str, Any] = {"question": ended.item, "seconds": round(ended.seconds, 4)}
+    if ended.fusion is None:
+        return record | {"problem": ended.problem}
+    fusion = ended.fusion
+    left, right = int(fusion.left.sum()), int(fusion.right.sum())
+    behaviour = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOURS))
+    return record | {
+        "comparisons": len(pairs),
+        "annotators": len(np.unique(pairs.annotator)),
+        "items": int((fusion.component >= 0).sum()),
+        "components": int(fusion.component.max(initial=-1)) + 1,
+        "tested": int((fusion.untested == 0).sum()),
+        "flagged": int(fusion.flagged.sum()),
+        "rule": fusion.rule,
+        "crowd_p_value": finite_or_none(fusion.crowd_p) if fusion.rule == "flip" else None,
+        "not_decidable": None if fusion.decidable is None else _undecidable(fusion),
+        "behaviours": {
+            name: int(behaviour[at]) for at, name in enumerate(BEHAVIOURS) if name in ("ugly", "bad")
+        },
+        "iterations": len(fusion.path_at),
+        "objective": finite_or_none(fusion.variance * fusion.freedom),
+        "objective_is": "sum of squares that scores and biases leave",
+        "noise_variance": finite_or_none(fusion.variance),
+        "degrees_of_freedom": fusion.freedom,
+        "share_of_left": left / (left + right) if left + right else None,
+        "inconsistency": finite_or_none(fusion.inconsistency),
+        "notices": list(fusion.notices),
+    }
+
+
+def _undecidable(fusion: PairFusion) -> int:
+    """Count the tested annotators who are neither flagged nor shown to be unbiased."""
+    assert fusion.decidable is not None
+    return int(((fusion.untested == 0) & ~fusion.flagged & ~fusion.decidable).sum())
+
+
+def digest_of(questions: Mapping[str, Pairs]) -> str:
+    """Compute the SHA-256 of the comparisons of some questions."""
+    found = Fingerprint()
+    for name, pairs in sorted(questions.items()):
+        found.texts(name, *pairs.annotators, "", *pairs.items)
+        found.arrays(pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.time)
+    return str(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A question with the answer shown.
+
+    Attributes
+    ----------
+    question : PairQuestion
+    run : RunEntry
+    fusion : PairFusion
+        As the run left it.
+    pairs : Pairs
+        What went into the run, of choices as they were given.
+    """
+
+    question: PairQuestion
+    run: RunEntry
+    fusion: PairFusion
+    pairs: Pairs
+
+
+def read_answer(study: Study, question: PairQuestion) -> Answered | None:
+    """Read the answer shown to a question; None before there is one."""
+    shown = study.shown.result(question.id, "pairs")
+    if shown is None:
+        return None
+    run, fusion = shown
+    return Answered(question, run, fusion, pairs_of(study, question.id, run))
+
+
+def plan_of(run: RunEntry) -> PairPlan | None:
+    """Give the plan of a run; None for one of another version that cannot be understood."""
+    try:
+        return PairPlan.from_dict(run.settings)
+    except SettingsError:
+        return None
+
+
+def decided(study: Study, answered: Answered, watch: Watch = silent) -> PairFusion:
+    """Let the expert's decisions have the last word on who is flagged, and rank the items anew by that.
+
+    Biases, statistics and the path stay as the run left them.
+    """
+    fusion, pairs = answered.fusion, answered.pairs
+    verbs = {name: one.verb for name, one in fold(study.decisions()).judged(answered.question.id).items()}
+    flagged = _flagged(pairs, fusion, verbs)
+    if np.array_equal(flagged, fusion.flagged):
+        return fusion
+    plan = plan_of(answered.run)
+    if plan is not None and not plan.settings.as_dict()["graded"]:
+        pairs = replace(pairs, choice=np.sign(pairs.choice))
+    after = scores(pairs, flagged, watch)
+    return replace(
+        fusion,
+        flagged=flagged,
+        behaviour=behaviours(pairs, flagged, fusion.decidable),
+        match=match(pairs, after.score),
+        corrected=after.score,
+        corrected_low=after.low,
+        corrected_high=after.high,
+    )
+
+
+def _flagged(pairs: Pairs, fusion: PairFusion, verbs: Mapping[str, str]) -> BoolArray:
+    flagged = fusion.flagged.copy()
+    took_part = np.bincount(pairs.annotator, minlength=len(flagged)) > 0  # the others are set aside
+    for at, name in enumerate(pairs.annotators if verbs else ()):
+        if name in verbs:
+            flagged[at] = verbs[name] == "flag" and took_part[at]
+    return flagged
+
+
+_CHEAP = 200_000
+"""Comparisons up to which the Bradley-Terry model, which takes longer than all else, is fitted too."""
+
+_HALF = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What stands beside a fusion, to compare with.
+
+    Attributes
+    ----------
+    by_t_test : (p,) bool
+        Whom the t test finds by Benjamini-Hochberg at the same rate.
+    consistency : Consistency
+        How much of the choices a ranking explains.
+    bradley_terry : float
+        Correlation of the scores, before biases are taken out, with the log odds of the Bradley-Terry model;
+        NaN where it was not fitted.
+    """
+
+    by_t_test: BoolArray
+    consistency: Consistency
+    bradley_terry: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the figures, ready for JSON."""
+        found = self.consistency
+        figures = {
+            "explained_by_ranking": found.ranking, "disagreement": found.disagreement,
+            "cyclic": found.cyclic, "curl": found.curl, "harmonic": found.harmonic,
+            "bradley_terry_correlation": self.bradley_terry,
+        }  # fmt: skip
+        known = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        return {"t_test": int(self.by_t_test.sum()), **known}
+
+
+def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = silent) -> Beside:
+    """Ask the other methods about the comparisons that were fused."""
+    if not getattr(plan.settings, "graded", True):
+        pairs = replace(pairs, choice=np.sign(pairs.choice))
+    split = consistency(pairs, fusion.component, fusion.score, part(watch, 0.0, 0.5))
+    like = float("nan")
+    if len(pairs) <= _CHEAP:
+        odds = bradley_terry(pairs, part(watch, 0.5, 1.0))
+        # the model knows no grades
+        sided = fusion.score
+        if (np.abs(pairs.choice) > 1).any():
+            sided = scores(replace(pairs, choice=np.sign(pairs.choice))).score
+        told = np.isfinite(odds) & np.isfinite(sided)
+        size = math.sqrt(float(odds[told] @ odds[told]) * float(sided[told] @ sided[told]))
+        like = float(odds[told] @ sided[told]) / size if size else like
+    return Beside(t_test_flags(fusion), split, like)
+
+
+def not_promised(plan: PairPlan, fusion: PairFusion) -> str:
+    """Say why the rate of false discoveries is not guaranteed of a fusion; nothing where it is.
+
+    It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
+    flip test where sides are drawn at random, simulated crowds show it.
+    """
+    if fusion.rule != "knockoffs":
+        return f"sides were not drawn at random, {fusion.sides}" if fusion.sides else ""
+    settings = plan.settings.as_dict()
+    tested = int((fusion.untested == 0).sum())
+    if not settings["plus"]:
+        return "the plain knockoff keeps the rate only nearly"
+    if not settings["local"]:
+        return (
+            "knockoffs take all annotators for equally noisy; where they are not, more are wrong: 13% at a "
+            "rate of 10% in the simulated study where good annotators err in 40% of answers"
+        )
+    if settings["draws"] > 1 and settings["share"] < _HALF:
+        return f"they are selected by {100 * fusion.share:g}% of the draws or more, and not by half of them"
+    if fusion.freedom < tested:
+        return f"there are but {fusion.freedom:,} degrees of freedom for {tested:,} annotators"
+    return ""
+
+
+@dataclass(frozen=True)
+class Agreements:
+    """How far the ranking of all answers and the corrected one agree with the ground truth."""
+
+    original: RankingAgreement
+    corrected: RankingAgreement
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the figures, ready for JSON."""
+        return {
+            name: {
+                "items": one.items, "agreeing": one.agreeing, "opposed": one.opposed,
+                "kendall_tau": one.tau if math.isfinite(one.tau) else None,
+                "best_found": {str(k): share for k, share in one.best},
+            }
+            for name, one in (("original", self.original), ("corrected", self.corrected))
+        }  # fmt: skip
+
+    def in_words(self) -> str:
+        """State both values of Kendall's tau in a sentence without its full stop."""
+        if not math.isfinite(self.original.tau):
+            return "the ground-truth ranking orders no two items that comparisons link"
+        return (
+            f"Kendall's tau with the ground-truth ranking is {self.corrected.tau:.3f}, "
+            f"{self.original.tau:.3f} before biases are taken out ({self.corrected.items:,} items)"
+        )
+
+
+def agreements(
+    original: FloatArray, corrected: FloatArray, component: IndexArray, truth: TrueRanking
+) -> Agreements:
+    """Compare both rankings of n items with the known one."""
+    before, after = (compare_rankings(score, component, truth) for score in (original, corrected))
+    return Agreements(before, after)

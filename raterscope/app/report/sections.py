@@ -1,0 +1,293 @@
+"""Sections of a report that all kinds share: decisions, trust and methods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.kind import Paragraph, ReportPart
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section, Table
+from raterscope.app.page.pictures import draw_lines
+from raterscope.app.page.units import NONE, flat
+from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, fold, viewed_places
+from raterscope.app.review.decision import target_of
+from raterscope.app.study import RunEntry
+from raterscope.app.trust import Trust, bin_intervals
+from raterscope.figures.paper import LINES, paper_line
+from raterscope.resources.bibliography import cite, cited_keys, references_text
+from raterscope.text.numbers import part_of_one
+
+_MOST = 200
+"""Decisions that are listed one by one: of an afternoon there are thousands."""
+
+
+def decisions_on(
+    decisions: Sequence[Decision], items: Mapping[tuple[str, int], str], state: ReviewState
+) -> list[tuple[Decision, str]]:
+    """Select the decisions on some items, and on annotators, each with the names of its items.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        The whole journal.
+    items : mapping of an item's kind and number to its name
+    state : ReviewState
+        State that follows from the journal.
+    """
+    selected = []
+    for decision in decisions:
+        target = _target(decision, state)
+        names = []
+        if target.subject is not None and target.items:
+            names = [items.get((target.subject.kind, number), "") for number in target.items]
+            if not any(names):
+                continue
+        selected.append((decision, ", ".join(filter(None, names))))
+    return selected
+
+
+def decisions_section(
+    entries: Sequence[tuple[Decision, str]],
+    state: ReviewState,
+    views: Mapping[int, Sequence[View]] | None = None,
+) -> Section:
+    """Summarise decisions by expert, and list them in their order.
+
+    Parameters
+    ----------
+    entries : sequence of decision and name of its items
+        See `decisions_on`.
+    state : ReviewState
+    views : mapping of image to views, optional
+        Of the spots of clicks on the images of the report.
+    """
+    title = "The expert's decisions"
+    viewed = [*_controls(entries, state), *_viewed(views or {}, state)]
+    if not entries:
+        none: list[Block] = [Prose([("", "No decision has been made.")])]
+        return Section(title, none + viewed)
+    blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *viewed]
+    notable = sorted(range(len(entries)), key=lambda index: _is_plain(entries[index][0]))[:_MOST]
+    listed = [entries[index] for index in sorted(notable)]
+    rows = [_row(one, items, state) for one, items in listed]
+    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Standing")
+    used = [
+        index for index in range(len(columns)) if index not in (3, 4, 6) or any(row[index] for row in rows)
+    ]
+    note = ""
+    if len(listed) < len(entries):
+        note = (
+            f"Of {len(entries):,} decisions {len(listed):,} are listed, first those with a reason and those "
+            "on annotators; `raterscope export --what decisions` writes all."
+        )
+    blocks.append(
+        Table(
+            "One by one", [columns[index] for index in used],
+            [[row[index] for index in used] for row in rows], note, frozenset(range(len(used))),
+        )
+    )  # fmt: skip
+    return Section(title, blocks)
+
+
+def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Block]:
+    """Describe the number of spots viewed and left without a decision."""
+    viewed = {image: len(viewed_places(some, state.spots(image))) for image, some in views.items()}
+    spot_count, images = sum(viewed.values()), sum(number > 0 for number in viewed.values())
+    if not spot_count:
+        return []
+    words = (
+        f"{counted(spot_count, 'spot')} on {counted(images, 'image')} {'was' if spot_count == 1 else 'were'} "
+        f"in sight for {LONG_ENOUGH:g} s or longer and left without a decision: selected, or in the grid of "
+        "spots while others were decided. Skipped spots are not counted."
+    )
+    return [Prose([("Viewed and left undecided", words)])]
+
+
+def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> list[Block]:
+    """Name the control images, and those whose mark an accepted spot contradicts."""
+    marks: dict[str, list[str]] = {}
+    for decision, name in entries:
+        mark = (
+            state.control_mark(decision.item)
+            if isinstance(decision.subject, ImageSubject) and decision.item
+            else None
+        )
+        if mark is None or mark.decision != decision.id or decision.item is None:
+            continue
+        counts = state.control(decision.item) is not None
+        words = f"{mark.in_words().capitalize()}s" if counts else "Not used, as a spot on them is accepted"
+        marks.setdefault(words, []).append(plain(name, 40))
+    words = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(marks.items()))
+    return [Prose([("Control images", f"{words}.")])] if words else []
+
+
+def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:
+    rows = []
+    for expert in dict.fromkeys(decision.who for decision in decisions):
+        own = [decision for decision in decisions if decision.who == expert]
+        verbs = Counter(decision.verb for decision in own)
+        times = [decision.at for decision in own if decision.at is not None]
+        rows.append(
+            (
+                plain(expert, 40) or NONE,
+                f"{len(own):,}",
+                f"{sum(decision.verb != 'undo' and state.in_effect(decision.id) for decision in own):,}",
+                _minute(min(times, default=None)),
+                _minute(max(times, default=None)),
+                ", ".join(f"{verb} {count:,}" for verb, count in verbs.most_common()),
+            )
+        )
+    columns = ("Who", "Decisions", "In effect", "First (UTC)", "Last (UTC)", "What")
+    return Table("By whom", columns, rows, words=frozenset({3, 4, 5}))
+
+
+def _row(decision: Decision, items: str, state: ReviewState) -> Sequence[str]:
+    return (
+        str(decision.id),
+        NONE if decision.at is None else decision.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"),
+        plain(decision.who, 40),
+        plain(items),
+        plain(getattr(_target(decision, state).subject, "structure", "")),
+        plain(state.in_words(decision), 160),
+        "" if decision.annotators else plain(decision.reason, 160),  # the words have it
+        "" if decision.verb == "undo" else state.standing(decision.id),
+    )
+
+
+def _is_plain(decision: Decision) -> bool:
+    return not (decision.reason or decision.annotators)
+
+
+def _target(decision: Decision, state: ReviewState) -> Decision:
+    """Return the target of a chain of undos."""
+    return target_of(decision, state.decision)[0] or decision
+
+
+def _minute(time: datetime | None) -> str:
+    return NONE if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def methods_section(
+    runs: Sequence[RunEntry],
+    parts: Sequence[ReportPart],
+    decisions: Sequence[Decision],
+    items: Mapping[tuple[str, int], str],
+) -> Section:
+    """Describe the methods behind all results of the report.
+
+    Parameters
+    ----------
+    runs : sequence of RunEntry
+        All that the report tells of.
+    parts : sequence of ReportPart
+        What the kinds contribute.
+    decisions : sequence of Decision
+        The whole journal.
+    items : mapping of kind and number to name
+    """
+    paragraphs: list[Paragraph] = []
+    for run in runs:
+        paragraphs.append((f"Run {run.id}", plan_in_words(run)))
+        paragraphs += _about(
+            run, [paragraph for part in parts for paragraph in part.of_runs.get(run.id, ())], decisions, items
+        )
+    for part in parts:
+        paragraphs += part.measures
+    return Section(
+        "Methods", [Prose([(name, cite(words)) for name, words in paragraphs])], _references(paragraphs)
+    )
+
+
+def plan_in_words(run: RunEntry) -> str:
+    """Describe the algorithms and settings; those of another version as they are stored."""
+    try:
+        return KINDS[run.kind].functions.read_plan(run.settings).in_words()
+    except SettingsError:
+        stored = ", ".join(f"{name} {value}" for name, value in flat(run.settings))
+        return f"{plain(run.algorithm)}, by another version of Raterscope, with {plain(stored, 2000)}."
+
+
+def _references(paragraphs: Sequence[Paragraph]) -> list[Section]:
+    """List the works that the paragraphs cite."""
+    keys = cited_keys(words for _, words in paragraphs)
+    return [Section("References", [Prose([("", line) for line in references_text(keys)])])] if keys else []
+
+
+def _about(
+    run: RunEntry,
+    of_run: Sequence[Paragraph],
+    decisions: Sequence[Decision],
+    items: Mapping[tuple[str, int], str],
+) -> list[Paragraph]:
+    previous = fold([decision for decision in decisions if decision.id <= run.known])
+    fixed = []
+    for number in run.items:
+        settled = previous.settled(run.kind, number)
+        if settled and (run.kind, number) in items:
+            fixed.append(f"{settled} of {plain(items[run.kind, number])}")
+    nothing, more = KINDS[run.kind].report.held_fixed(run, previous, items, bool(fixed))
+    words = f"What the expert had settled was held fixed: {', '.join(fixed)}." if fixed else nothing
+    words += more
+    if run.excluded:
+        words += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
+    if run.weights:
+        words += f" {_weights(run, previous)}"
+    seeds = [value for name, value in flat(run.settings) if name == "seed"]
+    seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
+    chance = (
+        "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
+    )
+    versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
+    paragraphs = [
+        ("Held fixed", words),
+        ("Chance", chance),
+        ("Versions", f"{versions}. Input {plain(run.digest, 90)}."),
+    ]
+    return [paragraphs[0], *of_run, *paragraphs[1:]]
+
+
+def _weights(run: RunEntry, previous: ReviewState) -> str:
+    """Describe the down-weighted annotators and the reasons."""
+    weighed = []
+    for name, weight in run.weights.items():
+        known = previous.weighed.get(name)
+        because = f" ({plain(known.reason)})" if known is not None and known.reason else ""
+        weighed.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
+    return (
+        f"Counted as a part of an annotator: {', '.join(weighed)}. An annotator counts as so many who do the "
+        "same: the likelihood of what was done is raised to the power of the weight ([@ibrahim2000]; "
+        "[@hu2002])."
+    )
+
+
+def trust_section(trusts: Mapping[str, Trust]) -> Section:
+    """Compare each result's probabilities with ground truth, by title."""
+    blocks: list[Block] = []
+    for title, trust in trusts.items():
+        words = trust.in_words()
+        blocks.append(
+            Notices([f"{plain(title)}: {words}"]) if trust.contradicted else Prose([(plain(title), words)])
+        )
+        if trust.judged:
+            sure = trust.calibration
+            filled = sure.count > 0
+            low, high = bin_intervals(sure)[:, filled] if trust.independent else (None, None)
+            line = paper_line(sure.posterior[filled], sure.share[filled], LINES[0], True, low, high)
+            shaded = "; shaded: 95 % interval" if trust.independent else ""
+            blocks.append(
+                Gallery(
+                    "",
+                    [
+                        draw_lines(
+                            [line], *trust.axes, "Calibration",
+                            f"on the diagonal a probability is right as often as it says{shaded}",
+                            diagonal=True,
+                        )
+                    ],
+                )
+            )  # fmt: skip
+    return Section("How far to trust this", blocks)

@@ -1,0 +1,344 @@
+"""Points of other programs into a study, as clicks or as truth, and photographs beside them."""
+
+import csv
+import json
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from raterscope.app.cli import main
+from raterscope.app.formats.points import read_points
+from raterscope.app.importing import read_files, store
+from raterscope.app.kinds.clicks.imports import assign_annotators
+from raterscope.app.kinds.masks.imports import AtHand, MaskReading
+from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
+from tests.app.formats.points.crowds import SIZE, WRITERS, feature, geojson, label_studio, labelme, napari
+
+CROWD = {
+    ("ann", "smear1.png"): [(10.5, 20.25), (300, 200)],
+    ("bob", "smear1.png"): [(11.5, 21)],
+    ("eve", "smear1.png"): [],
+    ("ann", "smear2.png"): [(50, 60)],
+    ("bob", "smear2.png"): [(51, 61), (100, 90)],
+    ("eve", "smear2.png"): [(52.125, 62)],
+}
+
+
+@pytest.fixture
+def smears(tmp_path):
+    """Two photographs in greys, dark and compressed well, in a folder of their own."""
+    folder = tmp_path / "smears"
+    folder.mkdir()
+    return [photograph(folder / name, seed) for seed, name in enumerate(("smear1.png", "smear2.png"))]
+
+
+def photograph(path, seed=0, size=SIZE):
+    """A dark ground with noise of a grey or two, and bright spots: it compresses like a mask."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: size[1], : size[0]]
+    spots = rng.uniform(10, min(size) - 10, (25, 2))
+    light = sum(np.exp(-((x - u) ** 2 + (y - v) ** 2) / 18) for u, v in spots)
+    values = 3 + 0.2 * rng.normal(size=light.shape) + 200 * np.clip(light, 0, 1)
+    Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8)).save(path)
+    return path
+
+
+def held(path):
+    """Places by annotator and image; who looked and marked nothing is there too. And the true places."""
+    with Study.open(path) as study:
+        clicks = {}
+        for entry in study.images():
+            one = study.clicks(entry.id)
+            for who, name in enumerate(one.annotators):
+                mine = one.annotator == who
+                clicks[name, entry.name] = sorted(
+                    zip(one.x[mine].tolist(), one.y[mine].tolist(), strict=True)
+                )
+        truth = {}
+        for entry in study.images():
+            true = study.truth(entry.id)
+            truth[entry.name] = sorted(zip(true.x.tolist(), true.y.tolist(), strict=True))
+    return clicks, truth
+
+
+def assert_same(found, expected):
+    assert set(found) == set(expected)
+    for key, places in expected.items():
+        assert len(found[key]) == len(places)
+        np.testing.assert_allclose(
+            np.reshape(found[key], (-1, 2)), np.reshape(sorted(places), (-1, 2)), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_each_program_s_files_become_the_clicks_that_they_are(bring, tmp_path, smears, name):
+    files = WRITERS[name](tmp_path, CROWD)
+    bring(*files, *smears)
+    # A table without rows cannot be read; of who marked nothing napari tells nothing.
+    expected = {key: places for key, places in CROWD.items() if places or name != "napari"}
+    assert_same(held(tmp_path / "s.rscope")[0], expected)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_or_the_truth(bring, tmp_path, smears, name):
+    only = {key: places for key, places in CROWD.items() if key[0] == "bob"}
+    bring(*smears)
+    bring("--kind", "truth", *WRITERS[name](tmp_path, only))
+    clicks, truth = held(tmp_path / "s.rscope")
+    assert not clicks
+    assert_same(truth, {image: places for (_, image), places in only.items()})
+
+
+def test_a_folder_dropped_brings_photographs_and_points(bring, tmp_path, smears):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    geojson(folder, CROWD)
+    for path in smears:
+        path.rename(folder / path.name)
+    bring(folder)
+    assert_same(held(tmp_path / "s.rscope")[0], CROWD)
+
+
+def test_photographs_come_in_as_images_before_and_after_their_clicks(bring, tmp_path, smears):
+    """Greys that compress like a mask's are no probabilities unless something says so."""
+    assert "2 images." in bring(smears[0].parent)
+    bring(*label_studio(tmp_path, CROWD))
+    (tmp_path / "s.rscope").unlink()
+    (tmp_path / "c.csv").write_text("annotator,image,x,y\nann,smear1,1,2\nann,smear2,1,2\n")
+    bring(tmp_path / "c.csv", "--extent", *SIZE)
+    disc = np.zeros(SIZE[::-1], dtype=np.uint8)
+    disc[50:90, 40:80] = 255  # what would be a mask, were it not called as what was clicked on
+    Image.fromarray(disc).save(smears[0])
+    assert "2 images" in bring(*smears)
+    with Study.open(tmp_path / "s.rscope") as study:
+        assert [study.locate(entry) is not None for entry in study.images()] == [True, True]
+        assert not mask_entries(study)
+
+
+def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, capsys):
+    table, study = tmp_path / "clicks.csv", tmp_path / "s.rscope"
+    rows = [(*who, x, y) for who, places in CROWD.items() for x, y in places or [("", "")]]
+    table.write_text("annotator,image,x,y\n" + "".join(f"{a},{i},{x},{y}\n" for a, i, x, y in rows))
+    assert main(["import", str(study), str(smears[0]), str(table)]) == 0
+    assert "4 left out, on images that the study does not have" in capsys.readouterr().out
+    of_one = {key: places for key, places in CROWD.items() if key[1] == "smear1.png"}
+    assert_same(held(study)[0], of_one)
+    assert main(["import", str(study), str(smears[1]), str(table)]) == 0
+    with Study.open(study) as one:
+        numbers = [len(one.clicks(entry.id).merged()[0]) for entry in one.images()]
+    assert numbers == [3, 4]
+
+
+def test_greys_are_probabilities_where_the_name_says_so(bring, tmp_path, smears):
+    masks = [
+        photograph(tmp_path / f"smear1_{who}_prob.png", seed) for seed, who in enumerate(("ann", "bob"), 5)
+    ]
+    said = bring(smears[0], *masks)
+    assert "1 image." in said
+    with Study.open(tmp_path / "s.rscope") as study:
+        assert {entry.annotator for entry in mask_entries(study)} == {"ann", "bob"}
+
+
+def test_a_map_of_many_labels_is_still_a_mask_beside_its_photograph(bring, tmp_path, smears):
+    y, x = np.mgrid[: SIZE[1], : SIZE[0]]
+    cells = (y // 24) * 13 + x // 25 + 1
+    Image.fromarray(cells.astype(np.uint8)).save(tmp_path / "smear1_ann.png")
+    bring(smears[0], tmp_path / "smear1_ann.png")
+    with Study.open(tmp_path / "s.rscope") as study:
+        assert len(mask_entries(study)) == cells.max()
+
+
+class TestWhoAndWhere:
+    def test_a_file_that_tells_nobody_is_asked_about(self, bring, tmp_path, smears):
+        path = tmp_path / "marks.geojson"
+        path.write_text(json.dumps(feature({"type": "Point", "coordinates": [1, 2]})))
+        assert "marks.geojson: nothing tells who marked it; tell by --annotator" in bring(smears[0], path)
+        bring(smears[0], path, "--annotator", "ann")
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
+
+    def test_a_name_tells_who_the_only_image_at_hand_tells_where(self, bring, tmp_path, smears):
+        bring(smears[0])
+        for who in ("ann", "bob"):
+            content = feature({"type": "Point", "coordinates": [1, 2]})
+            (tmp_path / f"{who}.geojson").write_text(json.dumps(content))
+        bring(tmp_path / "ann.geojson", tmp_path / "bob.geojson")
+        assert set(held(tmp_path / "s.rscope")[0]) == {("ann", "smear1.png"), ("bob", "smear1.png")}
+
+    def test_of_several_images_the_file_must_tell_which(self, bring, tmp_path, smears):
+        path = tmp_path / "ann.csv"
+        path.write_text("index,axis-0,axis-1\n0,1,2\n")
+        bring(*smears)
+        said = bring(path, "--annotator", "ann")
+        assert said.startswith("ann.csv: does not tell its image, and there are 2")
+
+    def test_the_image_is_found_wherever_it_stands_in_the_name_of_the_file(self, bring, tmp_path, smears):
+        path = tmp_path / "Points on smear2 (final).csv"
+        path.write_text("index,axis-0,axis-1\n0,1,2\n")
+        bring(*smears, path, "--annotator", "ann")
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear2.png"): [(2.5, 1.5)]}
+
+    def test_photographs_that_come_with_true_places_are_no_masks(self, bring, tmp_path, smears):
+        path = tmp_path / "smear2.csv"
+        path.write_text("index,axis-0,axis-1\n0,1,2\n")
+        said = bring(*smears, path, "--kind", "truth")
+        assert "2 images." in said
+        assert held(tmp_path / "s.rscope")[1]["smear2.png"] == [(2.5, 1.5)]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            (
+                "a.json",
+                '[{"id": 1, "image": "a.png", "annotator": 1, "annotation_id": 2, "kp": []}]',
+                "JSON-MIN",
+            ),
+            (
+                "a.xml",
+                '<annotations><track id="0"><points frame="0" points="1,2"/></track></annotations>',
+                "export it as CVAT for images 1.1",
+            ),
+        ],
+    )
+    def test_what_is_to_be_exported_otherwise_is_told(self, bring, tmp_path, smears, name, content, words):
+        (tmp_path / name).write_text(content)
+        assert words in bring(smears[0], tmp_path / name, "--annotator", "ann")
+
+    def test_a_pattern_tells_both(self, bring, tmp_path, smears):
+        path = tmp_path / "ann-on-smear2.csv"
+        path.write_text("index,axis-0,axis-1\n0,1,2\n")
+        bring(*smears)
+        bring(path, "--naming", "{annotator}-on-{item}")
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear2.png"): [(2.5, 1.5)]}
+
+    def test_a_file_called_truth_is_the_truth(self, bring, tmp_path, smears):
+        files = labelme(tmp_path, {("truth", "smear1.png"): [(3, 4)], ("ann", "smear1.png"): [(5, 6)]})
+        bring(*smears, *files)
+        clicks, truth = held(tmp_path / "s.rscope")
+        assert clicks == {("ann", "smear1.png"): [(5, 6)]}
+        assert truth["smear1.png"] == [(3, 4)]
+
+    def test_images_and_people_are_no_two_for_being_written_two_ways(self, tmp_path):
+        files = label_studio(tmp_path, {("ann", "smear1.png"): [(1, 2)]})
+        files += napari(tmp_path, {("ann", "smear1.png"): [(3, 4)]})
+        tables, *_ = assign_annotators([read_points(path) for path in files], ["smear1.png", "smear2.png"])
+        assert {table.images for table in tables} == {("smear1.png",)}
+        assert {table.annotators for table in tables} == {("ann",)}
+
+    def test_columns_named_by_hand_go_before_what_napari_means(self, bring, tmp_path, smears):
+        path = tmp_path / "odd.csv"
+        path.write_text("axis-0,axis-1,annotator,image\n1,2,ann,smear1\n")
+        bring(smears[0], path, "--map", "axis-0=x", "axis-1=y")
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
+
+    def test_properties_of_a_layer_are_no_labels(self, bring, tmp_path, smears):
+        path = tmp_path / "layer.csv"
+        path.write_text("index,axis-0,axis-1,annotator,image,label\n0,1,2,ann,smear1.png,cell\n")
+        bring(smears[0], path)
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(2.5, 1.5)]}
+        with Study.open(tmp_path / "s.rscope") as study:
+            assert not study.questions()
+
+    def test_masks_and_points_in_one_file_both_come_in(self, bring, tmp_path, smears):
+        shapes = [
+            {"label": "s", "shape_type": "point", "points": [[1, 2]]},
+            {"label": "s", "shape_type": "polygon", "points": [[10, 10], [20, 10], [20, 20], [10, 20]]},
+        ]
+        content = {"shapes": shapes, "imagePath": "smear1.png", "imageWidth": SIZE[0], "imageHeight": SIZE[1]}
+        (tmp_path / "a.json").write_text(json.dumps(content))
+        bring(smears[0], tmp_path / "a.json", "--annotator", "ann")
+        assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
+        with Study.open(tmp_path / "s.rscope") as study:
+            assert [entry.voxels for entry in mask_entries(study)] == [100]
+
+
+places = st.tuples(*(st.integers(0, 8 * side).map(lambda eighths: eighths / 8) for side in SIZE))
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    crowd=st.dictionaries(
+        st.tuples(st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(["smear1.png", "smear2.png"])),
+        st.lists(places, min_size=1, max_size=4, unique=True),
+        min_size=2,
+    ),
+    split=st.data(),
+)
+def test_any_split_of_a_crowd_over_files_and_programs_is_the_same_crowd(tmp_path_factory, crowd, split):
+    folder = tmp_path_factory.mktemp("split")
+    parts = defaultdict(dict)
+    for key, marks in crowd.items():
+        for place in marks:
+            name = split.draw(st.sampled_from(list(WRITERS)))
+            parts[name].setdefault(key, []).append(place)
+    files = []
+    for name, part in parts.items():
+        (folder / name).mkdir()
+        files += WRITERS[name](folder / name, part)
+    images = [photograph(folder / name) for name in ("smear1.png", "smear2.png")]
+    naming = "{item}_{annotator}"
+    with Study.create(folder / "s.rscope") as study:
+        store(read_files(images), study)
+        for lot in split.draw(st.permutations(files)):
+            who = lot.parent.name if "labelme" in lot.parts else None
+            at_hand = AtHand(tuple(study.images()))
+            reading = MaskReading(annotator=who, naming=naming)
+            store(read_files([lot], reading=reading, at_hand=at_hand), study)
+    assert_same(held(folder / "s.rscope")[0], crowd)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_real_crowd_in_each_program_s_files(real_data, bring, tmp_path, name):
+    """Clicks of paid annotators on micrographs, and the exact truth: the same whichever way they come."""
+    quantius = real_data / "clicks" / "quantius"
+    crowd = defaultdict(list)
+    images = set()
+    with (quantius / "clicks.csv").open() as file:
+        for row in csv.DictReader(file):
+            images.add(row["image_id"])
+            if len(images) > 3:
+                break
+            crowd[row["annotator_id"], row["image_id"] + ".png"].append((float(row["x"]), float(row["y"])))
+    files = [quantius / "images" / image for image in sorted({image for _, image in crowd})]
+    written = WRITERS[name](tmp_path, crowd)
+    reading = ["--naming", "{item}_{annotator}"] if name in ("geojson", "napari") else []
+    bring(*files, *written, *reading)
+    assert_same(held(tmp_path / "s.rscope")[0], crowd)
+
+
+def test_real_micrographs_in_greys_come_in_as_images(real_data, bring, tmp_path):
+    assert bring(real_data / "clicks" / "quantius" / "images").startswith("24 images.")
+    with Study.open(tmp_path / "s.rscope") as study:
+        assert not mask_entries(study)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_fuse_clicks_finds_the_same_in_each_program_s_files(tmp_path, smears, name):
+    rng = np.random.default_rng(8)
+    spots = np.array([[60, 60], [200, 80], [120, 180], [280, 200]])
+    crowd = {
+        (f"w{who}", image): [
+            tuple(place) for place in np.round(spots + rng.normal(0, 1.5, (4, 2)), 3).tolist()
+        ]
+        for who in range(8)
+        for image in ("smear1.png", "smear2.png")
+    }
+    table = tmp_path / "clicks.csv"
+    lines = [f"{who},{image},{x},{y}" for (who, image), marks in crowd.items() for x, y in marks]
+    table.write_text("\n".join(["annotator,image,x,y", *lines]) + "\n")
+    written = WRITERS[name](tmp_path, crowd)
+    found = []
+    for number, files in enumerate(([table], written)):
+        out = tmp_path / f"results{number}"
+        paths = [str(path) for path in (*files, "--images", *smears, "-o", out)]
+        assert main(["fuse", "clicks", *paths]) == 0
+        with (out / "detections.csv").open(newline="") as file:
+            rows = sorted((row["image"], float(row["x"]), float(row["y"])) for row in csv.DictReader(file))
+        found.append(rows)
+    assert [row[0] for row in found[0]] == [row[0] for row in found[1]]
+    np.testing.assert_allclose(*([row[1:] for row in rows] for rows in found), atol=1e-3)
+    assert len(found[0]) == 2 * len(spots)

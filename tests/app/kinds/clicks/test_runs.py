@@ -1,0 +1,358 @@
+"""Many images at once: in this process or in several, cancelled, failing, dying."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
+from raterscope.algorithms.clicks.result import Clustering
+from raterscope.algorithms.clicks.robustness import grouping_notice
+from raterscope.algorithms.clicks.stopping import changed
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.formats.records import ClickTable
+from raterscope.app.kinds.clicks import runs
+from raterscope.app.kinds.clicks.report.sections import clicks_section
+from raterscope.app.kinds.clicks.report.tables import read_counted
+from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, keep, others_in_words
+from raterscope.app.outcome import Outcome, versions
+from raterscope.app.page.contents import Notices
+from raterscope.app.report.sections import methods_section
+from raterscope.app.review import Decision, SpotSubject, fold, read_measures
+from raterscope.app.study import Study
+from raterscope.app.workers import in_processes
+from tests.algorithms.clicks.test_settling import smears
+
+
+def crowd(seed, objects=6, annotators=15):
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(20, 280, (objects, 2))
+    places = np.repeat(centres, annotators, axis=0) + rng.normal(0, 2, (objects * annotators, 2))
+    return Clicks(
+        x=places[:, 0],
+        y=places[:, 1],
+        annotator=np.tile(np.arange(annotators), objects),
+        annotators=tuple(f"w{n}" for n in range(annotators)),
+        extent=(0, 0, 300, 300),
+    )
+
+
+@pytest.fixture
+def images():
+    return {f"image {seed}": crowd(seed) for seed in range(5)}
+
+
+@pytest.fixture
+def strays(images):
+    """The images with clicks that hit nothing: without outliers there is nothing to learn from."""
+    return {name: with_strays(clicks, seed) for seed, (name, clicks) in enumerate(images.items())}
+
+
+def with_strays(clicks, seed, number=12):
+    rng = np.random.default_rng([seed, 1])
+    x, y = rng.uniform(0, 300, (2, number))
+    return replace(
+        clicks,
+        x=np.append(clicks.x, x),
+        y=np.append(clicks.y, y),
+        annotator=np.append(clicks.annotator, rng.integers(0, len(clicks.annotators), number)),
+    )
+
+
+@pytest.fixture
+def many_processes(monkeypatch):
+    """Let processes be worth it at once."""
+    monkeypatch.setattr(runs, "_WORTH", 0.0)
+
+
+@pytest.fixture
+def workers_alone(monkeypatch):
+    """Leave all work to the workers, even while they start."""
+    monkeypatch.setattr(runs, "_WORTH", 0.0)
+    monkeypatch.setattr(runs, "in_processes", lambda *given: in_processes(*given[:4]))
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one.fusion.clustering, name), getattr(other.fusion.clustering, name))
+        for name in ("mean", "covariance", "weight", "inlier", "nearest")
+    ) and np.array_equal(one.fusion.detection.posterior, other.fusion.detection.posterior)
+
+
+@pytest.mark.usefixtures("many_processes")
+def test_processes_give_the_same_bits_in_the_same_order(images):
+    alone = runs.fuse_images(images, FusionPlan(), jobs=1)
+    together = runs.fuse_images(images, FusionPlan(), jobs=2)
+    assert list(alone) == list(together) == list(images)
+    assert all(same(alone[name], together[name]) for name in images)
+
+
+@pytest.mark.usefixtures("many_processes")
+def test_learning_from_each_other_knows_neither_order_nor_processes(strays):
+    first = runs.fuse_images(strays, FusionPlan(), jobs=1)
+    backwards = runs.fuse_images(dict(reversed(strays.items())), FusionPlan(), jobs=2)
+    assert all(same(first[name], backwards[name]) for name in strays)
+    alone = runs.fuse_images(strays, FusionPlan.make("oem", {"learn_across_images": "no"}))
+    assert not any(same(first[name], alone[name]) for name in strays)
+
+
+def test_one_image_is_as_it_is_by_itself(strays):
+    (name, clicks) = next(iter(strays.items()))
+    outcome = runs.fuse_images({name: clicks}, FusionPlan())[name]
+    assert same(outcome, Outcome(name, fuse(clicks), "", "", 0.0))
+
+
+def test_an_image_that_failed_keeps_out_of_what_the_others_learn(strays, monkeypatch):
+    names = list(strays)
+    sound = runs.fuse
+
+    def fragile(clicks, plan, watch, **more):
+        if clicks is strays[names[0]]:
+            raise KeyError("what")
+        return sound(clicks, plan, watch=watch, **more)
+
+    without = runs.fuse_images({name: strays[name] for name in names[1:]}, FusionPlan())
+    monkeypatch.setattr(runs, "fuse", fragile)
+    outcomes = runs.fuse_images(strays, FusionPlan(), jobs=1)
+    assert outcomes[names[0]].fusion is None
+    assert all(same(outcomes[name], without[name]) for name in names[1:])
+
+
+def test_where_learning_fails_no_image_has_an_answer(strays, monkeypatch):
+    def broken(*_):
+        raise KeyError("what")
+
+    monkeypatch.setattr(runs, "learn_from_each_other", broken)
+    outcomes = runs.fuse_images(strays, FusionPlan())
+    assert {outcome.problem for outcome in outcomes.values()} == {"internal error (KeyError: 'what')."}
+    assert all(outcome.fusion is None and "broken" in outcome.details for outcome in outcomes.values())
+
+
+def test_progress_never_falls_and_ends_with_all(images):
+    fractions = []
+    runs.fuse_images(images, FusionPlan(), jobs=1, watch=lambda done, *_, **__: fractions.append(done))
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0] < 0.2
+    assert 0.8 < fractions[-1] <= 1
+
+
+def test_partial_results_say_of_which_image_they_are(images):
+    drafts = []
+
+    def watch(*_, partial=None, **__):
+        if partial is not None:
+            drafts.append(partial())
+
+    runs.fuse_images(images, FusionPlan(), jobs=1, watch=watch)
+    assert {draft.item for draft in drafts} == set(images)
+    assert all(isinstance(draft.clustering, Clustering) for draft in drafts)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.usefixtures("many_processes")
+def test_cancelling_stops_processes_too(images, jobs):
+    calls = []
+
+    def watch(fraction, *_, **__):
+        calls.append(fraction)
+        if len(calls) > 3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        runs.fuse_images(images, FusionPlan(), jobs=jobs, watch=watch)
+
+
+def test_no_image_gives_no_outcome():
+    assert runs.fuse_images({}, FusionPlan()) == {}
+
+
+def test_an_image_without_clicks_has_an_empty_fusion():
+    clicks = Clicks(np.empty(0), np.empty(0), np.empty(0, dtype=int), ("w",), (0, 0, 9, 9))
+    outcome = runs.fuse_images({"bare": clicks}, FusionPlan())["bare"]
+    assert outcome.problem == ""
+    assert len(outcome.fusion.clustering) == 0
+
+
+def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
+    sound = runs.fuse
+
+    def fragile(clicks, plan, watch, **more):
+        if clicks is images["image 2"]:
+            raise KeyError("what")
+        return sound(clicks, plan, watch=watch, **more)
+
+    monkeypatch.setattr(runs, "fuse", fragile)
+    outcomes = runs.fuse_images(images, FusionPlan(), jobs=1)
+    assert [name for name, outcome in outcomes.items() if outcome.fusion is None] == ["image 2"]
+    assert outcomes["image 2"].problem == "internal error (KeyError: 'what')."
+    assert "fragile" in outcomes["image 2"].details
+
+
+def die_of_it(name, *_):
+    """What a worker does in the test below: one image is too much for it."""
+    if name == "image 3":
+        os._exit(9)
+    return Outcome(name, None, "not looked at", "", 0.0)
+
+
+@pytest.mark.usefixtures("workers_alone")
+def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
+    monkeypatch.setattr(runs, "_outcome", die_of_it)
+    outcomes = runs.fuse_images(images, FusionPlan(), jobs=2)
+    assert outcomes["image 3"].problem == "the process that fused it died."
+    others = [outcomes[name] for name in ("image 2", "image 4")]
+    assert [outcome.problem for outcome in others] == ["not looked at"] * 2
+
+
+@pytest.mark.usefixtures("workers_alone")
+def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(runs, "_outcome", tell_threads)
+    outcomes = runs.fuse_images(images, FusionPlan(), jobs=2)
+    assert outcomes["image 4"].problem == "1 1"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+def tell_threads(name, *_):
+    found = " ".join(os.environ.get(one, "none") for one in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
+    return Outcome(name, None, found, "", 0.0)
+
+
+def test_versions_name_what_results_depend_on():
+    found = versions()
+    assert found["numpy"] == np.__version__
+    assert set(found) == {"raterscope", "python", "numpy", "scipy", "numba", "scikit-learn"}
+
+
+@pytest.mark.parametrize("algorithm", ["hac", "hdbscan"])
+def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelling_ends(algorithm):
+    many = crowd(1, objects=10, annotators=1000)
+    here = os.getpid()
+    seen = set()
+
+    def watch(*_, **__):
+        children = multiprocessing.active_children()
+        seen.update(child.pid for child in children)
+        if children:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        runs.fuse_images({"one": many}, FusionPlan.make(algorithm), jobs=1, watch=watch)
+    assert seen
+    assert here not in seen
+    assert multiprocessing.active_children() == []
+
+
+def test_reliabilities_start_the_clustering_of_the_next_image(strays):
+    """OEM-DEM paper, section 4: the second image is fused as with the p0 that the first one gave."""
+    texts = {"as_printed": "yes", "prior": "none", "max_iterations": "3", "carry_reliability": "yes"}
+    plan = FusionPlan.make("oem", texts)
+    names = list(strays)[:2]
+    carried = runs.fuse_images({name: strays[name] for name in names}, plan)
+    first, second = (carried[name].fusion.clustering for name in names)
+    known = dict(zip(strays[names[0]].annotators, first.reliability.tolist(), strict=True))
+    again = fuse(strays[names[1]], plan, reliability=known).clustering
+    alone = fuse(strays[names[1]], plan).clustering
+    np.testing.assert_array_equal(second.inlier, again.inlier)
+    assert not np.allclose(second.inlier, alone.inlier)
+    reverse = runs.fuse_images({name: strays[name] for name in names[::-1]}, plan)
+    np.testing.assert_array_equal(reverse[names[1]].fusion.clustering.inlier, alone.inlier)
+
+
+PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
+IMAGES = 6
+
+
+def as_table(smear_images: tuple[Clicks, ...]) -> ClickTable:
+    """Put the clicks on several images into one table."""
+    names = tuple(sorted({name for one in smear_images for name in one.annotators}))
+    rows = {name: row for row, name in enumerate(names)}
+    who = [np.array([rows[one.annotators[a]] for a in one.annotator], dtype=np.int64) for one in smear_images]
+    places = np.concatenate([np.column_stack([one.x, one.y]) for one in smear_images])
+    return ClickTable(
+        path=Path("clicks.csv"),
+        annotators=names,
+        images=tuple(f"{number}.png" for number in range(len(smear_images))),
+        annotator=np.concatenate(who),
+        image=np.repeat(np.arange(len(smear_images)), [len(one) for one in smear_images]),
+        x=places[:, 0],
+        y=places[:, 1],
+        time=None,
+        looked=frozenset((rows[name], n) for n, one in enumerate(smear_images) for name in one.annotators),
+        extents={number: one.extent[2:] for number, one in enumerate(smear_images)},
+    )
+
+
+@pytest.fixture(scope="module")
+def smear_images() -> tuple[Clicks, ...]:
+    return smears(6, count=IMAGES)
+
+
+@pytest.fixture
+def filled(tmp_path: Path, smear_images: tuple[Clicks, ...]) -> Iterator[Study]:
+    with Study.create(tmp_path / "smears.rscope") as study:
+        study.add_clicks(as_table(smear_images))
+        keep(fused(study, list(range(1, IMAGES + 1))), study)
+        yield study
+
+
+def fused(study: Study, numbers: list[int], plan: FusionPlan = PLAN) -> Answer:
+    return fuse_inputs(gather(numbers, study, plan=plan), plan, jobs=1)
+
+
+def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) -> None:
+    alone = without = detections = 0
+    for number in range(1, IMAGES + 1):
+        together, answer = filled.runs.result(1, number), fused(filled, [number])
+        assert len(answer.inputs.others.images) == IMAGES - 1
+        (by_itself,) = fuse_inputs(gather([number], filled), PLAN, jobs=1).kept.values()
+        alone += changed(together, next(iter(answer.kept.values())))
+        without += changed(together, by_itself)
+        detections += int(together.detection.detected.sum())
+    assert alone <= 0.02 * detections
+    assert without > 0.3 * detections  # nothing else tells their artefacts
+    answer = fused(filled, [2])
+    run = keep(answer, filled)
+    entry = filled.runs.get(run)
+    assert (entry.log["others"], entry.log["other_runs"]) == (IMAGES - 1, [1])
+    assert others_in_words(entry.log).startswith(f"What run 1 found on {IMAGES - 1} other images was used")
+    assert others_in_words(filled.runs.get(1).log) == ""
+    (prose,) = methods_section([entry], (), [], {}).blocks
+    told = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
+    assert f"{IMAGES - 1} other images, as fused in earlier runs" in told
+
+
+def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> None:
+    kept = [filled.runs.result(1, number) for number in range(1, IMAGES + 1)]
+    assert all(one is not None and one.halves.shape == (2, len(one.clustering)) for one in kept)
+    notice = grouping_notice([one for one in kept if one is not None])
+    assert notice is not None
+    assert "where half of the images are fused at a time" in notice
+    found = [one for entry in filled.images() if (one := read_counted(filled, entry, ())) is not None]
+    blocks = clicks_section(filled, found, read_measures([], fold([])), {}).blocks
+    assert any(isinstance(one, Notices) and notice in one.sentences for one in blocks)
+
+
+def test_a_decision_on_another_image_teaches_since_it_was_made(filled: Study) -> None:
+    spot = filled.runs.result(1, 1).clustering.mean[0]
+    subject = SpotSubject(x=float(spot[0]), y=float(spot[1]), number=1)
+    filled.record(Decision(verb="reject", item=1, subject=subject))
+    smear_images = gather([2], filled, plan=PLAN).others.images
+    assert [len(clicks.known) for clicks, _ in smear_images] == [1, 0, 0, 0, 0]
+    assert fused(filled, [2]).kept
+
+
+def test_runs_that_cluster_otherwise_or_are_outdated_teach_nothing(filled: Study) -> None:
+    other = FusionPlan.make("oem", {"vote_coverage": "0.9"})
+    assert gather([2], filled, plan=other).others.images == ()
+    name = filled.annotators()[0]
+    filled.record(Decision(verb="exclude", annotators=(name,), reason="careless"))
+    assert gather([2], filled, plan=PLAN).others.images == ()

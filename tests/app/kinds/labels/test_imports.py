@@ -1,0 +1,286 @@
+"""Labels come into a study: with truths, pictures, marks beside them, in any order."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.importing import read_files, store
+from raterscope.app.kinds.labels.imports import tasks_of
+from raterscope.app.kinds.masks.imports import AtHand
+from raterscope.app.study import Study
+from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.masks import mask_entries
+
+SAID = ("cat", "dog", "cat", "cat")
+
+
+@pytest.fixture
+def study(tmp_path):
+    with Study.create(tmp_path / "made.rscope") as study:
+        yield study
+
+
+@pytest.fixture
+def bring(study):
+    def bring(*paths, **options):
+        at_hand = AtHand(tuple(study.images()), study.path, tasks_of(study))
+        return " ".join(store(read_files(paths, at_hand=at_hand, **options), study))
+
+    return bring
+
+
+def written(path, *lines):
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def votes(path, header="annotator,task,label", tasks=SAID):
+    rows = [f"{who},c{at},{label}" for who in ("ann", "bob") for at, label in enumerate(tasks)]
+    return written(path, header, *rows)
+
+
+def truths(path, header="task,label"):
+    return written(path, header, "c0,cat", "c1,dog")
+
+
+def digits(folder, names):
+    """Pictures of few grey values, as small as masks can be."""
+    folder.mkdir()
+    paths = []
+    for at, name in enumerate(names):
+        picture = np.zeros((28, 28), dtype=np.uint8)
+        picture[4 + at : 20, 8:16] = 255
+        paths.append(folder / name)
+        Image.fromarray(picture).save(paths[-1])
+    return paths
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
+    files = [votes(tmp_path / "votes.csv"), truths(tmp_path / "truth.csv")]
+    said = bring(*(files[at] for at in order))
+    assert "votes.csv: 8 votes by 2 annotators on 4 tasks." in said
+    assert "truth.csv: the truth of 2 tasks." in said
+    (question,) = study.questions()
+    assert question.scheme.outputs == ("cat", "dog")
+    assert labels_of(study, question.id).label.tolist() == [0, 1, 0, 0] * 2
+    assert study.vote_set(question.id).truth.tolist() == [0, 1, -1, -1]
+
+
+def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring, study, tmp_path):
+    asked = [
+        f"{who},{question},c{at},{label}"
+        for question, labels in (("species", ("cat", "dog")), ("age", ("old", "young")))
+        for who in ("ann", "bob")
+        for at, label in enumerate(labels)
+    ]
+    votes = written(tmp_path / "votes.csv", "annotator,question,task,label", *asked)
+    named = written(tmp_path / "named.csv", "question,task,label", "age,c0,young", "species,c1,cat")
+    bring(votes, named)
+    species, age = study.questions()
+    assert (species.scheme.classes, age.scheme.classes) == (("cat", "dog"), ("old", "young"))
+    assert study.vote_set(species.id).truth.tolist() == [-1, 0]
+    assert study.vote_set(age.id).truth.tolist() == [1, -1]
+    bring(written(tmp_path / "unnamed_truth.csv", "task,label", "c1,old"))
+    assert study.vote_set(species.id).truth.tolist() == [-1, 0]
+    assert study.vote_set(age.id).truth.tolist() == [1, 0]
+
+
+def test_truths_without_votes_are_refused_in_one_sentence(bring, tmp_path):
+    with pytest.raises(InputError, match="import the votes first"):
+        bring(truths(tmp_path / "truth.csv"))
+
+
+def test_what_is_said_to_be_true_is_no_vote(bring, study, tmp_path):
+    bring(votes(tmp_path / "votes.csv"))
+    expert = written(tmp_path / "expert.csv", "annotator,task,label", "eve,c2,dog")
+    bring(expert, kind="true-labels")
+    (question,) = study.questions()
+    assert len(study.vote_set(question.id).task) == 8
+    assert study.vote_set(question.id).truth.tolist() == [-1, -1, 1, -1]
+    assert "eve" not in study.annotators()
+
+
+class TestPictures:
+    @pytest.mark.parametrize("first", ["pictures", "votes", "together"])
+    def test_pictures_show_the_tasks_of_their_names(self, bring, study, tmp_path, first):
+        pictures = digits(tmp_path / "pictures", [f"c{at}.png" for at in range(4)])
+        table = votes(tmp_path / "votes.csv")
+        if first == "together":
+            bring(table, tmp_path / "pictures")
+        elif first == "votes":
+            bring(table)
+            assert "4 tasks have a picture now." in bring(*pictures)
+        else:
+            bring(*pictures, kind="image")
+            bring(table)
+        (question,) = study.questions()
+        names = {entry.id: entry.name for entry in study.images()}
+        found = {task: names[image] for task, image in pictures_of(study, question.id).items()}
+        assert found == {at: f"c{at}.png" for at in range(4)}
+        assert not study.items()["clicks"]
+        assert not study.items()["masks"]
+
+    def test_the_table_may_name_the_pictures(self, bring, study, tmp_path):
+        digits(tmp_path / "pictures", ["one.png", "two.png"])
+        table = written(
+            tmp_path / "votes.csv", "annotator,task,label,image_url",
+            "ann,c0,cat,https://example.org/a/one.png", "bob,c0,dog,https://example.org/a/one.png",
+            "ann,c1,cat,two.png",
+        )  # fmt: skip
+        bring(tmp_path / "pictures", table)
+        (question,) = study.questions()
+        assert sorted(pictures_of(study, question.id)) == [0, 1]
+
+    def test_masks_beside_labels_are_still_masks(self, bring, study, tmp_path):
+        masks = digits(tmp_path / "masks", ["case7_anna.png", "case7_bob.png"])
+        bring(votes(tmp_path / "votes.csv"), *masks)
+        assert not any(pictures_of(study, question.id) for question in study.questions())
+        (image,) = study.items()["masks"]
+        assert {one.annotator for one in mask_entries(study, image.id)} == {"anna", "bob"}
+
+
+class TestBothAtOnce:
+    def test_choices_and_brushes_of_one_file(self, bring, study, tmp_path):
+        box = {"original_width": 40, "original_height": 30, "type": "rectanglelabels", "to_name": "image",
+               "from_name": "where", "value": {"x": 10, "y": 10, "width": 30, "height": 40, "rotation": 0,
+                                               "rectanglelabels": ["cell"]}}  # fmt: skip
+        of_region = {**box, "type": "choices", "from_name": "sure", "value": {
+            **box["value"], "choices": ["very"]}}  # fmt: skip
+        choice = {"type": "choices", "from_name": "stage", "to_name": "image", "value": {"choices": ["ring"]}}
+        task = {"id": 1, "data": {"image": "/a/b.png"}, "annotations": [
+            {"completed_by": who, "result": [box, of_region, choice]} for who in (1, 2)
+        ]}  # fmt: skip
+        path = written(tmp_path / "export.json", json.dumps([task]))
+        bring(path)
+        (question,) = study.questions()
+        assert question.name == "stage"  # what is said of a region is not said of the picture
+        assert labels_of(study, question.id).annotators == ("annotator 1", "annotator 2")
+        assert len(study.items()["masks"]) == 1
+
+    def test_questions_and_marks_of_a_zooniverse_export(self, bring, study, tmp_path):
+        header = "classification_id,user_name,metadata,annotations,subject_data,subject_ids"
+        size = {"subject_dimensions": [{"naturalWidth": 90, "naturalHeight": 60}]}
+
+        def row(number, who):
+            tasks = [
+                {"task": "T0", "task_label": "Any?", "value": "Yes"},
+                {"task": "T1", "value": [{"tool": 0, "frame": 0, "x": 10.0, "y": 12.0, "details": []}]},
+            ]
+            cells = [str(number), who, json.dumps(size), json.dumps(tasks),
+                     json.dumps({"5": {"filename": "s.png"}}), "5"]  # fmt: skip
+            return ",".join('"' + cell.replace('"', '""') + '"' for cell in cells)
+
+        said = bring(written(tmp_path / "export.csv", header, row(1, "ann"), row(2, "bob")))
+        assert "2 clicks" in said
+        assert "2 votes by 2 annotators on 1 task" in said
+        (question,) = study.questions()
+        assert question.name.endswith("Any?")
+        assert len(study.clicks(study.images()[0].id)) == 2
+
+
+class TestColumns:
+    def test_labels_of_an_unknown_header_are_asked_about_as_labels(self, tmp_path):
+        path = votes(tmp_path / "a.csv", "wer,was,label")
+        with pytest.raises(UnknownColumns) as caught:
+            read_files([path])
+        assert "x" not in caught.value.missing
+        assert {"annotator", "task"} <= set(caught.value.missing)
+
+    def test_places_of_an_unknown_header_are_asked_about_as_clicks(self, tmp_path):
+        path = written(tmp_path / "a.csv", "wer,bild,links,oben", "ann,a.png,3,4", "bob,a.png,5,6")
+        with pytest.raises(UnknownColumns) as caught:
+            read_files([path])
+        assert {"x", "y"} <= set(caught.value.missing)
+
+    def test_columns_named_by_hand_tell_the_kind(self, bring, study, tmp_path):
+        path = votes(tmp_path / "a.csv", "wer,was,gesagt")
+        bring(path, mappings={path: {"wer": "annotator", "was": "task", "gesagt": "label"}})
+        assert len(study.vote_set(study.questions()[0].id).task) == 8
+
+    def test_one_column_named_by_hand_makes_no_truth_of_votes(self, bring, study, tmp_path):
+        path = votes(tmp_path / "a.csv", "worker,task,gesagt")
+        bring(path, mappings={path: {"gesagt": "label"}})
+        assert len(study.vote_set(study.questions()[0].id).task) == 8
+
+    def test_two_sides_without_a_choice_are_asked_about_as_pairs(self, tmp_path):
+        path = written(tmp_path / "a.csv", "annotator,left,right,gesagt", "ann,a,b,left")
+        with pytest.raises(UnknownColumns) as caught:
+            read_files([path])
+        assert caught.value.missing == ("choice",)
+
+
+def test_files_of_different_answers_are_different_questions(bring, study, tmp_path):
+    bring(votes(tmp_path / "pets.csv"))
+    more = written(tmp_path / "stages.csv", "annotator,task,label", "ann,c0,ring", "bob,c0,none")
+    bring(more)
+    assert [question.name for question in study.questions()] == ["labels", "stages"]
+    bring(written(tmp_path / "more.csv", "annotator,task,label", "cid,c0,dog"))
+    assert [len(study.vote_set(question.id).task) for question in study.questions()] == [9, 2]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("annotator,task,label", "ann,c0"),
+        ("annotator,task,label",),
+        ("annotator,task,label", ",c0,cat"),
+        ("annotator,task,label", "ann,c0,"),
+        ("task,label", "c0,cat", "c0,dog"),
+    ],
+)
+def test_bad_files_are_one_sentence_and_leave_no_study(tmp_path, capsys, lines):
+    path = written(tmp_path / "votes.csv", *lines)
+    assert main(["import", str(tmp_path / "new.rscope"), str(path)]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()[-1:]
+    assert line.startswith("raterscope: ")
+    assert "votes.csv" in line
+    assert "internal error" not in line
+    assert not (tmp_path / "new.rscope").exists()
+
+
+def test_the_command_line_imports_labels(tmp_path, capsys):
+    study, path = tmp_path / "a.rscope", votes(tmp_path / "a.csv", "wer,was,gesagt")
+    pairs = ["wer=annotator", "was=task", "gesagt=label"]
+    assert main(["import", str(study), str(path), "--map", *pairs]) == 0
+    assert main(["import", str(study), str(truths(tmp_path / "t.csv", "task,kind")),
+                 "--kind", "true-labels", "--map", "kind=label"]) == 0  # fmt: skip
+    assert "the truth of 2 tasks" in capsys.readouterr().out
+
+
+def test_cancelling_leaves_the_study_as_it_was(study, tmp_path):
+    def watch(_share, words="", **_):
+        if words.startswith("storing"):
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        store(read_files([votes(tmp_path / "votes.csv")]), study, watch)
+    assert not study.questions()
+    assert not study.annotators()
+
+
+class TestRealCrowds:
+    @pytest.mark.parametrize(("name", "count"), [("bluebirds", 4212), ("duchenne", 30319), ("adult2", 92721)])
+    def test_every_vote_comes_in(self, bring, study, real_data, name, count):
+        folder = real_data / "labels"
+        bring(folder / f"{name}_truth.csv", folder / f"{name}.csv")
+        (question,) = study.questions()
+        assert len(study.vote_set(question.id).task) == count
+
+
+def test_votes_that_come_twice_are_told(bring, tmp_path):
+    """They count twice, as repeated votes do, so whoever drops a file again is told."""
+    first = votes(tmp_path / "votes.csv")
+    assert "earlier file" not in bring(first)
+    assert "all 8 of a task that its annotator labels in an earlier file too" in bring(first)
+    rows = ["cid,c0,cat", "ann,c0,cat", "ann,c9,dog", "bob,c1,dog"]
+    other = written(tmp_path / "other.csv", "annotator,task,label", *rows)
+    assert "(2 of a task that its annotator labels in an earlier file too)" in bring(other)
+    third = written(tmp_path / "third.csv", "annotator,task,label", "dan,c0,cat", "ann,c20,dog")
+    assert "earlier file" not in bring(third)

@@ -1,0 +1,120 @@
+"""Runs over the questions of a study: what goes in, what is kept, what is said of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.data import OPEN, LabelsError
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.app.kinds.labels.runs import digest_of, fuse_inputs, gather, keep, measured
+from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.study import Study
+from tests.app.kinds.labels.made import CLASSES, LIAR, TASKS, make_study, truth, write_truth, write_votes
+
+
+@pytest.fixture
+def study(tmp_path):
+    files = [write_votes(tmp_path / "votes.csv"), write_truth(tmp_path / "truth.csv", every=4)]
+    with Study.open(make_study(tmp_path / "s.rscope", *files)) as opened:
+        yield opened
+
+
+def decide(study, task, label):
+    question = study.questions()[0].id
+    return study.record(Decision(verb="label", item=question, subject=TaskSubject(task=task, label=label)))
+
+
+def run(study, **texts):
+    inputs = gather([one.id for one in study.questions()], study)
+    answer = fuse_inputs(inputs, LabelPlan.make("ibcc", texts))
+    return inputs, answer, keep(answer, study)
+
+
+def test_what_is_kept_is_what_was_fused(study):
+    _, answer, number = run(study)
+    question = study.questions()[0]
+    kept = study.runs.result(number, question.id)
+    fused = answer.outcomes[question.name].fusion
+    np.testing.assert_array_equal(kept.fusion.posterior, fused.fusion.posterior)
+    np.testing.assert_array_equal(kept.communities.community, fused.communities.community)
+    np.testing.assert_array_equal(kept.fusion.label(), truth())
+    (record,) = study.runs.get(number).log["questions"]
+    assert record["judged"] == TASKS / 4
+    assert record["accuracy"] == 1.0
+
+
+def test_decisions_are_held_fixed_and_the_excluded_left_out(study):
+    undone = decide(study, "t0", CLASSES[1 - truth()[0]])
+    study.record(Decision(verb="undo", undoes=undone.id))
+    wrong = CLASSES[1 - truth()[5]]
+    last = decide(study, "t5", wrong)
+    excluded = study.record(Decision(verb="exclude", annotators=(LIAR,), reason="asleep"))
+    inputs, answer, number = run(study)
+    (outcome,) = answer.outcomes.values()
+    assert np.flatnonzero(outcome.fusion.fusion.known != OPEN).tolist() == [5]
+    assert outcome.fusion.fusion.classes[outcome.fusion.fusion.label()[5]] == wrong
+    entry = study.runs.get(number)
+    assert (entry.known, entry.excluded) == (excluded.id, (LIAR,))
+    assert last.id < excluded.id
+    (question,) = inputs.given.values()
+    votes = question.labels.votes_of_annotators()
+    assert votes[question.labels.annotators.index(LIAR)] == 0
+    assert sorted(votes)[1] == TASKS
+
+
+@pytest.mark.parametrize(("truths", "told", "left"), [("measure", 0, 30), ("folds", 0, 30), ("hold", 30, 0)])
+def test_truths_measure_only_what_was_not_told_of_them(study, truths, told, left):
+    inputs, answer, _ = run(study, truths=truths)
+    (question,), (outcome,) = inputs.given.values(), answer.outcomes.values()
+    assert int((outcome.fusion.fusion.known != OPEN).sum()) == told
+    assert int((measured(outcome.fusion, question.truth) != OPEN).sum()) == left
+
+
+def test_a_question_that_cannot_be_fused_does_not_lose_the_others(study, tmp_path, monkeypatch):
+    other = write_votes(tmp_path / "more.csv", question="other?")
+    make_study(tmp_path / "two.rscope", tmp_path / "votes.csv", other)
+    from raterscope.app.kinds.labels import runs
+
+    whole = runs.fuse
+
+    def failing(labels, plan, truth, watch):
+        if len(seen) == 0:
+            seen.append(labels)
+            raise LabelsError("These votes cannot be fused.")
+        return whole(labels, plan, truth, watch)
+
+    seen: list = []
+    monkeypatch.setattr(runs, "fuse", failing)
+    with Study.open(tmp_path / "two.rscope") as two:
+        _, answer, number = run(two)
+        first, second = two.questions()
+        assert answer.outcomes[first.name].problem == "These votes cannot be fused."
+        assert two.runs.get(number).items == (second.id,)
+
+
+def test_the_digest_knows_votes_from_votes(study):
+    inputs, _, _ = run(study)
+    before = digest_of(inputs.given)
+    assert digest_of(gather([study.questions()[0].id], study).given) == before
+    decide(study, "t9", "cat")
+    assert digest_of(gather([study.questions()[0].id], study).given) != before
+
+
+def test_the_log_is_json_whatever_the_truths_are(tmp_path):
+    """Of truths of a single class there is no AUC."""
+    known = tmp_path / "truth.csv"
+    known.write_text("task,label\nt1,dog\n")
+    votes = write_votes(tmp_path / "votes.csv")
+    with Study.open(make_study(tmp_path / "s.rscope", votes, known)) as study:
+        _, _, number = run(study)
+        (record,) = study.runs.get(number).log["questions"]
+        assert record["auc"] is None
+        json.dumps(record, allow_nan=False)
+
+
+def test_without_votes_there_is_nothing_to_fuse(study):
+    people = tuple(study.annotators())
+    study.record(Decision(verb="exclude", annotators=people, reason="all of them"))
+    with pytest.raises(LabelsError, match="no votes to fuse"):
+        gather([study.questions()[0].id], study)

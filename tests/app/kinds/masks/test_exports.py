@@ -1,0 +1,255 @@
+"""`run` and `export` of masks: what leaves a study, and in whose words."""
+
+import contextlib
+import io
+
+import nibabel
+import numpy as np
+import pydicom
+import pytest
+
+from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.progress import silent
+from raterscope.app.cli import main
+from raterscope.app.exports import FORMATS
+from raterscope.app.formats.masks import read_masks
+from raterscope.app.formats.masks.export import write_array
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.kinds.masks.exports import whole
+from raterscope.app.kinds.registry import exports
+from raterscope.app.review import Decision, RegionSubject
+from raterscope.app.study import Study
+from raterscope.app.workspaces.masks.scene import read_scene
+from raterscope.app.workspaces.masks.view import rater_rows
+from tests.app.kinds.masks.made import SHAPE, a_ball, a_volume, four_raters, write
+from tests.app.tables import rows_of
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        status = main([str(one) for one in arguments])
+        said = capsys.readouterr()
+        assert status == 0, said.err
+        return said.out
+
+    return call
+
+
+@pytest.fixture
+def refusal(capsys):
+    def call(*arguments):
+        assert main([str(one) for one in arguments]) == 1
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        return err.removeprefix("raterscope: ").strip()
+
+    return call
+
+
+@pytest.fixture
+def study(tmp_path, run):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = tmp_path / "s.rscope"
+    run("import", path, a_volume(folder / "chest.nii.gz"), *four_raters(folder))
+    run("run", path, "laplace")
+    return path
+
+
+def read(path):
+    image = nibabel.load(path)
+    return np.asarray(image.dataobj).T
+
+
+def settle(path, origin, value):
+    """Let the expert settle a box."""
+    with Study.open(path) as study:
+        (entry,) = study.images()
+        subject = RegionSubject(structure="structure", origin=origin, shape=value.shape)
+        settled = Settled(origin, value.astype(np.int8))
+        study.record(Decision(verb="paint", item=entry.id, subject=subject, settled=settled))
+
+
+def test_a_run_is_kept_with_its_settings(study):
+    with Study.open(study) as opened:
+        (entry,) = opened.runs.all()
+        assert (entry.kind, entry.algorithm) == ("masks", "laplace")
+        (image,) = opened.images()
+        assert opened.shown.result(image.id, "masks") is not None
+
+
+@pytest.mark.parametrize(("what", "name"), [("annotators", "a.nii.gz"), ("consensus", "a.csv")])
+def test_a_name_of_another_format_is_refused(study, tmp_path, what, name, capsys):
+    assert main(["export", str(study), "--what", what, "-o", str(tmp_path / name)]) == 1
+    assert "expected a name that ends in" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
+def test_what_was_settled_has_the_last_word(study, tmp_path, run):
+    out = tmp_path / "c.nii.gz"
+    run("export", study, "--what", "consensus", "-o", out)
+    before = read(out)
+    value = np.full((2, 3, 4), OPEN)
+    value[0], value[1, 0] = 1, 0
+    settle(study, (0, 0, 0), value)
+    settle(study, (6, 12, 12), np.zeros((1, 1, 1)))
+    run("export", study, "--what", "consensus", "-o", out)
+    after = read(out)
+    expected = before.copy()
+    expected[0, :3, :4] = 1
+    expected[1, 0, :4] = 0
+    expected[6, 12, 12] = 0
+    assert before[6, 12, 12] == 1
+    np.testing.assert_array_equal(after, expected)
+    run("export", study, "--what", "probability", "-o", out)
+    probability = read(out)
+    assert (probability[0, :3, :4] == 1).all()
+    assert probability[6, 12, 12] == 0
+
+
+@pytest.mark.parametrize("name", ["c.nii.gz", "c.nii", "c.seg.nrrd"])
+def test_the_name_tells_the_format_and_what_is_written_reads_back(study, tmp_path, run, name):
+    out = tmp_path / name
+    assert run("export", study, "--what", "consensus", "-o", out).strip() == str(out)
+    (mask,) = read_masks(out).masks
+    whole = mask.whole()
+    assert whole.shape == SHAPE
+    ball = a_ball() > 0
+    assert 2 * (whole & ball).sum() / (whole.sum() + ball.sum()) > 0.9
+
+
+def test_a_map_of_each_raters_weight(study, tmp_path, run):
+    files = run("export", study, "--what", "weights", "-o", tmp_path / "w.nii.gz").split()
+    assert len(files) == 4
+    total = sum(read(file) for file in files)
+    assert total[6, 12, 12] == pytest.approx(1, abs=0.02)
+
+
+def test_a_map_of_each_raters_tau_and_none_of_a_vote(study, tmp_path, run, refusal):
+    files = run("export", study, "--what", "tau", "-o", tmp_path / "t.nii.gz").split()
+    dora = next(file for file in files if "dora" in file)
+    assert len(files) == 4
+    assert read(dora)[read(dora) > 0].min() < 0.2 < read(dora).max()
+    run("run", study, "majority")
+    assert "no tau" in refusal("export", study, "--what", "tau", "-o", tmp_path / "v.nii.gz")
+
+
+def test_several_images_go_into_a_folder(tmp_path, run):
+    files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
+    study, out = tmp_path / "s.rscope", tmp_path / "out"
+    run("import", study, *files)
+    run("run", study, "majority")
+    run("export", study, "--what", "consensus", "-o", out)
+    assert {path.name for path in out.glob("*.gz")} == {f"case{n}_consensus.nii.gz" for n in (1, 2)}
+    run("export", study, "--what", "consensus", "--item", "case2", "-o", tmp_path / "one.nii.gz")
+    np.testing.assert_array_equal(read(tmp_path / "one.nii.gz"), read(out / "case2_consensus.nii.gz"))
+
+
+def test_a_refused_export_leaves_no_folder_behind(tmp_path, run, refusal):
+    files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
+    study, out = tmp_path / "s.rscope", tmp_path / "out"
+    run("import", study, *files)
+    run("run", study, "majority")
+    ask = ("export", study, "--what", "consensus", "--format", "dicom-seg", "-o", out)
+    assert "without the DICOM series" in refusal(*ask)
+    assert not out.exists()
+    out.mkdir()
+    refusal(*ask)
+    assert out.is_dir()
+
+
+def test_tables_name_image_and_structure(study, tmp_path, run):
+    for what in ("annotators", "agreement", "disputes", "decisions"):
+        run("export", study, "--what", what, "-o", tmp_path / f"{what}.csv")
+    rows = rows_of(tmp_path / "annotators.csv")
+    assert [(row["image"], row["annotator"]) for row in rows] == [
+        ("chest.nii.gz", name) for name in ("anna", "ben", "carl", "dora")
+    ]
+    assert len(rows_of(tmp_path / "agreement.csv")) == 6
+
+
+def test_the_bias_of_a_table_is_that_of_the_window(study, tmp_path, run):
+    run("export", study, "--what", "annotators", "-o", tmp_path / "a.csv")
+    with Study.open(study) as opened:
+        (image,) = opened.images()
+        scene = read_scene(image.id, None, opened, silent)
+    shown = {row.name: row.bias_mm for row in rater_rows(scene, "structure", {}, {})}
+    rows = rows_of(tmp_path / "a.csv")
+    assert {row["annotator"]: float(row["bias_mm"]) for row in rows} == pytest.approx(shown, abs=1e-5)
+    assert shown["dora"] > 1.0
+
+
+def test_refusals(study, tmp_path, refusal):
+    def ask(what, *more, out="x.nii.gz"):
+        return refusal("export", study, "--what", what, "-o", tmp_path / out, *more)
+
+    assert "without the DICOM series" in ask("consensus", out="x.dcm")
+    assert "expected one of nifti" in ask("weights", "--format", "rtstruct")
+    assert "is a study's name" in ask("consensus", out="s.rscope")
+    assert "no alternatives" in ask("alternatives")
+    assert "holds no image" in ask("consensus", "--item", "belly")
+    assert "--deidentify" in ask("decisions", "--deidentify", out="a.csv")
+    assert "goes with --deidentify" in ask("consensus", "--with-images", out="a")
+    assert "is a table" in ask("annotators", "--deidentify", "--with-images", out="a.csv")
+    assert refusal("run", study, "oem").startswith("s.rscope: holds no clicks")
+    assert "laplace" in refusal("run", study, "guess")
+
+
+def test_nothing_leaves_that_was_not_fused(tmp_path, run, refusal):
+    study = tmp_path / "s.rscope"
+    run("import", study, write(tmp_path / "m.nii.gz", a_ball()), "--annotator", "a")
+    said = refusal("export", study, "--what", "consensus", "-o", tmp_path / "c.nii.gz")
+    assert "no run of masks yet" in said
+
+
+def test_every_format_is_used_by_an_export():
+    assert {name for export in exports() for name in export.formats} == set(FORMATS)
+
+
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory, real_data):
+    folder = tmp_path_factory.mktemp("mr")
+    series = real_data / "volumes" / "mr_t1"
+    (volume,) = find_volumes(series)
+    z, y, x = np.indices(volume.grid.shape)
+    files = []
+    for n in range(3):
+        ball = (z - 24) ** 2 + (y - 190 - n) ** 2 + (x - 130) ** 2 < (15 + n) ** 2
+        files.append(folder / f"rater{n}.nii.gz")
+        write_array(files[-1], ball.astype(np.uint8), volume.grid)
+    study = folder / "mr.rscope"
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(["import", str(study), str(series), *map(str, files)]) == 0
+        assert main(["run", str(study), "majority"]) == 0
+    assert "1 volume." in said.getvalue()
+    return study, volume
+
+
+class TestRealSeries:
+    """A defaced MR series, of which masks are drawn here."""
+
+    @pytest.mark.parametrize("format_name", ["nifti", "seg.nrrd", "dicom-seg", "rtstruct"])
+    @pytest.mark.parametrize("deidentify", [[], ["--deidentify"]])
+    def test_every_format_comes_back_voxel_by_voxel(self, fused, tmp_path, run, format_name, deidentify):
+        study, volume = fused
+        with Study.open(study) as opened:
+            (entry,) = opened.images()
+            fusion = opened.shown.result(entry.id, "masks")[1].fusions[0]
+        out = tmp_path / "out"
+        what = ["--what", "consensus", "--format", format_name]
+        written = run("export", study, *what, *deidentify, "-o", out).strip()
+        (mask,) = read_masks(written, [volume]).masks
+        assert mask.grid.same_as(volume.grid)
+        np.testing.assert_array_equal(mask.whole(), whole(fusion, fusion.mask[0]))
+
+    def test_nothing_of_the_patient_stays_where_it_is_not_wanted(self, fused, tmp_path, run):
+        study, volume = fused
+        head = pydicom.dcmread(volume.files[0], stop_before_pixels=True)
+        out = tmp_path / "seg.dcm"
+        run("export", study, "--what", "consensus", "--deidentify", "-o", out)
+        written = pydicom.dcmread(out)
+        for keyword in ("StudyDate", "InstitutionName", "PatientBirthDate", "PatientSex"):
+            assert not str(written.get(keyword) or "")
+        assert written.PatientID == written.PatientName != head.PatientID
+        assert written.StudyInstanceUID != head.StudyInstanceUID

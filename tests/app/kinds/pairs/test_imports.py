@@ -1,0 +1,178 @@
+"""Comparisons come into a study: told from other tables, with pictures of the items, in any order."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.cli import main
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.importing import read_files, store
+from raterscope.app.kinds.masks.imports import AtHand
+from raterscope.app.kinds.pairs.imports import items_of
+from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
+from raterscope.app.study.pairs import item_pictures, pairs_of
+from tests.app.kinds.pairs.made import HEADER
+from tests.app.tables import write
+
+ROWS = [
+    ("ann", "c0", "c1", "left"), ("ann", "c2", "c0", "right"), ("bob", "c1", "c2", "tie"),
+    ("bob", "c0", "c2", "c0"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def study(tmp_path):
+    with Study.create(tmp_path / "made.rscope") as study:
+        yield study
+
+
+@pytest.fixture
+def bring(study):
+    def bring(*paths, **options):
+        at_hand = AtHand(tuple(study.images()), study.path, items_of(study))
+        return " ".join(store(read_files(paths, at_hand=at_hand, **options), study))
+
+    return bring
+
+
+@pytest.fixture
+def comparisons(tmp_path):
+    return write(tmp_path / "better.csv", HEADER, ROWS)
+
+
+def digits(folder, names):
+    """Pictures of few grey values, as small as masks can be."""
+    folder.mkdir()
+    for at, name in enumerate(names):
+        picture = np.zeros((28, 28), dtype=np.uint8)
+        picture[4 + at : 20, 8:16] = 255
+        Image.fromarray(picture).save(folder / name)
+    return folder
+
+
+def test_a_table_of_comparisons_is_told_from_others(bring, study, comparisons, tmp_path):
+    votes = write(tmp_path / "votes.csv", ("annotator", "task", "label"), [("ann", "t1", "cat")])
+    clicks = write(tmp_path / "clicks.csv", ("annotator", "image", "x", "y"), [("eve", "one.png", "3", "4")])
+    said = bring(votes, comparisons)
+    assert "better.csv: 4 comparisons of 3 items by 2 annotators." in said
+    assert read_files([clicks]).clicks
+    (question,) = study.pair_questions()
+    pairs = pairs_of(study, question.id)
+    assert pairs.choice.tolist() == [1.0, -1.0, 0.0, 1.0]
+    assert [pairs.items[at] for at in pairs.right] == ["c1", "c0", "c2", "c2"]
+    assert [one.name for one in study.questions()] == ["labels"]
+
+
+def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
+    """They count twice, so whoever drops a file again is told."""
+    assert "earlier file" not in bring(comparisons)
+    words = "of two items that their annotator compares so in an earlier file too)"
+    assert f"(all 4 {words}" in bring(comparisons)
+    rows = [("bob", "c2", "c1", "left"), ("ann", "c0", "c1", "right"), ("cid", "c0", "c1", "left")]
+    assert f"(1 {words}" in bring(write(tmp_path / "more.csv", HEADER, rows))
+    assert "earlier file" not in bring(write(tmp_path / "new.csv", HEADER, [("cid", "c2", "c3", "left")]))
+
+
+def test_what_is_left_out_is_told(bring, study, tmp_path):
+    rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
+    said = bring(write(tmp_path / "odd.csv", HEADER, rows))
+    assert "1 row was left out: line 6 compares an item with itself." in said
+    assert 'line 7 has the choice "perhaps"' in said
+    assert "1 row without an answer was left out." in said
+    assert "4 comparisons of 3 items by 2 annotators." in said  # cid is left with none
+    assert study.pair_questions()[0].name == "pairs"
+    bring(write(tmp_path / "others.csv", HEADER, [("ann", "x", "y", "left")]))
+    assert study.pair_questions()[1].name == "others"
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("first", ["pictures", "pairs"])
+def test_pictures_of_items_are_no_masks(bring, study, comparisons, tmp_path, first, together):
+    folder = digits(tmp_path / "cells", ["c0.png", "c2.png"])
+    order = [folder, comparisons] if first == "pictures" else [comparisons, folder]
+    if together:
+        assert "2 items have a picture now." in bring(*order)
+    elif first == "pairs":
+        bring(comparisons)
+        assert "2 items have a picture now." in bring(folder)
+    else:
+        bring(*sorted(folder.iterdir()), kind="image")
+        bring(comparisons)
+    assert not mask_entries(study)
+    (question,) = study.pair_questions()
+    assert {item: study.image(image).name for item, image in item_pictures(study, question.id).items()} == {
+        0: "c0.png", 2: "c2.png",
+    }  # fmt: skip
+
+
+def test_columns_are_told_by_hand(bring, study, tmp_path):
+    path = write(tmp_path / "wer.csv", ("wer", "p", "q", "gesagt"), ROWS)
+    with pytest.raises(UnknownColumns):
+        bring(path)
+    assert not study.pair_questions()
+    bring(path, mappings={path: {"wer": "annotator", "p": "left", "q": "right", "gesagt": "choice"}})
+    assert len(pairs_of(study, study.pair_questions()[0].id)) == 4
+
+
+def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(bring, study, tmp_path):
+    header = ("annotator", "a", "b", "label")
+    path = write(tmp_path / "sides.csv", header, [("ann", "1", "2", "cat"), ("bob", "1", "3", "dog")])
+    bring(path, mappings={path: {"a": "task", "b": "ignore"}})
+    assert not study.pair_questions()
+    assert study.questions()[0].scheme.outputs == ("cat", "dog")
+
+
+def test_labels_beside_sides_come_in_as_labels_and_that_is_said(bring, study, tmp_path):
+    header = ("annotator", "image", "left", "right", "label")
+    rows = [(who, f"p{n}", n, n + 40, "cat") for who in ("ann", "bob") for n in range(5)]
+    path = write(tmp_path / "boxes.csv", header, rows)
+    assert "boxes.csv was taken for labels, because label does not choose" in bring(path)
+    assert not study.pair_questions()
+    assert "taken for" not in bring(path, kind="labels")
+    assert len(study.questions()) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([], "has a header but no rows"),
+        ([("ann", "c0", "c0", "left")], "compares an item with itself"),
+        ([("ann", "c0", "c1", "perhaps")], "is no choice"),
+        ([("", "c0", "c1", "left")], "annotator"),
+    ],
+)
+def test_bad_files_are_one_sentence_and_leave_no_study(tmp_path, capsys, rows, words):
+    path = write(tmp_path / "better.csv", HEADER, rows)
+    study = tmp_path / "new.rscope"
+    assert main(["import", str(study), str(path), "--kind", "pairs"]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "better.csv" in line
+    assert words in line
+    assert "internal error" not in line
+    assert not study.exists()
+
+
+def test_cancelling_leaves_the_study_as_it_was(study, comparisons):
+    def watch(_share, words="", **_):
+        if words.startswith("storing"):
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        store(read_files([comparisons]), study, watch)
+    assert not study.pair_questions()
+    assert not study.annotators()
+
+
+@pytest.mark.parametrize(("name", "count"), [("worldcollege", 8823), ("lf_quality", 26580)])
+def test_every_real_comparison_comes_in(bring, study, real_data, name, count):
+    bring(real_data / "pairs" / f"{name}.csv")
+    (question,) = study.pair_questions()
+    assert len(pairs_of(study, question.id)) == count
+
+
+def test_real_rows_without_an_answer_are_told(bring, study, real_data):
+    said = bring(real_data / "pairs" / "music_sigir2010.csv")
+    assert "5 rows without an answer were left out" in said
+    assert len(pairs_of(study, study.pair_questions()[0].id)) == 2805
