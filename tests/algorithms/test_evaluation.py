@@ -64,10 +64,10 @@ def test_curves_count_the_truths_that_no_cluster_reaches():
 def test_area_below_the_roc_is_the_probability_of_the_right_order():
     generator = np.random.default_rng(0)
     truth = np.column_stack([np.arange(50) * 10.0, np.zeros(50)])
-    found = np.vstack([truth, truth + np.array([0, 100.0])])
+    result = np.vstack([truth, truth + np.array([0, 100.0])])
     posterior = np.concatenate([generator.beta(4, 2, 50), generator.beta(2, 4, 50)])
     order = (posterior[:50, None] > posterior[50:]).mean()
-    assert curves(found, posterior, truth, 1.0).roc_area == pytest.approx(order)
+    assert curves(result, posterior, truth, 1.0).roc_area == pytest.approx(order)
 
 
 def test_curves_without_clusters():

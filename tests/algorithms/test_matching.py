@@ -23,9 +23,9 @@ def best_by_search(found, truth, radius):
 @pytest.mark.parametrize("seed", range(20))
 def test_matching_is_the_best_of_all_choices(seed):
     generator = np.random.default_rng(seed)
-    found, truth = generator.uniform(0, 6, (4, 2)), generator.uniform(0, 6, (3, 2))
-    matching = match(found, truth, 2.5)
-    pairs, distance = best_by_search(found, truth, 2.5)
+    result, truth = generator.uniform(0, 6, (4, 2)), generator.uniform(0, 6, (3, 2))
+    matching = match(result, truth, 2.5)
+    pairs, distance = best_by_search(result, truth, 2.5)
     assert len(matching) == pairs
     assert matching.distance.sum() == pytest.approx(-distance)
     assert len(set(matching.found)) == len(set(matching.truth)) == pairs
@@ -33,13 +33,13 @@ def test_matching_is_the_best_of_all_choices(seed):
 
 def test_many_points_match_as_the_dense_assignment_does():
     generator = np.random.default_rng(3)
-    found, truth = generator.uniform(0, 100, (400, 2)), generator.uniform(0, 100, (500, 2))
+    result, truth = generator.uniform(0, 100, (400, 2)), generator.uniform(0, 100, (500, 2))
     radius = 4.0
-    distance = np.hypot(*(found[:, None] - truth).transpose(2, 0, 1))
+    distance = np.hypot(*(result[:, None] - truth).transpose(2, 0, 1))
     dense = np.where(distance <= radius, distance, 1e6)
     rows, columns = linear_sum_assignment(dense)
     kept = dense[rows, columns] < 1e6
-    matching = match(found, truth, radius)
+    matching = match(result, truth, radius)
     assert len(matching) == kept.sum()
     assert matching.distance.sum() == pytest.approx(dense[rows, columns][kept].sum())
     assert (matching.distance <= radius).all()
@@ -52,5 +52,5 @@ def test_a_radius_that_will_not_do(radius):
 
 
 def test_the_surer_of_two_detections_is_the_true_one():
-    found, truth = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 0.0]])
-    assert true_detections(found, np.array([0.2, 0.9]), truth, 3.0).tolist() == [False, True]
+    result, truth = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 0.0]])
+    assert true_detections(result, np.array([0.2, 0.9]), truth, 3.0).tolist() == [False, True]

@@ -72,18 +72,18 @@ def test_masks_are_their_voxels():
     values[:, 2:5, 2:5, 2:6] = rng.integers(0, 3, size=(4, 3, 3, 4))
     masks = Masks(values, tuple("abcd"), structures=("s", "t"))
     flat = values.reshape(4, -1).T.astype(int)
-    found = mask_agreement(masks, "frame")
-    assert found.voxels == 6 * 7 * 8
-    assert found.fleiss == pytest.approx(fleiss_kappa(flat))
-    assert found.krippendorff == pytest.approx(krippendorff_alpha(flat))
-    assert found.cohen[0, 2] == pytest.approx(cohen_kappa(flat[:, 0], flat[:, 2]))
+    result = mask_agreement(masks, "frame")
+    assert result.voxels == 6 * 7 * 8
+    assert result.fleiss == pytest.approx(fleiss_kappa(flat))
+    assert result.krippendorff == pytest.approx(krippendorff_alpha(flat))
+    assert result.cohen[0, 2] == pytest.approx(cohen_kappa(flat[:, 0], flat[:, 2]))
     close = mask_agreement(masks, margin=0.0)
     assert close.voxels <= 36
-    assert close.fleiss < found.fleiss
+    assert close.fleiss < result.fleiss
 
 
 def test_a_real_nodule_agrees_beyond_chance(real_data):
     with np.load(real_data / "masks/lidc/nodulebin/nodulebin_03.npz") as file:
-        found = mask_agreement(Masks(file["masks"].astype(bool), tuple("abcd")))
-    assert 0.6 < found.fleiss < 0.9
-    assert np.all(np.diag(found.cohen) == 1.0)
+        result = mask_agreement(Masks(file["masks"].astype(bool), tuple("abcd")))
+    assert 0.6 < result.fleiss < 0.9
+    assert np.all(np.diag(result.cohen) == 1.0)

@@ -31,40 +31,40 @@ def votes_of(marked, annotators, one, other):
 
 def test_every_pair_agrees_as_an_independent_implementation_says():
     marked, annotators = crowd()
-    found = click_agreement(marked, annotators)
-    assert found.names == ("ann", "ben", "cid", "dee")
-    for i, one in enumerate(found.names):
-        for j, other in enumerate(found.names):
-            first, second = votes_of(marked, annotators, one, other)
-            assert found.clusters[i, j] == len(first)
-            assert found.kappa[i, j] == pytest.approx(cohen_kappa_score(first, second))
-            assert found.dice[i, j] == pytest.approx(f1_score(first, second))
-    assert found.images[0, 1] == 2
-    assert found.images[0, 3] == 1
+    result = click_agreement(marked, annotators)
+    assert result.names == ("ann", "ben", "cid", "dee")
+    for i, name in enumerate(result.names):
+        for j, other in enumerate(result.names):
+            first, second = votes_of(marked, annotators, name, other)
+            assert result.clusters[i, j] == len(first)
+            assert result.kappa[i, j] == pytest.approx(cohen_kappa_score(first, second))
+            assert result.dice[i, j] == pytest.approx(f1_score(first, second))
+    assert result.images[0, 1] == 2
+    assert result.images[0, 3] == 1
 
 
 def test_kappa_is_not_defined_where_both_mark_all_and_nothing_is_without_a_common_image():
     everything, nothing = np.ones((1, 4), dtype=bool), np.zeros((1, 4), dtype=bool)
     together = np.concatenate([everything, everything, nothing, nothing])
     alone = np.ones((1, 3), dtype=bool)
-    found = click_agreement([together, alone], [NAMES[:4], ("eve",)])
-    assert found.dice[0, 1] == 1.0
-    assert math.isnan(found.kappa[0, 1])
-    assert math.isnan(found.dice[2, 3])
-    assert math.isnan(found.kappa[2, 3])
-    assert found.dice[0, 2] == found.kappa[0, 2] == 0.0
-    assert found.clusters[0, 4] == found.images[0, 4] == 0
-    assert math.isnan(found.dice[0, 4])
-    assert math.isnan(found.kappa[0, 4])
+    result = click_agreement([together, alone], [NAMES[:4], ("eve",)])
+    assert result.dice[0, 1] == 1.0
+    assert math.isnan(result.kappa[0, 1])
+    assert math.isnan(result.dice[2, 3])
+    assert math.isnan(result.kappa[2, 3])
+    assert result.dice[0, 2] == result.kappa[0, 2] == 0.0
+    assert result.clusters[0, 4] == result.images[0, 4] == 0
+    assert math.isnan(result.dice[0, 4])
+    assert math.isnan(result.kappa[0, 4])
 
 
 def test_who_agrees_with_nobody_stands_last_by_the_weight_of_what_is_in_common():
     rng = np.random.default_rng(2)
     truth = rng.random(60) < 0.5
     crowd = np.array([truth ^ (rng.random(60) < wrong) for wrong in (0.05, 0.1, 0.05, 0.5)])
-    found = click_agreement([crowd, np.ones((1, 2), dtype=bool)], [NAMES[:4], ("eve",)])
-    for measure in (found.dice, found.kappa):
-        standing = found.standing(measure)
+    result = click_agreement([crowd, np.ones((1, 2), dtype=bool)], [NAMES[:4], ("eve",)])
+    for measure in (result.dice, result.kappa):
+        standing = result.standing(measure)
         assert np.nanargmin(standing) == 3
         assert math.isnan(standing[4])
 
@@ -72,12 +72,12 @@ def test_who_agrees_with_nobody_stands_last_by_the_weight_of_what_is_in_common()
 def test_a_thousand_annotators_are_compared_pairwise():
     rng = np.random.default_rng(0)
     votes = rng.random((1000, 200)) < rng.random(200)
-    found = click_agreement([votes], [[f"a{who}" for who in range(1000)]])
+    result = click_agreement([votes], [[f"a{annotator}" for annotator in range(1000)]])
     for one, other in ((0, 999), (17, 512)):
-        assert found.kappa[one, other] == pytest.approx(cohen_kappa_score(votes[one], votes[other]))
+        assert result.kappa[one, other] == pytest.approx(cohen_kappa_score(votes[one], votes[other]))
 
 
 def test_nothing_fused_is_nobody():
-    found = click_agreement([], [])
-    assert found.names == ()
-    assert found.dice.shape == (0, 0)
+    result = click_agreement([], [])
+    assert result.names == ()
+    assert result.dice.shape == (0, 0)

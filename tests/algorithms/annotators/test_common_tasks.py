@@ -40,12 +40,12 @@ def _shifts(groups: int, size: int, each: int, strays: float, seed: int):
 @pytest.mark.parametrize("strays", [0.0, 0.1, 0.3])
 def test_six_planted_groups_are_found(strays: float, method: str) -> None:
     task, annotator, group = _shifts(6, 30, 40, strays, 1)
-    found = common_task_communities(task, annotator, 600, 180, CommonTaskSettings(method=method))
-    assert found.count == 6
-    assert adjusted_rand_score(group, found.community) == 1.0
-    assert found.modularity > 0.3
-    assert found.prototype.shape == (6, 0, 0)
-    np.testing.assert_allclose(found.participation.sum(axis=1), 1.0, rtol=1e-5)
+    result = common_task_communities(task, annotator, 600, 180, CommonTaskSettings(method=method))
+    assert result.count == 6
+    assert adjusted_rand_score(group, result.community) == 1.0
+    assert result.modularity > 0.3
+    assert result.prototype.shape == (6, 0, 0)
+    np.testing.assert_allclose(result.participation.sum(axis=1), 1.0, rtol=1e-5)
 
 
 def test_a_link_is_the_share_of_distinct_common_tasks() -> None:
@@ -94,8 +94,8 @@ def test_many_annotators_are_grouped_by_their_closest_links(monkeypatch: pytest.
     monkeypatch.setattr(module, "_CLOSEST", 20)
     task, annotator, group = _shifts(6, 40, 30, 0.2, 4)
     for method in METHODS:
-        found = common_task_communities(task, annotator, 600, 240, CommonTaskSettings(method=method))
-        assert adjusted_rand_score(group, found.community) > 0.97
+        result = common_task_communities(task, annotator, 600, 240, CommonTaskSettings(method=method))
+        assert adjusted_rand_score(group, result.community) > 0.97
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -103,9 +103,9 @@ def test_those_of_few_tasks_and_those_alone_are_left_out_and_it_is_said(method: 
     task = [*range(5), *range(5), *range(5, 10), 0]
     annotator = [0] * 5 + [1] * 5 + [2] * 5 + [3]
     settings = CommonTaskSettings(method=method, least_tasks=3)
-    found = common_task_communities(task, annotator, 10, 4, settings)
-    assert found.of(4).tolist() == [0, 0, -1, -1]
-    assert found.notices == (
+    result = common_task_communities(task, annotator, 10, 4, settings)
+    assert result.of(4).tolist() == [0, 0, -1, -1]
+    assert result.notices == (
         "1 annotator labelled fewer than 3 tasks and belongs to no community.",
         "1 annotator labelled no task of another annotator and belongs to no community.",
     )
@@ -118,9 +118,9 @@ def test_those_of_few_tasks_and_those_alone_are_left_out_and_it_is_said(method: 
 def test_prototypes_are_the_mean_confusion_of_those_who_take_part() -> None:
     task, annotator, group = _shifts(2, 10, 40, 0.0, 5)
     mean = np.where(group[:, None, None] == 0, [[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.5, 0.5]])
-    found = common_task_communities(task, annotator, 200, 20, mean=mean)
-    first = found.of(20)[0]
-    np.testing.assert_allclose(found.prototype[first], [[0.9, 0.1], [0.2, 0.8]], atol=0.02)
+    result = common_task_communities(task, annotator, 200, 20, mean=mean)
+    first = result.of(20)[0]
+    np.testing.assert_allclose(result.prototype[first], [[0.9, 0.1], [0.2, 0.8]], atol=0.02)
 
 
 def test_votes_that_do_not_fit_are_refused_and_it_can_be_cancelled() -> None:
@@ -142,13 +142,13 @@ def test_a_real_crowd_holds_together_about_as_well_as_known(real_data: Path) -> 
     with (real_data / "labels" / "product.csv").open() as file:
         rows = list(csv.DictReader(file))
     tasks = {name: at for at, name in enumerate(dict.fromkeys(row["task"] for row in rows))}
-    who = {name: at for at, name in enumerate(dict.fromkeys(row["worker"] for row in rows))}
-    votes = [tasks[row["task"]] for row in rows], [who[row["worker"]] for row in rows]
+    annotator = {name: at for at, name in enumerate(dict.fromkeys(row["worker"] for row in rows))}
+    votes = [tasks[row["task"]] for row in rows], [annotator[row["worker"]] for row in rows]
     for method, least in (("nmf", 0.39), ("louvain", 0.51)):
         settings = CommonTaskSettings(method=method)
-        found = common_task_communities(*votes, len(tasks), len(who), settings)
-        assert least <= found.modularity < 0.56
-        assert 9 <= found.count <= 40
+        result = common_task_communities(*votes, len(tasks), len(annotator), settings)
+        assert least <= result.modularity < 0.56
+        assert 9 <= result.count <= 40
 
 
 def _moment(kinds: list[int], sizes: list[int], seed: int) -> np.ndarray:

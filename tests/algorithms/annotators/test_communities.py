@@ -27,38 +27,38 @@ METHODS = ("nmf", "louvain")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_five_planted_communities_of_two_hundred_are_found(seed: int, method: str) -> None:
     mean, planted_in, votes = planted(FIVE, 200, 60, seed)
-    found = communities(mean, votes, CommunitySettings(method=method))
-    assert found.count == 5
-    assert adjusted_rand_score(planted_in, found.community) >= 0.97
-    assert found.modularity > 0.6
+    result = communities(mean, votes, CommunitySettings(method=method))
+    assert result.count == 5
+    assert adjusted_rand_score(planted_in, result.community) >= 0.97
+    assert result.modularity > 0.6
     for prototype in FIVE:
-        assert np.abs(found.prototype - prototype).max(axis=(1, 2)).min() < 0.06
-    assert (np.diff(found.sizes()) <= 0).all()
-    np.testing.assert_allclose(found.participation.sum(axis=1), 1.0, rtol=1e-5)
-    assert not found.notices
+        assert np.abs(result.prototype - prototype).max(axis=(1, 2)).min() < 0.06
+    assert (np.diff(result.sizes()) <= 0).all()
+    np.testing.assert_allclose(result.participation.sum(axis=1), 1.0, rtol=1e-5)
+    assert not result.notices
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_most_central_member_is_who_takes_part_most_then_who_voted_most(method: str) -> None:
     mean, _, votes = planted(FIVE, 20, 60, 0)
     votes = np.arange(len(votes)) + 60
-    found = communities(mean, votes, CommunitySettings(method=method))
-    central = found.central(votes)
-    assert found.of(len(mean))[central].tolist() == list(range(found.count))
+    result = communities(mean, votes, CommunitySettings(method=method))
+    central = result.central(votes)
+    assert result.of(len(mean))[central].tolist() == list(range(result.count))
     for at, one in enumerate(central.tolist()):
-        own = np.flatnonzero(found.community == at)
-        most = found.participation[own, at].max()
-        assert found.participation[found.members == one, at] == pytest.approx(most, abs=1e-4)
+        own = np.flatnonzero(result.community == at)
+        most = result.participation[own, at].max()
+        assert result.participation[result.members == one, at] == pytest.approx(most, abs=1e-4)
         if method == "louvain":
-            assert one == found.members[own].max()
+            assert one == result.members[own].max()
 
 
 def test_more_classes_and_small_groups_do_not_shatter() -> None:
     kinds = np.stack([diagonal(0.9, 5), diagonal(0.5, 5), np.tile([0.8, 0.05, 0.05, 0.05, 0.05], (5, 1))])
     mean, planted_in, votes = planted(kinds, 20, 60, 2)
-    found = communities(mean, votes)
-    assert found.count == 3
-    assert adjusted_rand_score(planted_in, found.community) == 1.0
+    result = communities(mean, votes)
+    assert result.count == 3
+    assert adjusted_rand_score(planted_in, result.community) == 1.0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -87,31 +87,31 @@ def test_modularity_is_that_of_the_whole_network(monkeypatch: pytest.MonkeyPatch
     """By its definition (Newman 2006), of all pairs at once; the links are added up some rows at a time."""
     mean, _, votes = planted(FIVE, 20, 25, 5)
     monkeypatch.setattr(module, "_CHUNK", 33)
-    found = communities(mean, votes)
-    near = hellinger_similarity(mean, found.scale).astype(np.float64)
+    result = communities(mean, votes)
+    near = hellinger_similarity(mean, result.scale).astype(np.float64)
     np.fill_diagonal(near, 0.0)
-    strength, together = near.sum(axis=1), found.community[:, None] == found.community
+    strength, together = near.sum(axis=1), result.community[:, None] == result.community
     expected = ((near - np.outer(strength, strength) / near.sum()) * together).sum() / near.sum()
-    assert found.modularity == pytest.approx(expected, rel=1e-5)
+    assert result.modularity == pytest.approx(expected, rel=1e-5)
 
 
 def test_those_of_few_votes_are_left_out_and_it_is_said() -> None:
     mean, _, votes = planted(FIVE[1:3], 10, 60, 5)
     votes[[3, 12]] = 4
-    found = communities(mean, votes, CommunitySettings(least_votes=5))
-    assert 3 not in found.members
-    assert found.of(20)[[3, 12]].tolist() == [-1, -1]
-    assert set(found.of(20)[:10]) - {-1} != set(found.of(20)[10:]) - {-1}
-    assert found.notices == ("2 annotators have fewer than 5 votes and belong to no community.",)
+    result = communities(mean, votes, CommunitySettings(least_votes=5))
+    assert 3 not in result.members
+    assert result.of(20)[[3, 12]].tolist() == [-1, -1]
+    assert set(result.of(20)[:10]) - {-1} != set(result.of(20)[10:]) - {-1}
+    assert result.notices == ("2 annotators have fewer than 5 votes and belong to no community.",)
 
 
 def test_annotators_of_many_votes_can_be_left_out_too() -> None:
     mean, _, votes = planted(FIVE[:2], 20, 60, 6)
     votes[7] = votes.max() + 100
-    found = communities(mean, votes, CommunitySettings(most_votes=float(votes[7] - 1)))
-    assert found.of(40)[7] == -1
-    assert len(found.members) == 39
-    assert found.notices == (
+    result = communities(mean, votes, CommunitySettings(most_votes=float(votes[7] - 1)))
+    assert result.of(40)[7] == -1
+    assert len(result.members) == 39
+    assert result.notices == (
         f"1 annotator has more than {votes[7] - 1:,} votes and belongs to no community.",
     )
 
@@ -127,8 +127,8 @@ def test_few_annotators_and_all_alike(method: str) -> None:
     assert communities(mean, votes, settings).members.tolist() == [0, 1]
     alike = communities(np.tile(mean[:1], (30, 1, 1)), np.full(30, 9), settings)
     assert (alike.count, alike.modularity) == (1, 0.0)
-    for found in (nobody, one, alike):
-        assert np.isfinite(found.participation).all()
+    for result in (nobody, one, alike):
+        assert np.isfinite(result.participation).all()
 
 
 def test_what_cannot_be_grouped_is_refused() -> None:
@@ -215,13 +215,13 @@ def test_a_real_crowd_falls_into_communities_that_differ(real_data: Path) -> Non
         rows = list(csv.DictReader(file))
     with (real_data / "labels" / "bluebirds_truth.csv").open() as file:
         truth = {row["task"]: int(row["label"]) for row in csv.DictReader(file)}
-    who = {name: at for at, name in enumerate(dict.fromkeys(row["worker"] for row in rows))}
-    alpha = np.ones((len(who), 2, 2)) + np.eye(2)
+    annotator = {name: at for at, name in enumerate(dict.fromkeys(row["worker"] for row in rows))}
+    alpha = np.ones((len(annotator), 2, 2)) + np.eye(2)
     for row in rows:
-        alpha[who[row["worker"]], truth[row["task"]], int(row["label"])] += 1
+        alpha[annotator[row["worker"]], truth[row["task"]], int(row["label"])] += 1
     mean = alpha / alpha.sum(axis=2, keepdims=True)
-    found = communities(mean, np.full(len(who), 108))
-    assert 3 <= found.count <= 8
+    result = communities(mean, np.full(len(annotator), 108))
+    assert 3 <= result.count <= 8
     accuracy = np.trace(mean, axis1=1, axis2=2) / 2
-    within = np.sqrt(np.mean([(accuracy[found.community == c]).var() for c in range(found.count)]))
+    within = np.sqrt(np.mean([(accuracy[result.community == c]).var() for c in range(result.count)]))
     assert within < 0.6 * accuracy.std()

@@ -28,21 +28,23 @@ def _partition(community: np.ndarray) -> set[frozenset[int]]:
 
 def test_the_number_of_blocks_is_found_and_everybody_is_in_its_own() -> None:
     sizes = [30, 20, 12, 7]
-    found = factorise(_blocks(sizes, 0.7, 0.05, 1))
-    assert found.member.shape[1] == 4
+    result = factorise(_blocks(sizes, 0.7, 0.05, 1))
+    assert result.member.shape[1] == 4
     expected = np.repeat(np.arange(4), sizes)
-    assert _partition(found.participation.argmax(axis=1)) == _partition(expected)
-    np.testing.assert_allclose(found.participation.sum(axis=1), 1.0, rtol=1e-5)
-    assert found.participation.max(axis=1).min() > 0.7
-    np.testing.assert_allclose(found.unit * (found.member @ found.link)[:30, 30:50].mean(), 0.05, atol=0.03)
+    assert _partition(result.participation.argmax(axis=1)) == _partition(expected)
+    np.testing.assert_allclose(result.participation.sum(axis=1), 1.0, rtol=1e-5)
+    assert result.participation.max(axis=1).min() > 0.7
+    np.testing.assert_allclose(
+        result.unit * (result.member @ result.link)[:30, 30:50].mean(), 0.05, atol=0.03
+    )
 
 
 def test_somebody_between_two_communities_takes_part_in_both() -> None:
     network = _blocks([20, 20, 1], 0.8, 0.02, 2)
     network[40, :40] = network[:40, 40] = 0.45
-    found = factorise(network)
-    assert found.member.shape[1] == 2
-    assert 0.35 < found.participation[40, 0] < 0.65
+    result = factorise(network)
+    assert result.member.shape[1] == 2
+    assert 0.35 < result.participation[40, 0] < 0.65
 
 
 def test_one_behaviour_is_one_community_however_many_share_it() -> None:
@@ -76,8 +78,8 @@ def test_neither_scale_nor_copies_change_the_communities() -> None:
     assert _partition(plain.member.argmax(axis=1)) == _partition(scaled.member.argmax(axis=1))
     copies = factorise(np.kron(network, np.ones((5, 5), dtype=np.float32)))
     heavy = factorise(network, weight=np.full(21, 5, dtype=np.float32))
-    for found in (copies.member.argmax(axis=1)[::5], heavy.member.argmax(axis=1)):
-        assert _partition(found) == _partition(plain.member.argmax(axis=1))
+    for result in (copies.member.argmax(axis=1)[::5], heavy.member.argmax(axis=1)):
+        assert _partition(result) == _partition(plain.member.argmax(axis=1))
 
 
 def test_weights_are_what_copies_would_be() -> None:
@@ -142,7 +144,7 @@ def test_updates_as_printed_are_those_of_the_paper() -> None:
     network = _blocks([9, 6, 4], 0.7, 0.05, 1)
     order = by_links(network)
     settings = FactorisationSettings(restarts=1, max_iterations=60, as_printed=True)
-    found = factorise(network, settings).participation[order]
+    result = factorise(network, settings).participation[order]
     literal = _as_printed(network[np.ix_(order, order)].astype(float), 0, 60)
     kept = literal.max(axis=0) > 1e-3
-    np.testing.assert_allclose(found[:, found.max(axis=0) > 1e-3], literal[:, kept], atol=2e-3)
+    np.testing.assert_allclose(result[:, result.max(axis=0) > 1e-3], literal[:, kept], atol=2e-3)

@@ -33,18 +33,18 @@ def test_three_annotators_worked_out_by_an_independent_implementation() -> None:
 
 def test_it_is_the_printed_sum_multiplied_by_the_scale() -> None:
     mean = np.random.default_rng(3).dirichlet(np.ones(4), size=(6, 3))
-    found = hellinger_similarity(mean, scale=2.5)
+    result = hellinger_similarity(mean, scale=2.5)
     for m in range(6):
         for n in range(6):
             distance = sum(1 - sum(np.sqrt(mean[m, j] * mean[n, j])) for j in range(3))
-            assert found[m, n] == pytest.approx(np.exp(-2.5 * distance), rel=1e-4)
-    np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_array_equal(np.diag(found), 1.0)
+            assert result[m, n] == pytest.approx(np.exp(-2.5 * distance), rel=1e-4)
+    np.testing.assert_array_equal(result, result.T)
+    np.testing.assert_array_equal(np.diag(result), 1.0)
 
 
 def test_annotators_with_nothing_in_common_are_not_alike_and_zeros_do_no_harm() -> None:
-    found = hellinger_similarity([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]], scale=30)
-    np.testing.assert_allclose(found, [[1.0, np.exp(-60.0)], [np.exp(-60.0), 1.0]], atol=1e-12)
+    result = hellinger_similarity([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]], scale=30)
+    np.testing.assert_allclose(result, [[1.0, np.exp(-60.0)], [np.exp(-60.0), 1.0]], atol=1e-12)
 
 
 def test_matrices_that_are_no_probabilities_are_refused() -> None:

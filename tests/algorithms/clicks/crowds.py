@@ -34,13 +34,13 @@ def made(points, annotator, annotators=None, extent=(0.0, 0.0, 100.0, 100.0), **
 
 def in_order(clicks: Clicks, order) -> Clicks:
     """Let annotators come one after the other, each with all clicks."""
-    place = np.argsort(order)
-    rows = np.argsort(place[clicks.annotator], kind="stable")
+    position = np.argsort(order)
+    rows = np.argsort(position[clicks.annotator], kind="stable")
     return replace(
         clicks,
         x=clicks.x[rows],
         y=clicks.y[rows],
-        annotator=place[clicks.annotator][rows],
+        annotator=position[clicks.annotator][rows],
         annotators=tuple(clicks.annotators[index] for index in order),
         weights=None if clicks.weights is None else clicks.weights[order],
     )
@@ -70,19 +70,19 @@ def votes_of_text(rows, verdict=None, stray=None, places=0.0):
 
 def quantius(folder: Path) -> list[RealImage]:
     """Read the paid crowd: positions are exact or an expert's."""
-    place = folder / "clicks" / "quantius"
-    rows = _by_image(place / "clicks.csv")
-    truth = _by_image(place / "gt.csv")
-    with (place / "images.csv").open() as stream:
+    position = folder / "clicks" / "quantius"
+    rows = _by_image(position / "clicks.csv")
+    truth = _by_image(position / "gt.csv")
+    with (position / "images.csv").open() as stream:
         images = {row["image_id"]: row for row in csv.DictReader(stream)}
-    found = []
+    result = []
     for name, marks in rows.items():
         image = images[name]
         extent = (0.0, 0.0, float(image["width"]), float(image["height"]))
         points = np.array([(float(row["x"]), float(row["y"])) for row in truth[name]])
         clicks = _clicks(marks, int(image["n_jobs"]), extent)
-        found.append(RealImage(image["subset"], clicks, points, len(points)))
-    return found
+        result.append(RealImage(image["subset"], clicks, points, len(points)))
+    return result
 
 
 def displacement(places: np.ndarray, truth: np.ndarray, reach: float) -> np.ndarray:
@@ -104,16 +104,16 @@ def displacement(places: np.ndarray, truth: np.ndarray, reach: float) -> np.ndar
 
 def iguanas(folder: Path) -> list[RealImage]:
     """Read the volunteers: an expert counted, places are not known, sizes neither."""
-    place = folder / "clicks" / "iguanas"
-    rows = _by_image(place / "clicks.csv")
-    found = []
-    with (place / "expert_counts.csv").open() as stream:
+    position = folder / "clicks" / "iguanas"
+    rows = _by_image(position / "clicks.csv")
+    result = []
+    with (position / "expert_counts.csv").open() as stream:
         for image in csv.DictReader(stream):
             marks = rows[image["image_id"]]
             edges = [max(1000.0, *(float(row[axis]) for row in marks)) for axis in ("x", "y")]
             clicks = _clicks(marks, int(float(image["users"])), (0.0, 0.0, edges[0], edges[1]))
-            found.append(RealImage("", clicks, np.empty((0, 2)), int(image["expert_count"])))
-    return found
+            result.append(RealImage("", clicks, np.empty((0, 2)), int(image["expert_count"])))
+    return result
 
 
 def _by_image(path: Path) -> dict[str, list[dict[str, str]]]:

@@ -58,11 +58,11 @@ def large_crowd(scene: Scene, annotators: int, seed: int) -> LargeCrowd:
     """Draw a crowd's clicks; the objects lie apart."""
     generator = np.random.default_rng([seed, annotators])
     whole = scene.objects + scene.artefacts
-    places = np.empty((0, 2))
-    while len(places) < whole:
-        place = generator.uniform(20, WIDTH - 20, 2)
-        if (np.hypot(*(places - place).T) > APART).all():
-            places = np.vstack([places, place])
+    positions = np.empty((0, 2))
+    while len(positions) < whole:
+        position = generator.uniform(20, WIDTH - 20, 2)
+        if (np.hypot(*(positions - position).T) > APART).all():
+            positions = np.vstack([positions, position])
     share = np.concatenate(
         [
             generator.uniform(*scene.sensitivity, scene.objects),
@@ -76,21 +76,21 @@ def large_crowd(scene: Scene, annotators: int, seed: int) -> LargeCrowd:
         chance *= scene.marks / chance.sum(axis=1).mean()
     marked = generator.random(chance.shape) < chance
     stray = np.where(careless, scene.objects // 10, generator.integers(0, 3, annotators))
-    who, what = np.nonzero(marked)
+    annotator, what = np.nonzero(marked)
     points = np.vstack(
         [
-            places[what] + generator.normal(0, SCATTER, (len(what), 2)),
+            positions[what] + generator.normal(0, SCATTER, (len(what), 2)),
             generator.uniform(0, WIDTH, (stray.sum(), 2)),
         ]
     )
     points = np.clip(points, 0, WIDTH - 1e-6)
-    owner = np.concatenate([who, np.repeat(np.arange(annotators), stray)])
+    owner = np.concatenate([annotator, np.repeat(np.arange(annotators), stray)])
     names = tuple(f"v{row:05d}" for row in range(annotators))
     order = np.argsort(owner, kind="stable")
     seen = marked.any(axis=0)
     return LargeCrowd(
         Clicks(*points[order].T, owner[order], names, (0.0, 0.0, WIDTH, WIDTH)),
-        places[: scene.objects],
+        positions[: scene.objects],
         Votes(
             marked[:, seen],
             marked.sum(axis=0)[seen].astype(np.float64),

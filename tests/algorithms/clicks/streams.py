@@ -45,8 +45,8 @@ def decided(fusion):
 
 def changed(one, two, radius=4.0) -> int:
     """Count the detections that one of two fusions has alone."""
-    found, other = decided(one), decided(two)
-    return len(found) + len(other) - 2 * len(match(found, other, radius))
+    result, other = decided(one), decided(two)
+    return len(result) + len(other) - 2 * len(match(result, other, radius))
 
 
 def with_more(clicks: Clicks, points, annotator, names=()) -> Clicks:

@@ -49,8 +49,8 @@ def test_stray_clicks_count_against_an_annotator():
     images = []
     for clicks, truth in images_of(np.full(6, 0.75), 8, strays=8.0):
         wild = generator.uniform(0, 300, (40, 2))
-        who = [*clicks.annotator, *[5] * 40]
-        images.append((made([*clicks.points, *wild], who, 6, clicks.extent), truth))
+        annotator = [*clicks.annotator, *[5] * 40]
+        images.append((made([*clicks.points, *wild], annotator, 6, clicks.extent), truth))
     ranked = asked(until(images_of(np.full(6, 0.75), 1, seed=3, strays=8.0)[0][0], 3), learnt(images))
     assert ranked.annotators[-1] == "a5"
     assert ranked.reliability[-1] < 0.5 < ranked.reliability[0]
@@ -78,8 +78,8 @@ def test_why_is_said_in_a_sentence(experience):
 
 def test_the_image_that_few_have_seen_comes_first():
     images = [clicks for clicks, _ in images_of(np.full(12, 0.7), 4)]
-    clicks = [until(one, number) for one, number in zip(images, (12, 3, 8, 5), strict=True)]
-    ranked = next_images(clicks, [fuse(one, PLAN) for one in clicks], PLAN)
+    clicks = [until(image, number) for image, number in zip(images, (12, 3, 8, 5), strict=True)]
+    ranked = next_images(clicks, [fuse(own, PLAN) for own in clicks], PLAN)
     assert ranked.image.tolist() == [1, 3, 2, 0]
     assert (np.diff(ranked.gain) <= 0).all()
 
@@ -106,9 +106,9 @@ def test_on_a_real_crowd_who_is_asked_finds_more_than_who_comes(real_data):
         start = until(in_order(image.clicks, order), 3)
         ranked = whom_to_ask(start, fuse(start, PLAN), PLAN, experience, set(own))
         best = [own.index(name) for name in ranked.annotators[:3]]
-        for who, scores in ((order[:6], came), ([*order[:3], *best], chosen)):
-            rest = [one for one in range(len(own)) if one not in who]
-            fusion = fuse(until(in_order(image.clicks, [*who, *rest]), 6), PLAN)
-            found = fusion.clustering.mean[fusion.detection.detected]
-            scores.append(evaluate(found, image.truth, 4.0).f_two)
+        for annotator, scores in ((order[:6], came), ([*order[:3], *best], chosen)):
+            rest = [index for index in range(len(own)) if index not in annotator]
+            fusion = fuse(until(in_order(image.clicks, [*annotator, *rest]), 6), PLAN)
+            result = fusion.clustering.mean[fusion.detection.detected]
+            scores.append(evaluate(result, image.truth, 4.0).f_two)
     assert np.mean(chosen) > np.mean(came) + 0.01

@@ -48,14 +48,16 @@ def test_the_whole_crowd_scores_as_its_fusion(images):
             scores.append(
                 evaluate(mean[fusion.detection.detected] if rows == "detected" else mean, truth, 50.0)
             )
-        assert curve.sensitivity[0] == pytest.approx(np.mean([one.sensitivity for one in scores]), abs=0.05)
-        assert curve.precision[0] == pytest.approx(np.mean([one.precision for one in scores]), abs=0.05)
+        assert curve.sensitivity[0] == pytest.approx(np.mean([row.sensitivity for row in scores]), abs=0.05)
+        assert curve.precision[0] == pytest.approx(np.mean([row.precision for row in scores]), abs=0.05)
         assert curve.draws.tolist() == [2]
 
 
 def test_methods_of_the_paper_and_the_stream_come_along(images):
     settings = CrowdSizeSettings(fewest=6, crowds=2, draws=2, streamed=True)
-    curves = {(one.stage, one.method): one for one in measure_crowd_sizes(images[:1], 50.0, None, settings)}
+    curves = {
+        (curve.stage, curve.method): curve for curve in measure_crowd_sizes(images[:1], 50.0, None, settings)
+    }
     methods = {method for _, method in curves}
     assert {"chosen method", "chosen method, streamed", "OEM as printed", "CEM as printed"} <= methods
     printed = curves["detection", "OEM as printed, streamed, DEM as printed"]

@@ -19,14 +19,14 @@ from raterscope.algorithms.simulation.click_crowds import decide_again, voting_c
 
 def again(crowd, times, seed):
     said = decide_again(crowd, times, seed)
-    _, who, cluster = np.nonzero(np.ones_like(said))
-    return said, Decisions(who, cluster, said.ravel(), *said.shape[1:])
+    _, annotator, cluster = np.nonzero(np.ones_like(said))
+    return said, Decisions(annotator, cluster, said.ravel(), *said.shape[1:])
 
 
 def once(crowd):
     marked = crowd.votes.marked
-    who, cluster = np.nonzero(np.ones_like(marked))
-    return Decisions(who, cluster, marked.ravel(), *marked.shape)
+    annotator, cluster = np.nonzero(np.ones_like(marked))
+    return Decisions(annotator, cluster, marked.ravel(), *marked.shape)
 
 
 def test_repeated_decisions_are_followed_step_by_step():
@@ -68,9 +68,9 @@ def test_errors_of_the_first_scenario_over_time():
         crowd = voting_crowd(15, 10, seed, 0.8, 0.6)
         _, decisions = again(crowd, 30, seed)
         rates = crowd.sensitivity, crowd.specificity, crowd.prevalence
-        found = measure(follow(decisions, settings), crowd.present.astype(int), rates)
-        if found is not None:
-            errors.append(found.error[0])
+        result = measure(follow(decisions, settings), crowd.present.astype(int), rates)
+        if result is not None:
+            errors.append(result.error[0])
     recursive, newton, batch = 10 * np.log10(np.mean(errors, axis=0))[:, [0, 29]]
     assert (batch[1], recursive[1]) == pytest.approx((-29.6, -29.6), abs=1.2)
     assert newton[1] == pytest.approx(-29.0, abs=1.2)
@@ -91,13 +91,13 @@ def test_decisions_are_measured_where_the_truth_is_known():
     crowd = voting_crowd(15, 20, 2, 0.7, 0.7)
     course = follow(again(crowd, 5, 2)[1])
     truth = np.where(np.arange(20) % 3 == 0, -1, crowd.present)
-    found = measure(course, truth)
+    result = measure(course, truth)
     known = truth >= 0
-    assert found.truth.tolist() == crowd.present[known].tolist()
+    assert result.truth.tolist() == crowd.present[known].tolist()
     said = course.posterior[0, -1] >= 0.5
-    assert found.wrong[0, -1] == pytest.approx(np.mean(said[known] != crowd.present[known]))
-    assert found.methods == ("recursive", "newton", "batch", "majority", "map")
-    assert found.wrong[-1].mean() <= found.wrong[-2].mean()
+    assert result.wrong[0, -1] == pytest.approx(np.mean(said[known] != crowd.present[known]))
+    assert result.methods == ("recursive", "newton", "batch", "majority", "map")
+    assert result.wrong[-1].mean() <= result.wrong[-2].mean()
     assert measure(course, np.full(20, -1)) is None
 
 

@@ -33,8 +33,8 @@ def stream(annotators, clusters, times, seed=0, sensitivity=0.8, specificity=0.6
 
 def after(method, decisions, settings=None):
     state = begin(*decisions.shape[1:])
-    for one in decisions:
-        state = method(state, one, settings)
+    for decision in decisions:
+        state = method(state, decision, settings)
     return state
 
 

@@ -20,7 +20,7 @@ DISPUTED = (0.1, 0.9)
 
 
 def everything(detections):
-    return np.concatenate([one.posterior for one in detections])
+    return np.concatenate([detection.posterior for detection in detections])
 
 
 def decided(run, verdict):
@@ -126,11 +126,11 @@ def small_crowd(seed, annotators=12, looked=6):
     generator, run = np.random.default_rng([77, seed]), []
     ability, lure = generator.normal(0.1, 0.8, annotators), generator.normal(-0.5, 0.8, annotators)
     for structures, artefacts in [(18, 4), (14, 2), (22, 5), (0, 3), (16, 3), (25, 4)]:
-        who = np.sort(generator.choice(annotators, looked, replace=False))
+        annotator = np.sort(generator.choice(annotators, looked, replace=False))
         odds = np.hstack(
             [
-                ability[who, None] + generator.normal(0, 0.7, structures),
-                lure[who, None] + generator.normal(0, 0.8, artefacts),
+                ability[annotator, None] + generator.normal(0, 0.7, structures),
+                lure[annotator, None] + generator.normal(0, 0.8, artefacts),
             ]
         )
         marked = generator.random(odds.shape) < 1 / (1 + np.exp(-odds))
@@ -139,7 +139,7 @@ def small_crowd(seed, annotators=12, looked=6):
         marked = marked[:, kept]
         verdict = np.full(kept.sum(), -1, dtype=np.int8)
         votes = Votes(marked, marked.sum(axis=0) / marked.sum(), verdict, np.full(looked, 0.002), 1000.0)
-        run.append((votes, truth[kept], [f"w{number}" for number in who]))
+        run.append((votes, truth[kept], [f"w{number}" for number in annotator]))
     return run
 
 
@@ -177,11 +177,11 @@ def test_decisions_against_a_strong_crowd_are_announced(right):
     certain = np.argsort(-fusion.votes)[:3]
     x, y = fusion.clustering.mean[certain].T
     known = KnownSpots(x, y, np.full(3, right))
-    found = fuse(replace(clicks, known=known))
-    notice = decision_notice([found])
+    result = fuse(replace(clicks, known=known))
+    notice = decision_notice([result])
     assert (notice is None) == right
     assert right or "3 of 3 decisions contradict the votes" in notice
-    assert (found.detection.posterior[found.verdict == int(right)] == float(right)).all()
+    assert (result.detection.posterior[result.verdict == int(right)] == float(right)).all()
 
 
 def test_twelve_rejections_with_nothing_left_clear_it_too():
@@ -278,16 +278,16 @@ def artefacts_alone(seed):
     generator = np.random.default_rng(seed)
     images = []
     for _ in range(2):
-        places, chance = generator.uniform(30, 970, (25, 2)), generator.beta(1, 3, 25)
-        place, who = np.nonzero(generator.random((25, 8)) < chance[:, None])
-        points = places[place] + generator.normal(0, 3, (len(place), 2))
-        images.append(made(points, who, 8, extent=(0, 0, 1000, 1000)))
+        positions, chance = generator.uniform(30, 970, (25, 2)), generator.beta(1, 3, 25)
+        position, annotator = np.nonzero(generator.random((25, 8)) < chance[:, None])
+        points = positions[position] + generator.normal(0, 3, (len(position), 2))
+        images.append(made(points, annotator, 8, extent=(0, 0, 1000, 1000)))
     return images
 
 
 def fused(images, **texts):
     plan = FusionPlan.make("oem", {"interval_draws": "20", **texts})
-    return learn_from_each_other(images, [fuse(one, plan) for one in images], plan)
+    return learn_from_each_other(images, [fuse(image, plan) for image in images], plan)
 
 
 def test_artefacts_alone_are_announced_and_an_expected_share_resolves_them():

@@ -15,12 +15,12 @@ def crowd(also=(), people: int = 5) -> Clicks:
     """Everybody marks four spots, those named in `also` more, each annotator in turn."""
     rng = np.random.default_rng(3)
     rows = [
-        (who, x + rng.normal(), y + rng.normal())
-        for who in range(people)
-        for x, y in (*SPOTS, *(place for marker, place in also if marker == who))
+        (annotator, x + rng.normal(), y + rng.normal())
+        for annotator in range(people)
+        for x, y in (*SPOTS, *(position for marker, position in also if marker == annotator))
     ]
-    who, x, y = map(np.array, zip(*rows, strict=True))
-    return Clicks(x, y, who, tuple(f"a{one}" for one in range(people)), (0, 0, 120, 120))
+    annotator, x, y = map(np.array, zip(*rows, strict=True))
+    return Clicks(x, y, annotator, tuple(f"a{index}" for index in range(people)), (0, 0, 120, 120))
 
 
 def share_of(least: float) -> FusionPlan:
@@ -34,8 +34,8 @@ def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_told(
     clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (2, (60, 65))])
     before, after = (fuse(one, share_of(0.55)) for one in (clicks, clicks.without({"a0"})))
     assert before.detection.detected.sum() == 5
-    found = changed_decisions(before, after, clicks.annotator != 0)
-    (old,), (new,) = found.before, found.after
+    result = changed_decisions(before, after, clicks.annotator != 0)
+    (old,), (new,) = result.before, result.after
     assert before.clustering.mean[old] == pytest.approx((60, 65), abs=3)
     assert after.clustering.mean[new] == pytest.approx((60, 65), abs=3)
 
@@ -49,8 +49,8 @@ def test_a_cluster_that_stood_on_one_annotator_is_found_nowhere():
     for old, new in enumerate(there.tolist()):
         if new != NO_CLUSTER:
             assert before.clustering.mean[old] == pytest.approx(after.clustering.mean[new], abs=2)
-    found = changed_decisions(before, after, clicks.annotator != 4)
-    assert (found.before.tolist(), found.after.tolist()) == (lost.tolist(), [NO_CLUSTER])
+    result = changed_decisions(before, after, clicks.annotator != 4)
+    assert (result.before.tolist(), result.after.tolist()) == (lost.tolist(), [NO_CLUSTER])
 
 
 def test_what_changes_most_is_told_first():
@@ -58,10 +58,10 @@ def test_what_changes_most_is_told_first():
     clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (5, (20, 65))], people=6)
     kept = clicks.annotator > 1
     before, after = (fuse(one, share_of(0.2)) for one in (clicks, clicks.without({"a0", "a1"})))
-    found = changed_decisions(before, after, kept)
-    assert before.clustering.mean[found.before] == pytest.approx(np.array([[60, 65], [20, 65]]), abs=3)
-    assert found.after[0] == NO_CLUSTER
-    assert after.clustering.mean[found.after[1]] == pytest.approx((20, 65), abs=3)
+    result = changed_decisions(before, after, kept)
+    assert before.clustering.mean[result.before] == pytest.approx(np.array([[60, 65], [20, 65]]), abs=3)
+    assert result.after[0] == NO_CLUSTER
+    assert after.clustering.mean[result.after[1]] == pytest.approx((20, 65), abs=3)
 
 
 def test_nothing_changes_where_nothing_is_left_out():
@@ -75,9 +75,9 @@ def test_nothing_changes_where_nothing_is_left_out():
 def test_all_is_lost_when_all_are_left_out():
     clicks = crowd()
     before, after = fuse(clicks), fuse(clicks.without(set(clicks.annotators)))
-    found = changed_decisions(before, after, np.zeros(len(clicks), dtype=bool))
-    assert len(found) == before.detection.detected.sum() == len(SPOTS)
-    assert set(found.after.tolist()) == {NO_CLUSTER}
+    result = changed_decisions(before, after, np.zeros(len(clicks), dtype=bool))
+    assert len(result) == before.detection.detected.sum() == len(SPOTS)
+    assert set(result.after.tolist()) == {NO_CLUSTER}
 
 
 def test_clicks_that_are_not_those_of_the_fusion_are_refused():

@@ -37,7 +37,9 @@ def images_of(ability, number=8, structures=20, strays=2.0, seed=0, side=300.0):
 
 
 def learnt(images, plan=None) -> Experience:
-    return experience_of([fuse(clicks, plan) for clicks, _ in images], [one.annotators for one, _ in images])
+    return experience_of(
+        [fuse(clicks, plan) for clicks, _ in images], [image.annotators for image, _ in images]
+    )
 
 
 def same(one, other) -> bool:
@@ -78,7 +80,7 @@ def test_annotators_are_known_by_their_names():
 def test_clicks_are_known_as_those_of_clusters_and_those_that_strayed():
     images = images_of(ABLE, 6, strays=4.0)
     experience = learnt(images)
-    clicks = np.sum([one.counts() for one, _ in images], axis=0)
+    clicks = np.sum([image.counts() for image, _ in images], axis=0)
     assert experience.inliers + experience.outliers == pytest.approx(clicks)
     assert experience.outliers.mean() == pytest.approx(6 * 4.0, rel=0.2)
 
@@ -147,7 +149,7 @@ def test_a_real_crowd_is_known_from_other_images(real_data):
     assert len(known) >= 20
     rate = experience.hits[rows[known]] / experience.structures[rows[known]].sum(axis=1)
     clicks = image.clicks
-    found = [len(match(clicks.points[clicks.annotator == one], image.truth, 4.0)) for one in known]
-    assert spearmanr(rate, found)[0] > 0.5
+    result = [len(match(clicks.points[clicks.annotator == one], image.truth, 4.0)) for one in known]
+    assert spearmanr(rate, result)[0] > 0.5
     helped = fuse(until(clicks, 5), experience=experience)
     assert helped.detection.detected.sum() > 0

@@ -167,8 +167,8 @@ def test_pooling_goes_by_name_whatever_the_order():
     fusion = fuse(CROWD.clicks)
     names = CROWD.clicks.annotators
     other = tuple(f"other {name}" for name in names)
-    found, rates = pool_rates([fusion, fusion], [names, other])
-    assert found == (*names, *other)
+    result, rates = pool_rates([fusion, fusion], [names, other])
+    assert result == (*names, *other)
     assert rates.reliability[:20] == pytest.approx(rates.reliability[20:])
     assert pool_rates([], [])[0] == ()
 
@@ -233,10 +233,12 @@ def test_a_stored_plan_that_is_none_is_refused():
 def test_annotators_in_another_order_keep_what_is_said_of_them():
     clicks, order = CROWD.clicks, np.random.default_rng(4).permutation(20)
     fusion = fuse(clicks)
-    place = np.argsort(order)
+    position = np.argsort(order)
     shuffled = fuse(
         replace(
-            clicks, annotator=place[clicks.annotator], annotators=tuple(clicks.annotators[i] for i in order)
+            clicks,
+            annotator=position[clicks.annotator],
+            annotators=tuple(clicks.annotators[i] for i in order),
         )
     )
     turned = fusion.reordered(order)
@@ -245,7 +247,7 @@ def test_annotators_in_another_order_keep_what_is_said_of_them():
     np.testing.assert_allclose(turned.detection.sensitivity, shuffled.detection.sensitivity, atol=1e-4)
     np.testing.assert_allclose(turned.detection.false_negative, shuffled.detection.false_negative, atol=1e-3)
     np.testing.assert_array_equal(turned.rates.clicks, shuffled.rates.clicks)
-    np.testing.assert_array_equal(turned.reordered(place).rates.sensitivity, fusion.rates.sensitivity)
+    np.testing.assert_array_equal(turned.reordered(position).rates.sensitivity, fusion.rates.sensitivity)
     with pytest.raises(ValueError, match="each of them once"):
         fusion.reordered(np.array([0, 0, 1]))
 

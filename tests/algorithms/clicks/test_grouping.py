@@ -27,7 +27,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def alone(images):
-    return [fuse(one, PLAN) for one in images]
+    return [fuse(image, PLAN) for image in images]
 
 
 def together(images, alone):
@@ -56,7 +56,7 @@ def test_a_run_of_few_structures_says_that_halves_of_it_decide_otherwise(images,
 
 def test_where_the_crowd_agrees_nothing_is_said():
     images = [separated_crowd(20, seed=seed).clicks for seed in range(3)]
-    fused = together(images, [fuse(one, PLAN) for one in images])
+    fused = together(images, [fuse(image, PLAN) for image in images])
     assert all(one.halves.shape == (2, len(one.clustering)) for one in fused)
     assert grouping_notice(fused) is None
 

@@ -24,8 +24,8 @@ QUICK = DEMSettings(interval_draws=20)
 def test_a_thousand_volunteers_who_see_a_fifth_of_the_objects_find_them_all():
     crowd = large_crowd(Scene(), 1000, seed=0)
     fusion = fuse(crowd.clicks)
-    found = evaluate(fusion.clustering.mean[fusion.detection.detected], crowd.truth, 2 * SCATTER)
-    assert (found.sensitivity, found.precision) == (1.0, 1.0)
+    result = evaluate(fusion.clustering.mean[fusion.detection.detected], crowd.truth, 2 * SCATTER)
+    assert (result.sensitivity, result.precision) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("annotators", [65, 200, 1000, 5000])
@@ -80,11 +80,11 @@ def test_images_of_few_and_of_many_annotators_teach_each_other():
     crowds = [large_crowd(objects, 600, 5), large_crowd(objects, 25, 6), large_crowd(artefacts, 300, 7)]
     clicks = [crowd.clicks for crowd in crowds]
     learnt = learn_from_each_other(clicks, [fuse(own) for own in clicks], FusionPlan())
-    places = [one.clustering.mean[one.detection.detected] for one in learnt]
-    for found, crowd in zip(places[:2], crowds[:2], strict=True):
-        result = evaluate(found, crowd.truth, 2 * SCATTER)
+    positions = [one.clustering.mean[one.detection.detected] for one in learnt]
+    for position, crowd in zip(positions[:2], crowds[:2], strict=True):
+        result = evaluate(position, crowd.truth, 2 * SCATTER)
         assert min(result.sensitivity, result.precision) > 0.95
-    assert len(places[2]) == 0
+    assert len(positions[2]) == 0
 
 
 def test_a_stream_keeps_its_detections_as_the_crowd_grows():

@@ -25,11 +25,11 @@ def run_of(counts, seed, annotators=30, looked=20):
     ability, lure = generator.normal(0.3, 0.8, annotators), generator.normal(-1.4, 0.8, annotators)
     run = []
     for structures, artefacts in counts:
-        who = np.sort(generator.choice(annotators, looked, replace=False))
+        annotator = np.sort(generator.choice(annotators, looked, replace=False))
         odds = np.hstack(
             [
-                ability[who, None] + generator.normal(0, 0.7, structures),
-                lure[who, None] + generator.normal(0, 0.5, artefacts),
+                ability[annotator, None] + generator.normal(0, 0.7, structures),
+                lure[annotator, None] + generator.normal(0, 0.5, artefacts),
             ]
         )
         marked = generator.random(odds.shape) < 1 / (1 + np.exp(-odds))
@@ -38,7 +38,7 @@ def run_of(counts, seed, annotators=30, looked=20):
         marked = marked[:, kept]
         weight, verdict = marked.sum(axis=0) / max(marked.sum(), 1), np.full(kept.sum(), -1, dtype=np.int8)
         votes = Votes(marked, weight, verdict, np.full(looked, 0.002), 1000.0)
-        run.append((votes, truth[kept], [f"w{number}" for number in who]))
+        run.append((votes, truth[kept], [f"w{number}" for number in annotator]))
     return run
 
 
@@ -54,7 +54,7 @@ def together(run, settings=QUICK, watch=silent):
 
 def share_right(run, detections):
     truth = np.concatenate([truth for _, truth, _ in run])
-    return np.mean(np.concatenate([one.detected for one in detections]) == truth)
+    return np.mean(np.concatenate([detection.detected for detection in detections]) == truth)
 
 
 def judged(run, image, verdicts):
@@ -175,16 +175,16 @@ def test_who_can_learn():
 def clicks_of(seed, annotators=12, extent=400.0):
     """Clicks on five objects by a crowd that also strays."""
     generator = np.random.default_rng(seed)
-    places, who = [], []
+    positions, annotator = [], []
     for centre in generator.uniform(40, extent - 40, (5, 2)):
         seen = np.flatnonzero(generator.random(annotators) < 0.7)
-        places.append(centre + generator.normal(0, 2, (len(seen), 2)))
-        who.append(seen)
-    places.append(generator.uniform(0, extent, (15, 2)))
-    who.append(generator.integers(0, annotators, 15))
-    x, y = np.concatenate(places).T
+        positions.append(centre + generator.normal(0, 2, (len(seen), 2)))
+        annotator.append(seen)
+    positions.append(generator.uniform(0, extent, (15, 2)))
+    annotator.append(generator.integers(0, annotators, 15))
+    x, y = np.concatenate(positions).T
     names = tuple(f"w{number}" for number in range(annotators))
-    return Clicks(x, y, np.concatenate(who), names, (0.0, 0.0, extent, extent))
+    return Clicks(x, y, np.concatenate(annotator), names, (0.0, 0.0, extent, extent))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def clicks_of(seed, annotators=12, extent=400.0):
 def test_other_plans_do_not_learn(algorithm, detector, texts):
     plan = FusionPlan.make(algorithm, {"detector": detector, **texts})
     clicks = [clicks_of(seed) for seed in range(2)]
-    fusions = [fuse(one, plan) for one in clicks]
+    fusions = [fuse(own, plan) for own in clicks]
     learnt = learn_from_each_other(clicks, fusions, plan)
     assert all(one is other for one, other in zip(learnt, fusions, strict=True))
 
@@ -215,7 +215,7 @@ def test_one_image_has_nobody_to_learn_from():
 
 def test_clusters_stay_and_annotators_are_judged_anew():
     clicks = [clicks_of(seed) for seed in range(3)]
-    fusions = [fuse(one) for one in clicks]
+    fusions = [fuse(own) for own in clicks]
     for before, after in zip(fusions, learn_from_each_other(clicks, fusions, FusionPlan()), strict=True):
         assert after.clustering is before.clustering
         assert after.marked is before.marked

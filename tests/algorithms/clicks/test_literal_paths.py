@@ -52,7 +52,7 @@ def algorithm_1(clicks, count, *, cem=False):
     With `cem` all p_r are one, eq. 2.17 of the thesis takes the place of eq. 15, and the message length of
     its section 2.2 that of eq. 16.
     """
-    x, who, annotators = clicks.points, clicks.annotator, len(clicks.annotators)
+    x, annotator, annotators = clicks.points, clicks.annotator, len(clicks.annotators)
     uniform = 1 / clicks.area
     means, variance = beginning(clicks, count)
     mean, covariance = list(means), [np.eye(2) * variance for _ in means]
@@ -64,10 +64,10 @@ def algorithm_1(clicks, count, *, cem=False):
             t += 1
             each = [pi[m] * gaussian(x, mean[m], covariance[m]) for m in range(len(pi))]  # E step, line 5
             mixture = np.sum(each, axis=0)
-            alpha = p[who] * mixture / (p[who] * mixture + (1 - p[who]) * uniform)
+            alpha = p[annotator] * mixture / (p[annotator] * mixture + (1 - p[annotator]) * uniform)
             zeta = [density / np.maximum(mixture, 1e-300) for density in each]
             if not cem:  # M step, line 6: eq. 12
-                p = np.array([alpha[who == r].mean() for r in range(annotators)]).clip(1e-6, 1 - 1e-6)
+                p = np.array([alpha[annotator == r].mean() for r in range(annotators)]).clip(1e-6, 1 - 1e-6)
             soft = [(alpha * one).sum() for one in zeta]
             whole = sum(max(0.0, count - penalty) for count in soft)
             new_pi, new_mean, new_covariance, kept = [], [], [], []
@@ -87,11 +87,13 @@ def algorithm_1(clicks, count, *, cem=False):
                 score = -message_length(x, pi, mean, covariance)
             else:
                 log_pi = [math.log(one) for one in pi]
-                expected = ((1 - alpha) * np.log((1 - p[who]) * uniform)).sum() + alpha @ np.log(p[who])
-                for place, m in enumerate(kept):  # eq. 7, with the posteriors of line 5
-                    density = gaussian(x, mean[place], covariance[place])
+                expected = ((1 - alpha) * np.log((1 - p[annotator]) * uniform)).sum() + alpha @ np.log(
+                    p[annotator]
+                )
+                for position, m in enumerate(kept):  # eq. 7, with the posteriors of line 5
+                    density = gaussian(x, mean[position], covariance[position])
                     log_density = np.log(np.maximum(density, 1e-300))
-                    expected += (alpha * zeta[m]) @ (log_pi[place] + log_density)
+                    expected += (alpha * zeta[m]) @ (log_pi[position] + log_density)
                 free = len(pi) * (L + 1) + annotators
                 score = expected - L / 4 * sum(log_pi) - free / 2 * math.log(alpha.sum())  # eq. 16
             scores.append(score)
@@ -126,15 +128,15 @@ def scores_of(found, crowd):
 @pytest.mark.parametrize(("annotators", "seed", "count"), [(31, 0, 30), (11, 4, 120)])
 def test_as_printed_walks_algorithm_1_line_by_line(annotators, seed, count):
     clicks = overlapping_crowd(annotators, seed).clicks
-    found = oem(clicks, OEMSettings(as_printed=True, initial_clusters=count))
+    result = oem(clicks, OEMSettings(as_printed=True, initial_clusters=count))
     (mean, covariance, weight, reliability, inlier), scores, counts = algorithm_1(clicks, count)
-    np.testing.assert_array_equal(found.trace.components, counts)
-    np.testing.assert_allclose(found.trace.objective, scores, rtol=1e-6)
-    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
-    np.testing.assert_allclose(found.covariance, covariance, atol=1e-5)
-    np.testing.assert_allclose(found.weight, weight, atol=1e-6)
-    np.testing.assert_allclose(found.inlier, inlier, atol=1e-5)
-    np.testing.assert_allclose(found.reliability, reliability, atol=2e-6)
+    np.testing.assert_array_equal(result.trace.components, counts)
+    np.testing.assert_allclose(result.trace.objective, scores, rtol=1e-6)
+    np.testing.assert_allclose(result.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(result.covariance, covariance, atol=1e-5)
+    np.testing.assert_allclose(result.weight, weight, atol=1e-6)
+    np.testing.assert_allclose(result.inlier, inlier, atol=1e-5)
+    np.testing.assert_allclose(result.reliability, reliability, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,8 @@ def test_as_printed_walks_algorithm_1_line_by_line(annotators, seed, count):
 )
 def test_as_printed_finds_what_a_literal_implementation_finds(annotators, form, expected):
     crowd = overlapping_crowd(annotators, 0)
-    found = oem(crowd.clicks, OEMSettings(as_printed=True, printed_form=form))
-    assert scores_of(found, crowd) == pytest.approx(expected, abs=0.005)
+    result = oem(crowd.clicks, OEMSettings(as_printed=True, printed_form=form))
+    assert scores_of(result, crowd) == pytest.approx(expected, abs=0.005)
 
 
 def test_as_printed_makes_ten_iterations_at_least():
@@ -160,20 +162,20 @@ def test_as_printed_makes_ten_iterations_at_least():
 
 def test_the_papers_cem_is_algorithm_1_without_outliers():
     clicks = overlapping_crowd(11, 2).clicks
-    found = cem(clicks, CEMSettings(version="paper", initial_clusters=60))
+    result = cem(clicks, CEMSettings(version="paper", initial_clusters=60))
     (mean, covariance, weight, *_), scores, counts = algorithm_1(clicks, 60, cem=True)
-    np.testing.assert_array_equal(found.trace.components, counts)
-    np.testing.assert_allclose(found.trace.objective, scores, rtol=1e-6)
-    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
-    np.testing.assert_allclose(found.covariance, covariance, atol=1e-5)
-    np.testing.assert_allclose(found.weight, weight, atol=1e-6)
+    np.testing.assert_array_equal(result.trace.components, counts)
+    np.testing.assert_allclose(result.trace.objective, scores, rtol=1e-6)
+    np.testing.assert_allclose(result.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(result.covariance, covariance, atol=1e-5)
+    np.testing.assert_allclose(result.weight, weight, atol=1e-6)
 
 
 def test_the_theses_cem_follows_equations_2_14_to_2_17():
     """One iteration from the same beginning; its score is minus F."""
     clicks = separated_crowd(20, seed=5).clicks
     settings = CEMSettings(version="thesis", max_iterations=1, click_scatter=20.0, initial_clusters=30)
-    found = cem(clicks, settings)
+    result = cem(clicks, settings)
     from raterscope.algorithms.clicks._crowd import sort_into_cells
 
     cells = sort_into_cells(clicks, 60.0)
@@ -184,16 +186,16 @@ def test_the_theses_cem_follows_equations_2_14_to_2_17():
     left = np.maximum(share.sum(axis=0) - L / 2, 0)
     pi = left / left.sum()
     alive = np.flatnonzero(pi)
-    assert len(found) == len(alive)
+    assert len(result) == len(alive)
     mean = [share[:, m] @ x / share[:, m].sum() for m in alive]
     spread = [
         floored((share[:, m, None] * (x - one)).T @ (x - one) / share[:, m].sum(), 0.3 * 400)
         for m, one in zip(alive, mean, strict=True)
     ]
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-7)
-    np.testing.assert_allclose(found.covariance, spread, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(found.weight, pi[alive], rtol=1e-7)
-    assert found.trace.objective[0] == pytest.approx(-message_length(x, pi[alive], mean, spread), rel=1e-8)
+    np.testing.assert_allclose(result.mean, mean, rtol=1e-7)
+    np.testing.assert_allclose(result.covariance, spread, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(result.weight, pi[alive], rtol=1e-7)
+    assert result.trace.objective[0] == pytest.approx(-message_length(x, pi[alive], mean, spread), rel=1e-8)
 
 
 def test_the_methods_text_lists_every_difference_from_the_paper():
@@ -216,16 +218,16 @@ def test_the_theses_cost_is_that_of_the_state_that_is_kept():
     crowd = separated_crowd(20, 3)
     clicks = crowd.clicks
     settings = OEMSettings(criterion="thesis", covariance="free", click_scatter=20.0)
-    found = oem(clicks, settings)
-    x, p = clicks.points, found.reliability[clicks.annotator].clip(1e-6, 1 - 1e-6)
-    each = found.weight[:, None] * np.array(
-        [gaussian(x, *one) for one in zip(found.mean, found.covariance, strict=True)]
+    result = oem(clicks, settings)
+    x, p = clicks.points, result.reliability[clicks.annotator].clip(1e-6, 1 - 1e-6)
+    each = result.weight[:, None] * np.array(
+        [gaussian(x, *one) for one in zip(result.mean, result.covariance, strict=True)]
     )
     mixture = each.sum(axis=0)
     alpha = p * mixture / (p * mixture + (1 - p) / clicks.area)
     zeta = each / np.maximum(mixture, 1e-300)
     expected = (alpha * (zeta * np.log(np.maximum(p * each, 1e-300))).sum(axis=0)).sum()
     expected += ((1 - alpha) * np.log((1 - p) / clicks.area)).sum()
-    cost = -expected + L * len(found) / 2 * math.log(alpha.sum())
-    assert -found.trace.objective.max() == pytest.approx(cost, rel=1e-3)
-    assert len(found) == 15
+    cost = -expected + L * len(result) / 2 * math.log(alpha.sum())
+    assert -result.trace.objective.max() == pytest.approx(cost, rel=1e-3)
+    assert len(result) == 15

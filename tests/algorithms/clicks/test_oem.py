@@ -32,13 +32,13 @@ def crowd(
 ) -> Clicks:
     """Let every annotator mark each object once with probability .8 and click at random a few times."""
     generator = np.random.default_rng(seed)
-    places, who = [], []
+    positions, who = [], []
     for annotator in range(annotators):
         marked = objects[generator.random(len(objects)) < 0.8]
-        places.append(marked + generator.normal(0, scatter, marked.shape))
-        places.append(generator.uniform(extent[:2], extent[2:], (outliers, 2)))
+        positions.append(marked + generator.normal(0, scatter, marked.shape))
+        positions.append(generator.uniform(extent[:2], extent[2:], (outliers, 2)))
         who += [annotator] * (len(marked) + outliers)
-    x, y = np.concatenate(places).T
+    x, y = np.concatenate(positions).T
     return some(x, y, who, annotators, extent)
 
 
@@ -61,10 +61,10 @@ def finds(found: Clustering, objects: np.ndarray, within: float) -> bool:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_thesis_set_up_is_found_by_default(annotators, seed):
     truth = separated_crowd(annotators, seed)
-    found = oem(truth.clicks)
-    distance = np.linalg.norm(found.mean[:, None] - truth.mean[None], axis=2)
+    result = oem(truth.clicks)
+    distance = np.linalg.norm(result.mean[:, None] - truth.mean[None], axis=2)
     assert (distance.min(axis=0) < 50).all()
-    assert len(found) <= 16
+    assert len(result) <= 16
 
 
 @pytest.mark.parametrize("annotators", [11, 31])
@@ -75,9 +75,9 @@ def test_the_default_beats_the_literal_algorithm_on_the_papers_set_up(annotators
         hits = clusters = 0
         for seed in range(5):
             truth = overlapping_crowd(annotators, seed)
-            found = oem(truth.clicks, settings).mean
-            hits += len(match(found, truth.mean, 0.3))
-            clusters += len(found)
+            result = oem(truth.clicks, settings).mean
+            hits += len(match(result, truth.mean, 0.3))
+            clusters += len(result)
         return 2 * hits / (clusters + 50)
 
     assert harmonic(OEMSettings()) > harmonic(PRINTED) + 0.05
@@ -85,53 +85,53 @@ def test_the_default_beats_the_literal_algorithm_on_the_papers_set_up(annotators
 
 def test_annotators_are_told_apart():
     truth = separated_crowd(20, seed=3)
-    found = oem(truth.clicks)
-    assert np.corrcoef(found.reliability, truth.reliability)[0, 1] > 0.9
-    assert found.weight.sum() == pytest.approx(1)
+    result = oem(truth.clicks)
+    assert np.corrcoef(result.reliability, truth.reliability)[0, 1] > 0.9
+    assert result.weight.sum() == pytest.approx(1)
     outlier = truth.component < 0
-    assert found.inlier[~outlier].mean() > 0.9
-    assert found.inlier[outlier].mean() < 0.3
+    assert result.inlier[~outlier].mean() > 0.9
+    assert result.inlier[outlier].mean() < 0.3
 
 
 @pytest.mark.parametrize("run", [oem, cem])
 def test_no_clicks_give_no_clusters(run):
-    found = run(some([], [], [], 3))
-    assert len(found) == 0
-    assert found.mean.shape == (0, 2)
-    assert found.covariance.shape == (0, 2, 2)
-    assert np.isnan(found.reliability).all()
-    assert found.reliability.shape == (3,)
+    result = run(some([], [], [], 3))
+    assert len(result) == 0
+    assert result.mean.shape == (0, 2)
+    assert result.covariance.shape == (0, 2, 2)
+    assert np.isnan(result.reliability).all()
+    assert result.reliability.shape == (3,)
 
 
 @pytest.mark.parametrize("settings", [OEMSettings(), PATH, PRINTED])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_hardly_any_clicks(settings, count):
-    found = oem(some([5.0] * count, [7.0, 8.0, 9.5][:count], range(count), 3), settings)
-    assert len(found) <= 1
-    assert np.isfinite(found.inlier).all()
-    assert found.nearest.shape == (count,)
+    result = oem(some([5.0] * count, [7.0, 8.0, 9.5][:count], range(count), 3), settings)
+    assert len(result) <= 1
+    assert np.isfinite(result.inlier).all()
+    assert result.nearest.shape == (count,)
 
 
 @pytest.mark.parametrize("settings", [OEMSettings(), PATH])
 def test_identical_points_are_one_cluster(settings):
-    found = oem(some([50.0] * 10, [60.5] * 10, range(10), 10), settings)
-    assert finds(found, np.array([(50.0, 60.5)]), 1e-6)
-    assert np.isfinite(found.covariance).all()
-    assert (found.inlier > 0.99).all()
+    result = oem(some([50.0] * 10, [60.5] * 10, range(10), 10), settings)
+    assert finds(result, np.array([(50.0, 60.5)]), 1e-6)
+    assert np.isfinite(result.covariance).all()
+    assert (result.inlier > 0.99).all()
 
 
 def test_collinear_points():
     generator = np.random.default_rng(0)
     x = np.concatenate([generator.normal(50, 2, 10), generator.normal(150, 2, 10)])
-    found = oem(some(x, [60.0] * 20, list(range(10)) * 2, 10))
-    assert finds(found, np.array([(50.0, 60.0), (150.0, 60.0)]), 2)
-    assert (np.linalg.eigvalsh(found.covariance) > 0).all()
+    result = oem(some(x, [60.0] * 20, list(range(10)) * 2, 10))
+    assert finds(result, np.array([(50.0, 60.0), (150.0, 60.0)]), 2)
+    assert (np.linalg.eigvalsh(result.covariance) > 0).all()
 
 
 def test_whole_numbers():
     clicks = crowd(OBJECTS, 12, 2.0, 1)
-    found = oem(some(np.rint(clicks.x), np.rint(clicks.y), clicks.annotator, 12))
-    assert finds(found, OBJECTS, 2)
+    result = oem(some(np.rint(clicks.x), np.rint(clicks.y), clicks.annotator, 12))
+    assert finds(result, OBJECTS, 2)
 
 
 def test_duplicates_are_no_support():
@@ -144,8 +144,8 @@ def test_duplicates_are_no_support():
 def test_near_duplicates_of_one_annotator_are_no_support():
     clicks = crowd(OBJECTS, 12, 2.0, 1)
     shake = np.random.default_rng(2).normal(270, 0.5, (20, 2))
-    found = oem(with_more(clicks, *shake.T, [3] * 20, 12))
-    assert finds(found, OBJECTS, 2)
+    result = oem(with_more(clicks, *shake.T, [3] * 20, 12))
+    assert finds(result, OBJECTS, 2)
 
 
 def test_far_from_the_origin():
@@ -157,37 +157,37 @@ def test_far_from_the_origin():
 @pytest.mark.parametrize("outliers", [0, 2])
 def test_one_object_only(outliers):
     one = np.array([(100.0, 100.0)])
-    found = oem(crowd(one, 15, 2.0, 2, outliers=outliers))
-    assert finds(found, one, 2)
+    result = oem(crowd(one, 15, 2.0, 2, outliers=outliers))
+    assert finds(result, one, 2)
 
 
 def test_one_click_far_outside():
-    found = oem(with_more(crowd(OBJECTS, 12, 2.0, 1), [1e5], [-1e5], [0], 12))
-    assert finds(found, OBJECTS, 2)
-    assert found.inlier[-1] < 0.01
+    result = oem(with_more(crowd(OBJECTS, 12, 2.0, 1), [1e5], [-1e5], [0], 12))
+    assert finds(result, OBJECTS, 2)
+    assert result.inlier[-1] < 0.01
 
 
 def test_an_annotator_without_clicks():
     clicks = crowd(OBJECTS, 12, 2.0, 1)
-    found = oem(some(clicks.x, clicks.y, clicks.annotator, 13))
-    assert finds(found, OBJECTS, 2)
-    assert np.isnan(found.reliability[12])
-    assert np.isfinite(found.reliability[:12]).all()
+    result = oem(some(clicks.x, clicks.y, clicks.annotator, 13))
+    assert finds(result, OBJECTS, 2)
+    assert np.isnan(result.reliability[12])
+    assert np.isfinite(result.reliability[:12]).all()
 
 
 def test_two_close_objects_in_a_vast_image():
     objects = np.array([(50_000.0, 50_000.0), (50_001.5, 50_000.0)])
     for outliers in (0, 2):
-        found = oem(crowd(objects, 25, 0.25, 3, outliers=outliers, extent=(0.0, 0.0, 1e5, 1e5)))
-        assert finds(found, objects, 0.3)
+        result = oem(crowd(objects, 25, 0.25, 3, outliers=outliers, extent=(0.0, 0.0, 1e5, 1e5)))
+        assert finds(result, objects, 0.3)
 
 
 @pytest.mark.parametrize("spread", [3.0, 300.0])
 def test_one_annotator_with_a_thousand_clicks_is_no_crowd(spread):
     generator = np.random.default_rng(5)
     x, y = np.clip(generator.normal(250, spread, (2, 1000)), 0, 300)
-    found = oem(with_more(crowd(OBJECTS, 12, 2.0, 1), x, y, np.full(1000, 12), 13).merged()[0])
-    assert finds(found, OBJECTS, 2)
+    result = oem(with_more(crowd(OBJECTS, 12, 2.0, 1), x, y, np.full(1000, 12), 13).merged()[0])
+    assert finds(result, OBJECTS, 2)
 
 
 def test_objects_that_annotators_mark_apart_are_told_apart():
@@ -216,15 +216,15 @@ def test_neither_order_nor_numbering_of_annotators_matters(settings):
     clicks = crowd(OBJECTS, 12, 2.0, 1)
     generator = np.random.default_rng(7)
     rows, names = generator.permutation(len(clicks)), generator.permutation(12)
-    place = np.argsort(names)
+    position = np.argsort(names)
     other = Clicks(
-        clicks.x[rows], clicks.y[rows], place[clicks.annotator[rows]],
+        clicks.x[rows], clicks.y[rows], position[clicks.annotator[rows]],
         tuple(clicks.annotators[name] for name in names), clicks.extent,
     )  # fmt: skip
     one, two = oem(clicks, settings), oem(other, settings)
     key = np.lexsort(one.mean.T), np.lexsort(two.mean.T)
     np.testing.assert_allclose(two.mean[key[1]], one.mean[key[0]], rtol=1e-9)
-    np.testing.assert_allclose(two.reliability[place], one.reliability, rtol=1e-6)
+    np.testing.assert_allclose(two.reliability[position], one.reliability, rtol=1e-6)
     np.testing.assert_allclose(two.inlier, one.inlier[rows], atol=1e-6)
 
 
@@ -242,21 +242,21 @@ def test_small_crowds_of_any_shape_and_size_give_whole_answers(settings):
     for _ in range(40):
         count, annotators = generator.integers(1, 60), generator.integers(1, 8)
         side = 10.0 ** generator.uniform(-3, 7)
-        places = generator.uniform(0, side, (3, 2))[generator.integers(0, 3, count)]
-        points = places + generator.normal(0, side * 10.0 ** generator.uniform(-7, -1), (count, 2))
+        positions = generator.uniform(0, side, (3, 2))[generator.integers(0, 3, count)]
+        points = positions + generator.normal(0, side * 10.0 ** generator.uniform(-7, -1), (count, 2))
         points[generator.random(count) < 0.2] *= generator.choice([1.3, 1e3])
         if generator.random() < 0.3:
             points = np.rint(points)
-        who = generator.integers(0, annotators, count)
-        clicks = some(*points.T, who, annotators, (0.0, 0.0, side, side))
-        found = oem(clicks, settings)
-        for values in (found.mean, found.covariance, found.inlier, found.trace.objective):
+        annotator = generator.integers(0, annotators, count)
+        clicks = some(*points.T, annotator, annotators, (0.0, 0.0, side, side))
+        result = oem(clicks, settings)
+        for values in (result.mean, result.covariance, result.inlier, result.trace.objective):
             assert np.isfinite(values).all()
-        assert ((found.inlier >= 0) & (found.inlier <= 1)).all()
-        assert (found.nearest < len(found)).all()
-        assert (np.linalg.eigvalsh(found.covariance) > 0).all()
-        assert not len(found) or found.weight.sum() == pytest.approx(1)
-        np.testing.assert_array_equal(np.isnan(found.reliability), clicks.counts() == 0)
+        assert ((result.inlier >= 0) & (result.inlier <= 1)).all()
+        assert (result.nearest < len(result)).all()
+        assert (np.linalg.eigvalsh(result.covariance) > 0).all()
+        assert not len(result) or result.weight.sum() == pytest.approx(1)
+        np.testing.assert_array_equal(np.isnan(result.reliability), clicks.counts() == 0)
 
 
 def test_every_removal_raises_the_evidence():
@@ -275,9 +275,9 @@ def test_removal_ends_at_the_lower_bound():
 
 
 def test_iterations_that_run_out_are_told():
-    found = oem(separated_crowd(20, seed=1).clicks, OEMSettings(criterion="expected", max_iterations=10))
-    assert not found.trace.converged
-    assert len(found.trace.objective) == 10
+    result = oem(separated_crowd(20, seed=1).clicks, OEMSettings(criterion="expected", max_iterations=10))
+    assert not result.trace.converged
+    assert len(result.trace.objective) == 10
 
 
 @pytest.mark.parametrize("settings", [OEMSettings(), PATH, PRINTED])
@@ -320,9 +320,9 @@ def test_cem_has_no_outliers(criterion, most):
         20,
         truth.clicks.extent,
     )
-    found = cem(clicks, CEMSettings(criterion=criterion))
-    distance = np.linalg.norm(found.mean[:, None] - truth.mean[None], axis=2)
+    result = cem(clicks, CEMSettings(criterion=criterion))
+    distance = np.linalg.norm(result.mean[:, None] - truth.mean[None], axis=2)
     assert (distance.min(axis=0) < 50).all()
-    assert 15 <= len(found) <= most
-    np.testing.assert_allclose(found.inlier, 1)
-    np.testing.assert_allclose(found.reliability, 1)
+    assert 15 <= len(result) <= most
+    np.testing.assert_allclose(result.inlier, 1)
+    np.testing.assert_allclose(result.reliability, 1)

@@ -97,13 +97,13 @@ def test_near_pairs_say_what_all_pairs_say(criterion, penalty, seed):
     reference = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, 25)
     cells = sort_into_cells(clicks, 3 * sigma)
     start = np.array([sigma**2, 0.0, sigma**2])
-    found = walk(cells, np.full(21, 0.9), 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
-    np.testing.assert_allclose(found.trace.objective, reference[4], rtol=1e-7)
-    best = found.trace.best
+    result = walk(cells, np.full(21, 0.9), 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+    np.testing.assert_allclose(result.trace.objective, reference[4], rtol=1e-7)
+    best = result.trace.best
     again = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, best + 1)
-    np.testing.assert_allclose(found.mean, again[0], atol=1e-6)
-    np.testing.assert_allclose(found.weight, again[1], atol=1e-7)
-    np.testing.assert_allclose(found.inlier, again[3], atol=1e-6)
+    np.testing.assert_allclose(result.mean, again[0], atol=1e-6)
+    np.testing.assert_allclose(result.weight, again[1], atol=1e-7)
+    np.testing.assert_allclose(result.inlier, again[3], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -118,12 +118,12 @@ def test_the_observed_likelihood_never_falls_between_removals(seed):
         clicks, sigma, mean, path = begin(seed, "observed", 0.0, iterations)
         cells = sort_into_cells(clicks, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
-        found = walk(
+        result = walk(
             cells, np.full(21, 0.9), 1 / clicks.area, mean - cells.centre, start, path, sigma, silent
         )
-        if found.trace.best == iterations - 1:
-            correction = (6 * 14 + 21) / 2 * math.log(found.inlier.sum())
-            likelihoods.append(found.trace.objective[-1] + correction)
+        if result.trace.best == iterations - 1:
+            correction = (6 * 14 + 21) / 2 * math.log(result.inlier.sum())
+            likelihoods.append(result.trace.objective[-1] + correction)
     assert len(likelihoods) >= 4
     assert (np.diff(likelihoods) > 0).all()
 
@@ -140,9 +140,9 @@ def test_the_scatter_is_learnt(annotators):
 def test_marks_made_once_are_recognised():
     generator = np.random.default_rng(0)
     objects = generator.uniform(0, 400, (60, 2))
-    places = [objects[generator.random(60) < 0.7] for _ in range(20)]
-    points = np.concatenate([place + generator.normal(0, 2.5, place.shape) for place in places])
-    annotator = np.repeat(np.arange(20), [len(place) for place in places])
+    positions = [objects[generator.random(60) < 0.7] for _ in range(20)]
+    points = np.concatenate([position + generator.normal(0, 2.5, position.shape) for position in positions])
+    annotator = np.repeat(np.arange(20), [len(position) for position in positions])
     clicks = Clicks(*points.T, annotator, tuple(f"a{number}" for number in range(20)), (0, 0, 400, 400))
     habits = learn_habits(clicks)
     assert habits.repeats < 0.3
@@ -160,7 +160,7 @@ def test_a_large_crowd_of_whom_each_clicks_little_scatters_as_a_small_one() -> N
         x.append(own[:, 0])
         y.append(own[:, 1])
         who.append(np.full(len(own), annotator))
-    names = tuple(f"W{one}" for one in range(800))
+    names = tuple(f"W{index}" for index in range(800))
     clicks = Clicks(np.concatenate(x), np.concatenate(y), np.concatenate(who), names, (0, 0, 1000, 1000))
     assert learn_habits(clicks).scatter == pytest.approx(3.0, rel=0.3)
     assert len(oem(clicks)) == pytest.approx(100, abs=2)

@@ -47,31 +47,33 @@ def same_partition(first, second):
 )
 def test_clicks_that_broke_others(name, points):
     clicks = made(points, np.arange(len(points)) % 3, annotators=4)
-    found = CLUSTERERS[name].run(clicks)
-    assert found.inlier.shape == found.nearest.shape == (len(points),)
-    assert np.isfinite(found.mean).all()
-    assert (np.linalg.eigvalsh(found.covariance) > 0).all()
-    assert len(found) == 0 or found.weight.sum() == pytest.approx(1)
-    assert (found.nearest < len(found)).all()
-    assert (found.nearest[found.inlier >= 0.5] >= 0).all()
-    assert np.isnan(found.reliability[-1])
+    result = CLUSTERERS[name].run(clicks)
+    assert result.inlier.shape == result.nearest.shape == (len(points),)
+    assert np.isfinite(result.mean).all()
+    assert (np.linalg.eigvalsh(result.covariance) > 0).all()
+    assert len(result) == 0 or result.weight.sum() == pytest.approx(1)
+    assert (result.nearest < len(result)).all()
+    assert (result.nearest[result.inlier >= 0.5] >= 0).all()
+    assert np.isnan(result.reliability[-1])
 
 
 @pytest.mark.parametrize("name", PEERS)
 def test_means_and_covariances_are_those_of_the_members(name):
     crowd = separated_crowd(20, seed=3)
-    found = CLUSTERERS[name].run(crowd.clicks)
-    points, members = crowd.clicks.points, found.inlier == 1
-    for cluster in range(len(found)):
-        own = points[members & (found.nearest == cluster)]
-        assert found.mean[cluster] == pytest.approx(own.mean(axis=0))
+    result = CLUSTERERS[name].run(crowd.clicks)
+    points, members = crowd.clicks.points, result.inlier == 1
+    for cluster in range(len(result)):
+        own = points[members & (result.nearest == cluster)]
+        assert result.mean[cluster] == pytest.approx(own.mean(axis=0))
         if len(own) > 2:
             values, vectors = np.linalg.eigh(np.cov(own.T, bias=True))
-            values = np.maximum(values, found.scatter**2 / 4)  # the floor
-            assert found.covariance[cluster] == pytest.approx(vectors @ np.diag(values) @ vectors.T, rel=1e-5)
-    assert set(found.inlier) <= {0.0, 1.0}
+            values = np.maximum(values, result.scatter**2 / 4)  # the floor
+            assert result.covariance[cluster] == pytest.approx(
+                vectors @ np.diag(values) @ vectors.T, rel=1e-5
+            )
+    assert set(result.inlier) <= {0.0, 1.0}
     share = [members[crowd.clicks.annotator == row].mean() for row in range(20)]
-    assert found.reliability == pytest.approx(share)
+    assert result.reliability == pytest.approx(share)
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -86,28 +88,28 @@ def test_shifting_all_clicks_shifts_the_clusters(name):
 def test_density_methods_are_those_of_scikit_learn():
     clicks = separated_crowd(20, seed=1).clicks
     labels = DBSCAN(eps=20.0, min_samples=4).fit(clicks.points).labels_
-    found = dbscan(clicks, DBSCANSettings(reach=20.0, least_neighbours=4))
-    assert np.array_equal(found.inlier == 1, labels >= 0)
-    assert same_partition(found.nearest[labels >= 0], labels[labels >= 0])
+    result = dbscan(clicks, DBSCANSettings(reach=20.0, least_neighbours=4))
+    assert np.array_equal(result.inlier == 1, labels >= 0)
+    assert same_partition(result.nearest[labels >= 0], labels[labels >= 0])
     labels = HDBSCAN(min_cluster_size=6, min_samples=3, copy=True).fit(clicks.points).labels_
-    found = hdbscan(clicks, HDBSCANSettings(least_clicks=6))
-    assert np.array_equal(found.inlier == 1, labels >= 0)
-    assert same_partition(found.nearest[labels >= 0], labels[labels >= 0])
+    result = hdbscan(clicks, HDBSCANSettings(least_clicks=6))
+    assert np.array_equal(result.inlier == 1, labels >= 0)
+    assert same_partition(result.nearest[labels >= 0], labels[labels >= 0])
 
 
 @pytest.mark.parametrize("linkage", ["ward", "average", "complete", "single"])
 def test_hierarchical_clustering_is_that_of_scipy(linkage):
     clicks = separated_crowd(12, seed=2).clicks
-    found = hac(clicks, HACSettings(linkage=linkage, cut=40.0))
+    result = hac(clicks, HACSettings(linkage=linkage, cut=40.0))
     expected = fclusterdata(clicks.points, 40.0, criterion="distance", method=linkage)
-    assert same_partition(found.nearest, expected)
+    assert same_partition(result.nearest, expected)
     assert len(hac(clicks, HACSettings(linkage=linkage, clusters=7))) == 7
 
 
 def test_kmeans_is_as_tight_as_that_of_scikit_learn():
     clicks = separated_crowd(20, seed=5).clicks
-    found = kmeans(clicks, KMeansSettings(clusters=15, restarts=10))
-    loss = np.sum((clicks.points - found.mean[found.nearest]) ** 2)
+    result = kmeans(clicks, KMeansSettings(clusters=15, restarts=10))
+    loss = np.sum((clicks.points - result.mean[result.nearest]) ** 2)
     assert loss <= 1.02 * KMeans(15, n_init=10, random_state=0).fit(clicks.points).inertia_
 
 

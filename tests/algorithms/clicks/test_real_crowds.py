@@ -40,8 +40,8 @@ def by_subset(folder: Path, results: list[Evaluation]) -> dict[str, float]:
         subset: float(
             np.mean(
                 [
-                    one.f_two
-                    for image, one in zip(images(folder), results, strict=True)
+                    result.f_two
+                    for image, result in zip(images(folder), results, strict=True)
                     if image.subset == subset
                 ]
             )
@@ -53,7 +53,7 @@ def by_subset(folder: Path, results: list[Evaluation]) -> dict[str, float]:
 def test_the_default_finds_the_spots(real_data):
     results = judged(real_data, "oem", "dem")
     assert len(results) == 24
-    assert np.mean([one.f_two for one in results]) >= 0.83
+    assert np.mean([result.f_two for result in results]) >= 0.83
 
 
 def test_the_default_is_nowhere_below_hdbscan(real_data):
@@ -70,17 +70,18 @@ def test_the_default_is_nowhere_below_hdbscan(real_data):
 )
 def test_the_density_methods_do_as_they_do_elsewhere(real_data, algorithm, sensitivity, precision, f_two):
     results = judged(real_data, algorithm, "share", share="0")
-    found = [
-        np.mean([getattr(one, name) for one in results]) for name in ("sensitivity", "precision", "f_two")
+    result = [
+        np.mean([getattr(result, name) for result in results])
+        for name in ("sensitivity", "precision", "f_two")
     ]
-    assert found == pytest.approx([sensitivity, precision, f_two], abs=0.01)
+    assert result == pytest.approx([sensitivity, precision, f_two], abs=0.01)
 
 
 def test_k_means_does_at_least_as_it_does_elsewhere(real_data):
     results = judged(real_data, "kmeans", "share", share="0")
-    assert np.mean([one.sensitivity for one in results]) >= 0.757
-    assert np.mean([one.precision for one in results]) >= 0.603
-    assert np.mean([one.f_two for one in results]) >= 0.711
+    assert np.mean([result.sensitivity for result in results]) >= 0.757
+    assert np.mean([result.precision for result in results]) >= 0.603
+    assert np.mean([result.f_two for result in results]) >= 0.711
 
 
 def test_priors_keep_what_the_printed_form_and_the_majority_discard(real_data):

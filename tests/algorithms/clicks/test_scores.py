@@ -39,8 +39,8 @@ def scored(votes: Votes, true: np.ndarray, apart: float, seed: int = 0) -> Votes
     """Give the program's scores: normal, so far apart; one structure in ten is not detected."""
     rng = np.random.default_rng([5, seed])
     score = rng.normal(apart * true, 1.0)
-    found = rng.random(len(true)) < np.where(true | (apart == 0), 0.9, 0.6)
-    return replace(votes, score=np.where(found, score, np.nan))
+    result = rng.random(len(true)) < np.where(true | (apart == 0), 0.9, 0.6)
+    return replace(votes, score=np.where(result, score, np.nan))
 
 
 def log_loss(posterior: np.ndarray, true: np.ndarray) -> float:
@@ -49,12 +49,12 @@ def log_loss(posterior: np.ndarray, true: np.ndarray) -> float:
 
 def losses(apart: float) -> tuple[float, float]:
     """Give the mean log loss over crowds by votes alone and with scores."""
-    found = []
+    result = []
     for seed in range(6):
         votes, true = crowd(seed, 80, 40)
         with_scores = scored(votes, true, apart, seed)
-        found.append([log_loss(dem(one).posterior, true) for one in (votes, with_scores)])
-    before, after = np.mean(found, axis=0)
+        result.append([log_loss(dem(one).posterior, true) for one in (votes, with_scores)])
+    before, after = np.mean(result, axis=0)
     return float(before), float(after)
 
 
@@ -89,8 +89,8 @@ def test_a_run_of_artefacts_alone_is_cleared_by_twelve_rejections():
 
 def test_a_posterior_with_scores_lies_in_its_interval():
     votes, true = crowd(2, 40, 40)
-    found = dem(scored(votes, true, 2.0))
-    assert ((found.posterior_low <= found.posterior) & (found.posterior <= found.posterior_high)).all()
+    result = dem(scored(votes, true, 2.0))
+    assert ((result.posterior_low <= result.posterior) & (result.posterior <= result.posterior_high)).all()
 
 
 def test_an_image_that_was_not_searched_is_as_before():

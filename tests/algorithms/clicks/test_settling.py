@@ -29,11 +29,11 @@ def smears(seed, count=6, annotators=24, parasites=4, artefacts=14):
 
 
 def detections(fusions):
-    return sum(int(one.detection.detected.sum()) for one in fusions)
+    return sum(int(fusion.detection.detected.sum()) for fusion in fusions)
 
 
 def differing(fusions, others):
-    return sum(changed(one, other) for one, other in zip(fusions, others, strict=True))
+    return sum(changed(fusion, other) for fusion, other in zip(fusions, others, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -43,33 +43,33 @@ def images():
 
 @pytest.fixture(scope="module")
 def fused(images):
-    return learn_from_each_other(images, [fuse(one) for one in images], FusionPlan())
+    return learn_from_each_other(images, [fuse(image) for image in images], FusionPlan())
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_streams_settle_where_a_fusion_of_all_images_is(images, fused, seed):
     generator = np.random.default_rng(seed)
-    came = [in_order(one, generator.permutation(len(one.annotators))) for one in images]
+    came = [in_order(image, generator.permutation(len(image.annotators))) for image in images]
     states = []
     for clicks in came:
         state = begin(until(clicks, 4), PLAN)
         for number in (8, len(clicks.annotators)):
             state = advance(state, until(clicks, number), PLAN)
         states.append(state)
-    assert differing(fused, [one.fusion for one in states]) > 0.3 * detections(fused)
+    assert differing(fused, [state.fusion for state in states]) > 0.3 * detections(fused)
     alone = [afresh(clicks, PLAN, state) for clicks, state in zip(came, states, strict=True)]
     settled = settle(came, alone, PLAN)
     assert differing(fused, [one.fusion for one in settled]) <= 0.02 * detections(fused)
-    assert [one.step for one in settled] == [one.step for one in states]
+    assert [one.step for one in settled] == [state.step for state in states]
 
 
 def test_a_settled_stream_goes_on_with_what_the_other_images_say(images):
-    early = [until(one, len(one.annotators) - 1) for one in images]
+    early = [until(image, len(image.annotators) - 1) for image in images]
     settled = settle(early, [afresh(one, PLAN) for one in early], PLAN)
     held = experiences_of([one.fusion for one in settled], [one.annotators for one in early])
     rows = list(zip(settled, images, held, strict=True))
-    went_on = [advance(state, clicks, PLAN, experience=one).fusion for state, clicks, one in rows]
-    at_once = [fuse(clicks, FusionPlan(), experience=one) for _, clicks, one in rows]
+    went_on = [advance(state, clicks, PLAN, experience=row).fusion for state, clicks, row in rows]
+    at_once = [fuse(clicks, FusionPlan(), experience=row) for _, clicks, row in rows]
     assert differing(at_once, went_on) <= 0.05 * detections(at_once)
 
 
@@ -80,7 +80,7 @@ def test_images_that_are_not_followed_teach_too(images, fused):
 
 
 def test_each_image_is_told_what_the_others_say(images, fused):
-    names = [one.annotators for one in images]
+    names = [image.annotators for image in images]
     for row, one in enumerate(experiences_of(fused, names)):
         rest = [number for number in range(len(images)) if number != row]
         other = experience_of([fused[number] for number in rest], [names[number] for number in rest])

@@ -57,11 +57,11 @@ def history_of(changes) -> StreamHistory:
 
 
 def test_unanimous_annotators_are_firm_and_few_are_not():
-    places = [(20, 20), (70, 30), (40, 80)]
+    positions = [(20, 20), (70, 30), (40, 80)]
     settings = StoppingSettings()
     firm = []
     for annotators in (2, 12):
-        clicks = made(places * annotators, np.repeat(range(annotators), 3))
+        clicks = made(positions * annotators, np.repeat(range(annotators), 3))
         firm.append(is_firm(foretold(clicks), history_of([]), settings))
     assert firm == [False, True]
 

@@ -90,9 +90,9 @@ def test_growth_says_when_all_is_found_anew():
 def test_a_structure_that_nobody_saw_appears_with_its_clicks():
     clicks, plan = with_hidden(crowd(16, places=39), range(8, 16)), StreamPlan.make({"growth": "100"})
     states = followed(clicks, 8, plan)
-    found = [has_hidden(state.fusion) for state in states]
-    assert found == [has_hidden(fuse(until(clicks, number))) for number in range(8, 17)]
-    first = states[found.index(True)]
+    result = [has_hidden(state.fusion) for state in states]
+    assert result == [has_hidden(fuse(until(clicks, number))) for number in range(8, 17)]
+    first = states[result.index(True)]
     new = first.memory.origin == -1
     assert np.linalg.norm(first.fusion.clustering.mean[new] - HIDDEN, axis=1).tolist() == [
         pytest.approx(0, abs=4)
@@ -203,13 +203,13 @@ def test_what_the_expert_decides_takes_effect_at_once_and_can_be_taken_back():
     x, y = free.fusion.clustering.mean[sure]
     known = KnownSpots(np.array([x, 375.0]), np.array([y, 375.0]), np.array([False, True]))
     held = advance(free, replace(clicks, known=known))
-    found = held.fusion
-    denied = int(np.linalg.norm(found.clustering.mean - [x, y], axis=1).argmin())
-    assert found.verdict[denied] == 0
-    assert not found.detection.detected[denied]
-    assert found.verdict[-1] == 1
-    assert found.detection.detected[-1]
-    assert held.memory.components == len(found.clustering) - 1
+    result = held.fusion
+    denied = int(np.linalg.norm(result.clustering.mean - [x, y], axis=1).argmin())
+    assert result.verdict[denied] == 0
+    assert not result.detection.detected[denied]
+    assert result.verdict[-1] == 1
+    assert result.detection.detected[-1]
+    assert held.memory.components == len(result.clustering) - 1
     assert held.memory.origin[-1] == -1
     later = advance(held, with_more(replace(clicks, known=known), [[375.0, 374.0]], [8], ["new"]))
     assert later.fusion.verdict[-1] == 1
@@ -236,7 +236,7 @@ def test_newcomers_begin_with_the_reliability_that_they_have_on_other_images(tex
     """OEM-DEM paper, sections 4 and 6.2: with other images where every other mark of some is stray."""
     clicks = crowd(6, seed=8)
     images = [crowd(6, seed=seed) for seed in (9, 10)]
-    taught = experience_of([fuse(one) for one in images], [clicks.annotators] * 2)
+    taught = experience_of([fuse(image) for image in images], [clicks.annotators] * 2)
     taught = replace(taught, inliers=np.full(6, 10.0), outliers=np.full(6, 10.0))
     np.testing.assert_array_equal(taught.reliability([*clicks.annotators[:2], "new"]), [0.5, 0.5, np.nan])
     plan = StreamPlan.make(texts | {"carry_reliability": "yes", "max_iterations": "9"})
@@ -292,9 +292,9 @@ def test_the_order_of_those_who_come_together_makes_no_difference():
     )
     assert len(one.clustering) == len(two.clustering)
     assert len(match(one.clustering.mean, two.clustering.mean, 1e-3)) == len(one.clustering)
-    place = np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8])
+    position = np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8])
     np.testing.assert_allclose(
-        one.reordered(place).detection.sensitivity, two.detection.sensitivity, atol=1e-3
+        one.reordered(position).detection.sensitivity, two.detection.sensitivity, atol=1e-3
     )
 
 

@@ -43,13 +43,13 @@ def test_as_printed_a_step_begins_at_equations_35_to_37():
         mean, covariance, weight, reliability, _, _ = densely_from(
             now.points, now.annotator, 1 / now.area, start, path, 1
         )
-        found = after.fusion.clustering
-        assert len(found) == len(mean)
-        np.testing.assert_allclose(found.mean, mean, atol=1e-6)
-        np.testing.assert_allclose(found.covariance, covariance, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(found.weight, weight, atol=1e-9)
-        np.testing.assert_allclose(found.inlier, inlier, atol=1e-7)
-        assert reliability.shape == found.reliability.shape
+        result = after.fusion.clustering
+        assert len(result) == len(mean)
+        np.testing.assert_allclose(result.mean, mean, atol=1e-6)
+        np.testing.assert_allclose(result.covariance, covariance, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result.weight, weight, atol=1e-9)
+        np.testing.assert_allclose(result.inlier, inlier, atol=1e-7)
+        assert reliability.shape == result.reliability.shape
 
 
 def test_as_printed_detection_begins_at_equation_39():

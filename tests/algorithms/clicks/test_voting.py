@@ -124,13 +124,13 @@ def settle(spots, found=None):
 def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():
     undecided = np.full(2, -1, dtype=np.int8)
     assert viewed_clusters(CLICKS, clustering(), undecided) is None
-    for places, found in (
+    for positions, result in (
         ([[21.0, 20.0]], [True, False]),
         ([[40.0, 40.0]], [False, False]),
         ([], [False] * 2),
     ):
-        seen = replace(CLICKS, viewed=np.array(places).reshape(-1, 2))
-        assert viewed_clusters(seen, clustering(), undecided).tolist() == found
+        seen = replace(CLICKS, viewed=np.array(positions).reshape(-1, 2))
+        assert viewed_clusters(seen, clustering(), undecided).tolist() == result
     seen = replace(CLICKS, viewed=np.array([[20.0, 20.0], [60.0, 60.0]]))
     decided = np.array([1, -1], dtype=np.int8)
     assert viewed_clusters(seen, clustering(), decided).tolist() == [False, True]
@@ -159,12 +159,12 @@ def test_the_coverage_is_the_share_of_a_gaussian_that_votes():
     covariance = np.array([[9.0, 4.0], [4.0, 5.0]])
     points = generator.multivariate_normal([50, 50], covariance, 20_000)
     clicks = made(points, np.zeros(20_000))
-    found = Clustering(
+    result = Clustering(
         np.array([[50.0, 50.0]]), covariance[None], np.ones(1), np.ones(20_000), np.zeros(20_000, dtype=int),
         np.ones(1), 3.0, Trace.none(),
     )  # fmt: skip
     for coverage in (0.5, 0.9, 0.975):
-        assert votes_of(clicks, found, 0.5, coverage).mean() == pytest.approx(coverage, abs=0.01)
+        assert votes_of(clicks, result, 0.5, coverage).mean() == pytest.approx(coverage, abs=0.01)
 
 
 def test_without_clusters_nobody_marks_anything():
@@ -173,9 +173,9 @@ def test_without_clusters_nobody_marks_anything():
 
 
 def test_a_known_spot_settles_the_cluster_it_lies_in():
-    found, verdict = settle(known((21, 21, True), (60, 57, False)))
+    result, verdict = settle(known((21, 21, True), (60, 57, False)))
     assert verdict.tolist() == [1, 0]
-    assert len(found) == 2
+    assert len(result) == 2
 
 
 def test_of_two_spots_in_one_cluster_the_nearer_settles_it():
@@ -184,27 +184,27 @@ def test_of_two_spots_in_one_cluster_the_nearer_settles_it():
 
 
 def test_a_spot_that_is_not_there_and_far_from_all_clusters_settles_nothing():
-    found, verdict = settle(known((40, 90, False)))
+    result, verdict = settle(known((40, 90, False)))
     assert verdict.tolist() == [-1, -1]
-    assert len(found) == 2
+    assert len(result) == 2
 
 
 def test_a_missed_structure_is_appended_with_the_clicks_about_it():
-    found, verdict = settle(known((80, 21, True), (10, 90, True)))
+    result, verdict = settle(known((80, 21, True), (10, 90, True)))
     assert verdict.tolist() == [-1, -1, 1, 1]
-    assert found.mean[2:].tolist() == [[80, 21], [10, 90]]
-    assert found.covariance[2].tolist() == (4 * np.eye(2)).tolist()
-    assert found.nearest[6] == 2
-    assert assign(CLICKS, found)[:, 2].tolist() == [False, False, True, False]
-    assert not assign(CLICKS, found)[:, 3].any()
-    assert found.weight.sum() == pytest.approx(1)
+    assert result.mean[2:].tolist() == [[80, 21], [10, 90]]
+    assert result.covariance[2].tolist() == (4 * np.eye(2)).tolist()
+    assert result.nearest[6] == 2
+    assert assign(CLICKS, result)[:, 2].tolist() == [False, False, True, False]
+    assert not assign(CLICKS, result)[:, 3].any()
+    assert result.weight.sum() == pytest.approx(1)
 
 
 def test_a_missed_structure_is_appended_where_nothing_was_found():
-    found, verdict = settle(known((80, 20, True)), NOTHING)
+    result, verdict = settle(known((80, 20, True)), NOTHING)
     assert verdict.tolist() == [1]
-    assert np.isfinite(found.covariance).all()
-    assert assign(CLICKS, found)[2, 0]
+    assert np.isfinite(result.covariance).all()
+    assert assign(CLICKS, result)[2, 0]
 
 
 def test_known_spots_do_not_change_what_they_were_given():
@@ -219,14 +219,14 @@ def test_stray_clicks_meet_as_often_as_uniform_ones_do(scatter, area):
     generator = np.random.default_rng(1)
     points = np.vstack([np.full((50, 2), 5.0), generator.uniform(0, area, (4000, 2))])
     clicks = made(points, [0] * 50 + [1] * 4000, extent=(0, 0, area, area))
-    found = Clustering(
+    result = Clustering(
         np.array([[5.0, 5.0]]), np.eye(2)[None] * scatter**2, np.ones(1),
         np.array([1.0] * 50 + [0.0] * 4000), np.zeros(4050, dtype=int), np.array([1.0, 0.0]), scatter,
         Trace.none(),
     )  # fmt: skip
-    stray, places = stray_chance(clicks, found)
+    stray, positions = stray_chance(clicks, result)
     radius = scatter * np.sqrt(-2 * np.log(1 - 0.99))  # within which 99 % of a cluster's clicks lie
-    assert places == pytest.approx(area**2 / (np.pi * radius**2), rel=1e-3)
+    assert positions == pytest.approx(area**2 / (np.pi * radius**2), rel=1e-3)
     centres = generator.uniform(0.1 * area, 0.9 * area, (400, 2))
     distance = np.hypot(*(centres[:, None] - points[50:]).transpose(2, 0, 1))
     assert stray[1] == pytest.approx((distance <= radius).any(axis=1).mean(), abs=0.05)

@@ -49,8 +49,8 @@ def crowd(seed: int, people: int = 12, random: bool = False, side: float = 400.0
         points.append(np.concatenate([seen + generator.normal(0, 3, seen.shape), stray]))
     if random:
         points.append(generator.uniform(0, side, (round(3 / 7 * sum(map(len, points))), 2)))
-    who = np.repeat(np.arange(len(points)), [len(own) for own in points])
-    return made(np.concatenate(points), who, extent=(0.0, 0.0, side, side)), objects
+    annotator = np.repeat(np.arange(len(points)), [len(own) for own in points])
+    return made(np.concatenate(points), annotator, extent=(0.0, 0.0, side, side)), objects
 
 
 def several(clicks: Clicks, one: int, times: int) -> Clicks:
@@ -87,8 +87,8 @@ def of_marks(marked, worth=None) -> Votes:
 
 def share_right(fusion, objects, radius=9.0):
     """F1 of the detections."""
-    found = fusion.clustering.mean[fusion.detection.detected]
-    return 2 * len(match(found, objects, radius)) / (len(found) + len(objects))
+    result = fusion.clustering.mean[fusion.detection.detected]
+    return 2 * len(match(result, objects, radius)) / (len(result) + len(objects))
 
 
 # One annotator told as several
@@ -100,13 +100,13 @@ def test_algorithm_1_cannot_tell_three_thirds_of_an_annotator_from_one(criterion
     mean = clicks.points[np.random.default_rng(3).choice(len(clicks), 14, replace=False)]
     outliers = criterion != "length"
     path = Path(criterion, 1.25, 0.3 * sigma**2, math.inf, 0, 200, 1e-6, 0.9, outliers=outliers)
-    found = []
+    result = []
     for one in (clicks, several(clicks, 4, 3)):
         cells = sort_into_cells(one, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
         trusted, uniform = np.full(len(one.annotators), 0.9), (1 / one.area if outliers else 0.0)
-        found.append(walk(cells, trusted, uniform, mean - cells.centre, start, path, sigma, silent))
-    once, thrice = found
+        result.append(walk(cells, trusted, uniform, mean - cells.centre, start, path, sigma, silent))
+    once, thrice = result
     np.testing.assert_allclose(thrice.trace.objective, once.trace.objective, rtol=1e-9)
     np.testing.assert_allclose(thrice.mean, once.mean, atol=1e-6)
     np.testing.assert_allclose(thrice.weight, once.weight, atol=1e-9)
@@ -167,10 +167,13 @@ def test_images_teach_each_other_the_same_by_three_thirds_of_an_annotator_as_by_
     names = [f"w{number}" for number in range(9)]
     settings = DEMSettings(interval_draws=20)
     worth = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
-    parts = [of_marks(np.concatenate([one.marked, one.marked[8:], one.marked[8:]]), worth) for one in images]
-    once = learn(images, [names] * 4, [dem(one, settings).posterior for one in images], settings, silent)
+    parts = [
+        of_marks(np.concatenate([image.marked, image.marked[8:], image.marked[8:]]), worth)
+        for image in images
+    ]
+    once = learn(images, [names] * 4, [dem(image, settings).posterior for image in images], settings, silent)
     thrice = learn(
-        parts, [[*names, "x", "y"]] * 4, [dem(one, settings).posterior for one in parts], settings, silent
+        parts, [[*names, "x", "y"]] * 4, [dem(part, settings).posterior for part in parts], settings, silent
     )
     for one, other in zip(once, thrice, strict=True):
         np.testing.assert_allclose(other.posterior, one.posterior, atol=1e-6)
@@ -216,11 +219,11 @@ def test_what_more_annotators_would_change_is_foretold_from_what_those_here_coun
 
 def test_experience_is_of_what_annotators_count():
     images = [crowd(seed, people=8)[0] for seed in range(3)]
-    weighed = [one.weighed({"a3": NEARLY_NONE}) for one in images]
+    weighed = [image.weighed({"a3": NEARLY_NONE}) for image in images]
     fusions = [fuse(one) for one in weighed]
-    names = [one.annotators for one in images]
+    names = [image.annotators for image in images]
     learnt = experience_of(fusions, names, weights=[one.weights for one in weighed])
-    without = [one.without({"a3"}) for one in images]
+    without = [image.without({"a3"}) for image in images]
     others = experience_of([fuse(one) for one in without], [one.annotators for one in without])
     np.testing.assert_allclose(learnt.ease, others.ease, atol=0.3)
     assert learnt.votes == pytest.approx(others.votes, rel=0.05)
@@ -252,8 +255,8 @@ def test_ones_throughout_are_no_weights_and_what_is_hardly_less_hardly_so(algori
 def test_the_objective_of_detection_never_falls(prior):
     for seed in range(5):
         worth = np.random.default_rng(seed).uniform(0.02, 1, 9)
-        found = dem(replace(votes(seed), worth=worth), DEMSettings(prior=prior, interval_draws=20))
-        assert (np.diff(found.objective) >= -1e-9).all()
+        result = dem(replace(votes(seed), worth=worth), DEMSettings(prior=prior, interval_draws=20))
+        assert (np.diff(result.objective) >= -1e-9).all()
 
 
 def test_the_observed_likelihood_of_weighed_clicks_never_falls_between_removals():
@@ -268,10 +271,10 @@ def test_the_observed_likelihood_of_weighed_clicks_never_falls_between_removals(
         cells = sort_into_cells(clicks, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
         trusted, centred = np.full(21, 0.9), mean - cells.centre
-        found = walk(cells, trusted, 1 / clicks.area, centred, start, path, sigma, silent)
-        if found.trace.best == iterations - 1:
-            inside = float(worth[clicks.annotator] @ found.inlier)
-            likelihoods.append(found.trace.objective[-1] + (6 * 14 + worth.sum()) / 2 * math.log(inside))
+        result = walk(cells, trusted, 1 / clicks.area, centred, start, path, sigma, silent)
+        if result.trace.best == iterations - 1:
+            inside = float(worth[clicks.annotator] @ result.inlier)
+            likelihoods.append(result.trace.objective[-1] + (6 * 14 + worth.sum()) / 2 * math.log(inside))
     assert len(likelihoods) >= 4
     assert (np.diff(likelihoods) > 0).all()
 
@@ -326,8 +329,8 @@ def test_two_who_count_half_are_no_two_annotators():
     clicks = made(points, [*np.repeat(np.arange(6), 4), 0, 1])
 
     def finds(weights) -> bool:
-        found = oem(clicks.weighed(weights), OEMSettings(click_scatter=2.0))
-        return bool((np.hypot(*(found.mean - spots[4]).T) < 3).any())
+        result = oem(clicks.weighed(weights), OEMSettings(click_scatter=2.0))
+        return bool((np.hypot(*(result.mean - spots[4]).T) < 3).any())
 
     assert finds({})
     assert finds({"a0": 0.5})
@@ -354,7 +357,7 @@ def test_who_clicks_at_random_does_no_harm_with_a_tenth_of_his_weight():
     for seed in range(6):
         clicks, objects = crowd(seed, people=6, random=True)
         ways = (clicks, clicks.weighed({"a6": 0.1}), clicks.without({"a6"}))
-        of.append([share_right(fuse(one, plan), objects) for one in ways])
+        of.append([share_right(fuse(way, plan), objects) for way in ways])
     everybody, weighed, without = np.mean(of, axis=0)
     assert everybody < without - 0.1
     assert weighed == pytest.approx(without, abs=0.03)
@@ -365,16 +368,16 @@ def test_the_default_does_as_well_with_a_random_clicker_of_a_tenth_as_without():
     for seed in range(6):
         clicks, objects = crowd(seed, people=5, random=True, side=250.0)
         ways = (clicks.weighed({"a5": 0.1}), clicks.without({"a5"}))
-        of.append([share_right(fuse(one), objects) for one in ways])
+        of.append([share_right(fuse(way), objects) for way in ways])
     weighed, without = np.mean(of, axis=0)
     assert weighed == pytest.approx(without, abs=0.015)
 
 
 def test_images_of_weighed_annotators_are_learnt_from_together():
     images = [crowd(seed, people=8)[0].weighed({"a3": NEARLY_NONE}) for seed in range(3)]
-    without = [one.without({"a3"}) for one in images]
+    without = [image.without({"a3"}) for image in images]
     for one, other, clicks in zip(
-        learn_from_each_other(images, [fuse(one) for one in images], FusionPlan()),
+        learn_from_each_other(images, [fuse(image) for image in images], FusionPlan()),
         learn_from_each_other(without, [fuse(one) for one in without], FusionPlan()),
         images,
         strict=True,
@@ -393,11 +396,11 @@ def test_a_stream_follows_weighed_annotators():
     for number in (9, 10):
         state = advance(state, until(weighed, number))
     at_once, followed = fuse(weighed), state.fusion
-    found, other = (one.clustering.mean[one.detection.detected] for one in (at_once, followed))
-    assert len(match(found, other, 4.0)) >= len(found) - 1
-    assert abs(len(found) - len(other)) <= 1
+    result, other = (one.clustering.mean[one.detection.detected] for one in (at_once, followed))
+    assert len(match(result, other, 4.0)) >= len(result) - 1
+    assert abs(len(result) - len(other)) <= 1
 
 
 def test_a_tie_of_tenths_is_a_tie():
-    found = majority(replace(votes_of_text(["1", "0"] * 10), worth=np.full(20, 0.1)))
-    assert found.detected.tolist() == [True]
+    result = majority(replace(votes_of_text(["1", "0"] * 10), worth=np.full(20, 0.1)))
+    assert result.detected.tolist() == [True]

@@ -62,14 +62,14 @@ def plainly(labels: Labels, fusion: LabelFusion, count: int) -> tuple[list[tuple
 def test_information_is_the_entropy_that_the_vote_takes_away() -> None:
     rng = np.random.default_rng(0)
     posterior, rates = rng.dirichlet(np.ones(3), 4), rng.dirichlet(np.ones(5), (2, 3))
-    found = information(posterior, rates)
+    result = information(posterior, rates)
     for i, k in np.ndindex(4, 2):
         joint = posterior[i][:, None] * rates[k]
         after = joint / joint.sum(axis=0)
         remains = sum(
             joint[:, output].sum() * -(after[:, output] @ np.log2(after[:, output])) for output in range(5)
         )
-        assert found[i, k] == pytest.approx(-(posterior[i] @ np.log2(posterior[i])) - remains)
+        assert result[i, k] == pytest.approx(-(posterior[i] @ np.log2(posterior[i])) - remains)
 
 
 def test_one_who_is_always_right_tells_everything_and_one_who_guesses_nothing() -> None:
@@ -82,27 +82,27 @@ def test_one_who_is_always_right_tells_everything_and_one_who_guesses_nothing() 
 @pytest.mark.parametrize("seed", range(3))
 def test_all_pairs_tried_would_give_the_same(seed: int) -> None:
     labels, fusion = specialists(300, 40, 3, seed)
-    found = next_votes(labels, fusion, 50)
+    result = next_votes(labels, fusion, 50)
     pairs, values = plainly(labels, fusion, 50)
-    assert list(zip(found.task.tolist(), found.annotator.tolist(), strict=True)) == pairs
-    assert found.gain == pytest.approx(values)
+    assert list(zip(result.task.tolist(), result.annotator.tolist(), strict=True)) == pairs
+    assert result.gain == pytest.approx(values)
 
 
 def test_sifting_loses_next_to_nothing() -> None:
     labels, fusion = specialists(20_000, 300, 4, 5)
-    found = next_votes(labels, fusion, 100)
+    result = next_votes(labels, fusion, 100)
     _, values = plainly(labels, fusion, 100)
-    assert found.gain.sum() > 0.99 * sum(values)
+    assert result.gain.sum() > 0.99 * sum(values)
 
 
 def test_nobody_is_asked_again_nor_for_all() -> None:
     labels, fusion = specialists(500, 60, 3, 9)
-    found = next_votes(labels, fusion, 100)
+    result = next_votes(labels, fusion, 100)
     voted = set(zip(labels.task.tolist(), labels.annotator.tolist(), strict=True))
-    assert not voted & set(zip(found.task.tolist(), found.annotator.tolist(), strict=True))
-    assert len(np.unique(found.task)) == len(found) == 100
-    assert np.bincount(found.annotator).max() <= 10
-    assert (np.diff(found.gain) <= 1e-12).all()
+    assert not voted & set(zip(result.task.tolist(), result.annotator.tolist(), strict=True))
+    assert len(np.unique(result.task)) == len(result) == 100
+    assert np.bincount(result.annotator).max() <= 10
+    assert (np.diff(result.gain) <= 1e-12).all()
 
 
 def test_a_named_annotator_without_votes_counts_as_new() -> None:
@@ -115,16 +115,16 @@ def test_a_named_annotator_without_votes_counts_as_new() -> None:
 def test_where_all_have_voted_somebody_new_is_asked() -> None:
     votes = [(task, annotator, (task + annotator) % 2) for task in range(3) for annotator in range(2)]
     labels = crowd(votes, 3, ("a", "b"))
-    found = next_votes(labels, majority(labels), 3)
-    assert found.annotator.tolist() == [OPEN] * 3
-    assert found.gain == pytest.approx(found.gain_of_new)
+    result = next_votes(labels, majority(labels), 3)
+    assert result.annotator.tolist() == [OPEN] * 3
+    assert result.gain == pytest.approx(result.gain_of_new)
 
 
 def test_what_is_known_needs_no_vote() -> None:
     votes = [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (2, 0, 1)]
     labels = crowd(votes, 4, ("a", "b"), known=np.array([0, OPEN, 1, OPEN]))
-    found = next_votes(labels, ibcc(labels))
-    assert sorted(found.task.tolist()) == [1, 3]  # a task without votes needs one, too
+    result = next_votes(labels, ibcc(labels))
+    assert sorted(result.task.tolist()) == [1, 3]  # a task without votes needs one, too
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_nothing_in_doubt_is_nothing_to_ask(labels: Labels) -> None:
 
 def test_before_the_first_vote_somebody_new_is_asked() -> None:
     labels = crowd([], 3, ("a", "b"))
-    found = next_votes(labels, ibcc(labels))
-    assert sorted(found.task.tolist()) == [0, 1, 2]
-    assert found.annotator.tolist() == [OPEN] * 3
+    result = next_votes(labels, ibcc(labels))
+    assert sorted(result.task.tolist()) == [0, 1, 2]
+    assert result.annotator.tolist() == [OPEN] * 3
 
 
 def test_it_can_be_cancelled() -> None:

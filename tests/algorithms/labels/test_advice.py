@@ -20,12 +20,12 @@ def simulated(
     """`each` random annotators a task; `right` (A, T) is how often an annotator is right on a task."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, tasks)
-    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :each].ravel()
+    annotator = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :each].ravel()
     task = np.repeat(np.arange(tasks), each)
     error = (truth[task] + rng.integers(1, max(2, classes), len(task))) % classes
-    label = np.where(rng.random(len(task)) < right[who, task], truth[task], error)
+    label = np.where(rng.random(len(task)) < right[annotator, task], truth[task], error)
     kinds = names("c", classes)
-    labels = Labels(task, who, label, names("t", tasks), names("a", annotators), kinds, kinds)
+    labels = Labels(task, annotator, label, names("t", tasks), names("a", annotators), kinds, kinds)
     return labels, truth.astype(np.int16)
 
 

@@ -28,18 +28,18 @@ def test_figures_are_those_of_scikit_learn(classes: int) -> None:
     from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score, roc_curve
 
     posterior, truth = drawn(400, classes, seed=classes)
-    found = assess(posterior, truth, tuple("abcde"[:classes]))
-    assert found is not None
+    result = assess(posterior, truth, tuple("abcde"[:classes]))
+    assert result is not None
     true, values = truth[truth != OPEN], posterior[truth != OPEN]
-    assert found.judged == len(true)
-    assert found.log_loss == pytest.approx(log_loss(true, values))
-    assert found.brier == pytest.approx(np.square(values - np.eye(classes)[true]).sum(axis=1).mean())
+    assert result.judged == len(true)
+    assert result.log_loss == pytest.approx(log_loss(true, values))
+    assert result.brier == pytest.approx(np.square(values - np.eye(classes)[true]).sum(axis=1).mean())
     expected = roc_auc_score(
         true, values[:, 1] if classes == 2 else values, multi_class="ovr", average="macro"
     )
-    assert found.area == pytest.approx(expected)
-    assert np.array_equal(found.confusion, confusion_matrix(true, values.argmax(axis=1)))
-    for j, curve in enumerate(found.curves):
+    assert result.area == pytest.approx(expected)
+    assert np.array_equal(result.confusion, confusion_matrix(true, values.argmax(axis=1)))
+    for j, curve in enumerate(result.curves):
         rate, sensitivity, _ = roc_curve(true == j, values[:, j], drop_intermediate=False)
         assert curve.false_positive_rate == pytest.approx(rate)
         assert curve.sensitivity == pytest.approx(sensitivity)
@@ -65,14 +65,14 @@ def test_equally_probable_classes_share_the_credit_whatever_their_order() -> Non
         [[0.5, 0.5, 0.0], [0.2, 0.4, 0.4], [0.4, 0.4, 0.2], [1 / 3, 1 / 3, 1 / 3], [0.1, 0.2, 0.7]]
     )
     truth = np.array([0, 2, 2, 1, 2], dtype=np.int16)
-    found = assess(posterior, truth, ("a", "b", "c"))
+    result = assess(posterior, truth, ("a", "b", "c"))
     turned = assess(posterior[:, ::-1], (2 - truth).astype(np.int16), ("c", "b", "a"))
-    assert found is not None
+    assert result is not None
     assert turned is not None
-    assert found.right == pytest.approx([0.5, 0.5, 0.0, 1 / 3, 1.0])
-    assert found.accuracy == turned.accuracy == pytest.approx(7 / 15)
-    assert found.calibration.error == pytest.approx(turned.calibration.error)
-    assert better_than(found, turned) == (0, 0, 1.0)
+    assert result.right == pytest.approx([0.5, 0.5, 0.0, 1 / 3, 1.0])
+    assert result.accuracy == turned.accuracy == pytest.approx(7 / 15)
+    assert result.calibration.error == pytest.approx(turned.calibration.error)
+    assert better_than(result, turned) == (0, 0, 1.0)
 
 
 def test_nothing_known_is_no_assessment() -> None:
@@ -81,24 +81,24 @@ def test_nothing_known_is_no_assessment() -> None:
 
 
 def test_a_single_class_among_the_truths_has_no_curve() -> None:
-    found = assess(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0], dtype=np.int16), ("a", "b"))
-    assert found is not None
-    assert math.isnan(found.area)
-    assert found.accuracy == 0.5
+    result = assess(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0], dtype=np.int16), ("a", "b"))
+    assert result is not None
+    assert math.isnan(result.area)
+    assert result.accuracy == 0.5
 
 
 def test_certain_and_wrong_costs_much_but_not_infinitely() -> None:
-    found = assess(np.array([[1.0, 0.0]]), np.array([1], dtype=np.int16), ("a", "b"))
-    assert found is not None
-    assert 20 < found.log_loss < 30
-    assert found.brier == pytest.approx(2.0)
+    result = assess(np.array([[1.0, 0.0]]), np.array([1], dtype=np.int16), ("a", "b"))
+    assert result is not None
+    assert 20 < result.log_loss < 30
+    assert result.brier == pytest.approx(2.0)
 
 
 def test_one_class_is_always_right() -> None:
-    found = assess(np.ones((3, 1)), np.zeros(3, dtype=np.int16), ("a",))
-    assert found is not None
-    assert (found.accuracy, found.log_loss) == (1.0, pytest.approx(0.0))
-    assert math.isnan(found.area)
+    result = assess(np.ones((3, 1)), np.zeros(3, dtype=np.int16), ("a",))
+    assert result is not None
+    assert (result.accuracy, result.log_loss) == (1.0, pytest.approx(0.0))
+    assert math.isnan(result.area)
 
 
 def test_the_interval_of_a_share_is_wilsons() -> None:
@@ -123,23 +123,23 @@ def test_two_methods_are_compared_where_they_differ() -> None:
 
 
 def test_a_certain_and_right_answer_has_a_log_loss_of_nought_without_a_sign() -> None:
-    found = assess(np.eye(2), np.array([0, 1], dtype=np.int16), ("a", "b"))
-    assert found is not None
-    assert str(found.log_loss) == "0.0"
+    result = assess(np.eye(2), np.array([0, 1], dtype=np.int16), ("a", "b"))
+    assert result is not None
+    assert str(result.log_loss) == "0.0"
 
 
 def test_the_mean_of_curves_has_the_mean_area_and_of_one_curve_is_that_curve():
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 4, 90).astype(np.int16)
     posterior = np.round(rng.dirichlet(np.ones(4), 90) + 0.4 * np.eye(4)[truth], 1)  # with many ties
-    found = assess(posterior, truth, tuple("abcd"))
-    curves = [(one.false_positive_rate, one.sensitivity) for one in found.curves]
+    result = assess(posterior, truth, tuple("abcd"))
+    curves = [(curve.false_positive_rate, curve.sensitivity) for curve in result.curves]
     across, down = mean_curve(curves)
-    assert np.trapezoid(down, across) == pytest.approx(found.area, abs=1e-12)
+    assert np.trapezoid(down, across) == pytest.approx(result.area, abs=1e-12)
     assert (np.diff(across) >= 0).all()
     assert (np.diff(down) >= -1e-12).all()
     across, down = mean_curve(curves[:1] * 3)
-    assert np.trapezoid(down, across) == pytest.approx(found.curves[0].area, abs=1e-12)
+    assert np.trapezoid(down, across) == pytest.approx(result.curves[0].area, abs=1e-12)
     assert {(0.0, 0.0), (1.0, 1.0)} <= set(zip(across.tolist(), down.round(12).tolist(), strict=True))
 
 
@@ -198,9 +198,9 @@ def test_known_classes_of_some_tasks_calibrate_the_others(sure: bool) -> None:
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[:150] = truth[:150]
         judged = np.where(known == OPEN, truth, OPEN).astype(np.int16)
-        for given, found in ((None, before), (known, after)):
+        for given, result in ((None, before), (known, after)):
             fusion = pooled(replace(labels, known=given))
-            found.append(assess(fusion.posterior, judged, labels.classes))
+            result.append(assess(fusion.posterior, judged, labels.classes))
         assert (fusion.label()[:150] == truth[:150]).all()
         assert (fusion.posterior[:150].max(axis=1) == 1.0).all()
     errors = [np.mean([one.calibration.error for one in each]) for each in (before, after)]

@@ -17,55 +17,55 @@ def crowd(seed: int, before: float, after: float, annotators: int = 20, changing
     """Give votes on all tasks in their order; the first annotators change after half of them."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, TASKS)
-    task, who = np.repeat(np.arange(TASKS), annotators), np.tile(np.arange(annotators), TASKS)
-    good = np.where((who < changing) & (task >= TASKS // 2), after, before)
+    task, annotator = np.repeat(np.arange(TASKS), annotators), np.tile(np.arange(annotators), TASKS)
+    good = np.where((annotator < changing) & (task >= TASKS // 2), after, before)
     wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
-    return make(task, who, np.where(rng.random(len(task)) < good, truth[task], wrong), 3)
+    return make(task, annotator, np.where(rng.random(len(task)) < good, truth[task], wrong), 3)
 
 
 def test_a_fall_is_found_and_constant_annotators_are_left_alone() -> None:
-    found, alarms = [], []
+    result, alarms = [], []
     for seed in range(8):
         labels = crowd(seed, 0.9, 0.75)
         p = constancy(labels, ibcc(labels)).p
-        found.append((p[:10] < 0.05).mean())
+        result.append((p[:10] < 0.05).mean())
         alarms.append((p[10:] < 0.05).mean())
-    assert np.mean(found) >= 0.9
+    assert np.mean(result) >= 0.9
     assert np.mean(alarms) <= 0.1
 
 
 def test_a_fall_from_87_to_65_percent_is_named() -> None:
     labels = crowd(4, 0.87, 0.65, changing=1)
     fusion = dynibcc(labels)
-    found = constancy(labels, fusion)
-    assert found.p[0] < 0.01
-    assert found.changed()[0] == 0
-    assert abs(int(found.step[0]) - TASKS // 2) < 60
-    assert found.before[0] - found.after[0] > 0.1
-    (sentence,) = changes_in_words(found, labels)
+    result = constancy(labels, fusion)
+    assert result.p[0] < 0.01
+    assert result.changed()[0] == 0
+    assert abs(int(result.step[0]) - TASKS // 2) < 60
+    assert result.before[0] - result.after[0] > 0.1
+    (sentence,) = changes_in_words(result, labels)
     assert "0 (vote" in sentence
 
 
 def test_a_rise_is_found_too() -> None:
-    found = []
+    result = []
     for seed in range(5):
         labels = crowd(seed, 0.65, 0.87)
-        found.append((constancy(labels, ibcc(labels)).p[:10] < 0.05).mean())
-    assert np.mean(found) >= 0.85
+        result.append((constancy(labels, ibcc(labels)).p[:10] < 0.05).mean())
+    assert np.mean(result) >= 0.85
 
 
 def test_another_mixture_of_classes_is_no_change_of_the_annotator() -> None:
     rng = np.random.default_rng(0)
     truth = np.where(np.arange(TASKS) < TASKS // 2, 0, 1)
-    task, who = np.repeat(np.arange(TASKS), 20), np.tile(np.arange(20), TASKS)
+    task, annotator = np.repeat(np.arange(TASKS), 20), np.tile(np.arange(20), TASKS)
     right = rng.random(len(task)) < np.where(truth[task] == 0, 0.95, 0.65)
-    labels = make(task, who, np.where(right, truth[task], 1 - truth[task]), 2)
+    labels = make(task, annotator, np.where(right, truth[task], 1 - truth[task]), 2)
     assert (constancy(labels, ibcc(labels)).p < 0.05).mean() <= 0.2
 
 
 def test_few_votes_are_not_tested() -> None:
     labels = make([0, 1, 2], [0, 0, 0], [0, 1, 0])
-    found = constancy(labels, ibcc(labels))
-    assert np.isnan(found.p).all()
-    assert len(found.changed()) == 0
-    assert changes_in_words(found, labels) == ()
+    result = constancy(labels, ibcc(labels))
+    assert np.isnan(result.p).all()
+    assert len(result.changed()) == 0
+    assert changes_in_words(result, labels) == ()

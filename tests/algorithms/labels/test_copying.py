@@ -38,11 +38,11 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
     right = fusion.confusion.mean().diagonal(axis1=1, axis2=2).mean(axis=1)
     clique = np.isin(np.arange(len(right)), (2, 5, 9))
     assert right[clique].mean() > right[~clique].mean()  # who are as good in truth
-    found = copies(labels, fusion)
-    assert found.groups() == ((2, 5, 9),)
-    assert (found.share > 0.6).all()
-    assert (found.expected < found.same).all()
-    assert (found.same <= found.common).all()
+    result = copies(labels, fusion)
+    assert result.groups() == ((2, 5, 9),)
+    assert (result.share > 0.6).all()
+    assert (result.expected < result.same).all()
+    assert (result.same <= result.common).all()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -107,9 +107,9 @@ def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
         copied = rng.random(len(said)) < 0.99
         said[copied, copier] = said[copied, 0]
     labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
-    found = copies(labels, ibcc(labels))
-    assert found.groups() == (tuple(range(15)),)
-    (sentence,) = copying_in_words(found, labels)
+    result = copies(labels, ibcc(labels))
+    assert result.groups() == (tuple(range(15)),)
+    (sentence,) = copying_in_words(result, labels)
     assert sentence.startswith("15 annotators may copy from each other: 0, 1, 2")
 
 
@@ -121,10 +121,10 @@ def test_a_ring_that_outvotes_the_rest_is_named_and_nobody_else(seed):
     said = np.where(rng.random((300, 20)) < rng.uniform(0.6, 0.9, 20), truth[:, None], wrong)
     said[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, said[:, :1], said[:, 1:15])
     labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
-    found = copies(labels, ibcc(labels))
-    assert found.groups() == (tuple(range(15)),)
-    assert found.outvoting
-    (sentence,) = copying_in_words(found, labels)
+    result = copies(labels, ibcc(labels))
+    assert result.groups() == (tuple(range(15)),)
+    assert result.outvoting
+    (sentence,) = copying_in_words(result, labels)
     assert "may share a mistake instead" in sentence
 
 

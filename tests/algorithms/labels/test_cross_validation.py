@@ -30,14 +30,14 @@ class Spy:
 def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
     truth = np.array([0] * 40 + [1] * 11 + [OPEN] * 9, dtype=np.int16)
     spy = Spy()
-    found = cross_validate(CROWD, truth, spy)
+    result = cross_validate(CROWD, truth, spy)
     whole, *folds = spy.told
     assert np.array_equal(whole, truth)
     assert len(folds) == 5
     hidden = sum((told == OPEN).astype(int) for told in folds)
     assert hidden[:51].tolist() == [1] * 51
     for f, told in enumerate(folds):
-        held = found.fold == f
+        held = result.fold == f
         assert np.array_equal(told, np.where(held, OPEN, truth))
         assert Counter(truth[held].tolist())[0] == 8  # classes are spread evenly
         assert Counter(truth[held].tolist())[1] in (2, 3)
@@ -45,9 +45,9 @@ def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
 
 def test_the_posterior_is_that_of_the_run_that_was_not_told() -> None:
     wrong = np.where(np.arange(60) < 50, 1 - np.arange(60) % 2, OPEN).astype(np.int16)
-    found = cross_validate(CROWD, wrong, lambda labels, watch: majority(labels, watch=watch))
-    assert found.posterior[:, 1] == pytest.approx(np.arange(60) % 2)
-    assert np.array_equal(found.fusion.posterior[:50, 1], wrong[:50])
+    result = cross_validate(CROWD, wrong, lambda labels, watch: majority(labels, watch=watch))
+    assert result.posterior[:, 1] == pytest.approx(np.arange(60) % 2)
+    assert np.array_equal(result.fusion.posterior[:50, 1], wrong[:50])
 
 
 def test_decisions_stay_known_but_not_for_the_task_that_is_judged() -> None:
@@ -55,10 +55,10 @@ def test_decisions_stay_known_but_not_for_the_task_that_is_judged() -> None:
     known[[0, 59]] = 1
     truth = np.array([0] * 10 + [OPEN] * 50, dtype=np.int16)
     spy = Spy()
-    found = cross_validate(replace(CROWD, known=known), truth, spy)
+    result = cross_validate(replace(CROWD, known=known), truth, spy)
     assert all(told[59] == 1 for told in spy.told)
-    assert spy.told[1 + found.fold[0]][0] == OPEN
-    assert found.fold[59] == OPEN
+    assert spy.told[1 + result.fold[0]][0] == OPEN
+    assert result.fold[59] == OPEN
 
 
 def test_a_seed_draws_the_folds() -> None:

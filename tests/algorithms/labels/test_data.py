@@ -145,10 +145,10 @@ def test_the_prior_of_scores():
 @pytest.mark.parametrize("meaning", [[0, 0], [OPEN, OPEN], [1, OPEN]])
 def test_a_class_that_no_output_or_every_output_stands_for_has_equal_pseudo_counts(meaning):
     labels = crowd([(0, 0, 0)], 1, ("a", "b"), classes=("a", "b"), meaning=np.array(meaning))
-    found = prior(labels, prior_strength=6.0, prior_accuracy=0.9)
-    for row, many in zip(found, [meaning.count(0), meaning.count(1)], strict=True):
+    result = prior(labels, prior_strength=6.0, prior_accuracy=0.9)
+    for row, many in zip(result, [meaning.count(0), meaning.count(1)], strict=True):
         assert row == pytest.approx([5.4, 0.6] if many == 1 else [3, 3])
-    assert (found > 0).all()
+    assert (result > 0).all()
 
 
 def test_counts_against_a_posterior():

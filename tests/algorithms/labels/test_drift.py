@@ -72,8 +72,8 @@ def test_an_episode_has_a_beginning_and_an_end():
     labels = known_crowd([steady(1), odd, steady(1)], 150)
     fusion = dynibcc(labels)
     changes = change_points(fusion.drift, labels, fusion, 0)
-    assert [one.true for one in changes] == [0, 0]
-    assert [one.step for one in changes] == pytest.approx([150, 300], abs=20)
+    assert [change.true for change in changes] == [0, 0]
+    assert [change.step for change in changes] == pytest.approx([150, 300], abs=20)
 
 
 def test_chance_is_no_change():
@@ -93,10 +93,10 @@ def test_who_tires_slowly_is_told_by_all_rows_together_and_chance_is_not():
     labels = known_crowd(tiring, 60, seed=2)
     fusion = dynibcc(labels)
     for k in range(3):
-        found = turns(fusion.drift, labels, fusion, k)
-        assert found
-        assert {one.true for one in found} == {RIGHT}
-        assert found[0].before[0] > found[-1].after[0]
+        result = turns(fusion.drift, labels, fusion, k)
+        assert result
+        assert {one.true for one in result} == {RIGHT}
+        assert result[0].before[0] > result[-1].after[0]
     assert sum(len(turns(fusion.drift, labels, fusion, k)) for k in range(3, 63)) <= 1
 
 
@@ -110,10 +110,10 @@ def test_the_evidence_is_the_bayes_factor():
     def marginal(part):
         return betaln(0.5 + (part == 0).sum(), 0.5 + (part == 1).sum()) - betaln(0.5, 0.5)
 
-    places = range(5, len(said) - 4)
-    factors = [marginal(said[:n]) + marginal(said[n:]) - marginal(said) for n in places]
+    positions = range(5, len(said) - 4)
+    factors = [marginal(said[:n]) + marginal(said[n:]) - marginal(said) for n in positions]
     assert one.evidence == pytest.approx(logsumexp(factors) - np.log(len(factors)), rel=1e-9)
-    assert one.step == places[int(np.argmax(factors))]
+    assert one.step == positions[int(np.argmax(factors))]
 
 
 def test_moved_sorts_annotators_and_trend_tells_learning_from_tiring():
@@ -249,9 +249,9 @@ def test_crowds_that_drift(real_data, name, least):
         if np.ptp(own, axis=0).max() < 0.01:
             assert changes == ()
             continue
-        planted += [any(one.true == j for one in changes) for j in range(classes)]
+        planted += [any(change.true == j for change in changes) for j in range(classes)]
         jump = int(np.abs(np.diff(own, axis=0)).sum(axis=(1, 2)).argmax()) + 1
-        away += [abs(one.step - jump) for one in changes]
+        away += [abs(change.step - jump) for change in changes]
     if least is None:
         assert not planted
         return

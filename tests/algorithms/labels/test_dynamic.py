@@ -71,12 +71,12 @@ def test_the_same_bits_whatever_the_number_of_threads(form, monkeypatch):
     labels = crowd(tasks=2000, annotators=10)
     monkeypatch.setattr(dynamic, "_WORK", 5000)
     monkeypatch.setattr(dynamic, "_TASKS", 300)
-    found = []
+    result = []
     for threads in (1, 3):
         monkeypatch.setattr(dynamic, "_THREADS", threads)
-        found.append(dynibcc(labels, DynamicSettings(form=form, iterations=4)))
-    np.testing.assert_array_equal(found[0].posterior, found[1].posterior)
-    np.testing.assert_array_equal(found[0].drift.alpha, found[1].drift.alpha)
+        result.append(dynibcc(labels, DynamicSettings(form=form, iterations=4)))
+    np.testing.assert_array_equal(result[0].posterior, result[1].posterior)
+    np.testing.assert_array_equal(result[0].drift.alpha, result[1].drift.alpha)
 
 
 def test_what_does_not_converge_says_so():

@@ -48,9 +48,9 @@ def accuracy_and_auc(fusion: LabelFusion, truth: np.ndarray) -> tuple[float, flo
 def test_real_crowds(real_data, name, accuracy, auc):
     # The figures are of an independent implementation of the paper's form, put right.
     labels, truth = real(real_data, name)
-    found = accuracy_and_auc(dynibcc(labels, DynamicSettings(form="paper")), truth)
-    assert found[0] == pytest.approx(accuracy, abs=0.002)
-    assert found[1] == pytest.approx(auc, abs=0.001)
+    result = accuracy_and_auc(dynibcc(labels, DynamicSettings(form="paper")), truth)
+    assert result[0] == pytest.approx(accuracy, abs=0.002)
+    assert result[1] == pytest.approx(auc, abs=0.001)
     default = accuracy_and_auc(dynibcc(labels), truth)
     assert default[0] >= accuracy - 0.007
     assert default[1] >= auc - 0.006

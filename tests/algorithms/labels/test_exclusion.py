@@ -33,13 +33,13 @@ def fused(known: list[int] | None = None) -> tuple[Labels, LabelFusion]:
 
 def test_changed_and_lost_tasks_are_told_apart() -> None:
     labels, fusion = fused()
-    found = preview(labels, fusion, {"d", "e"}, run)
-    assert found.task.tolist() == [4, 0]  # 4 becomes certain, 0 only two thirds
-    assert (found.before.tolist(), found.after.tolist()) == ([1, 1], [0, 0])
-    assert found.lost.tolist() == [2, 3]
-    assert found.votes == 6
-    assert found.fusion.votes.tolist() == [3, 3, 0, 0, 1]
-    assert np.isnan(found.accuracy_before)
+    result = preview(labels, fusion, {"d", "e"}, run)
+    assert result.task.tolist() == [4, 0]  # 4 becomes certain, 0 only two thirds
+    assert (result.before.tolist(), result.after.tolist()) == ([1, 1], [0, 0])
+    assert result.lost.tolist() == [2, 3]
+    assert result.votes == 6
+    assert result.fusion.votes.tolist() == [3, 3, 0, 0, 1]
+    assert np.isnan(result.accuracy_before)
 
 
 def test_a_known_task_is_not_lost() -> None:
@@ -49,9 +49,9 @@ def test_a_known_task_is_not_lost() -> None:
 
 def test_accuracy_before_and_after() -> None:
     labels, fusion = fused()
-    found = preview(labels, fusion, {"d", "e"}, run, truth=np.array([0, 1, OPEN, OPEN, 0], dtype=np.int16))
-    assert found.accuracy_before == pytest.approx(1 / 3)
-    assert found.accuracy_after == 1.0
+    result = preview(labels, fusion, {"d", "e"}, run, truth=np.array([0, 1, OPEN, OPEN, 0], dtype=np.int16))
+    assert result.accuracy_before == pytest.approx(1 / 3)
+    assert result.accuracy_after == 1.0
 
 
 def test_leaving_nobody_out_changes_nothing_and_leaving_all_out_loses_all() -> None:

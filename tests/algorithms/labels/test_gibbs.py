@@ -18,7 +18,7 @@ TINY = crowd([(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 0), (2, 0, 1), (2, 1, 1), 
 
 
 def log_beta(weights: np.ndarray) -> float:
-    return sum(lgamma(one) for one in weights) - lgamma(float(weights.sum()))
+    return sum(lgamma(weight) for weight in weights) - lgamma(float(weights.sum()))
 
 
 def exact(labels: Labels) -> tuple[np.ndarray, float]:

@@ -21,17 +21,23 @@ def make(
     annotators = 40
     truth = rng.integers(0, classes, tasks).astype(np.int16)
     task = np.repeat(np.arange(tasks), each)
-    who = rng.random((tasks, annotators)).argsort(axis=1)[:, :each].ravel()
+    annotator = rng.random((tasks, annotators)).argsort(axis=1)[:, :each].ravel()
     apparent = truth[task]
     if mixture:
         share = rng.gamma(mixture * (0.25 + 2.0 * np.eye(classes)[truth]))
         share /= share.sum(axis=1, keepdims=True)
         apparent = (rng.random(len(task))[:, None] > share[task].cumsum(axis=1)).sum(axis=1)
-    wrong = rng.random(len(task)) > rng.uniform(0.55, 0.9, annotators)[who]
+    wrong = rng.random(len(task)) > rng.uniform(0.55, 0.9, annotators)[annotator]
     label = np.where(wrong, (apparent + rng.integers(1, classes, len(task))) % classes, apparent)
     names = tuple(map(str, range(classes)))
     return Labels(
-        task, who, label, tuple(map(str, range(tasks))), tuple(map(str, range(annotators))), names, names
+        task,
+        annotator,
+        label,
+        tuple(map(str, range(tasks))),
+        tuple(map(str, range(annotators))),
+        names,
+        names,
     ), truth
 
 
@@ -65,9 +71,9 @@ def test_independent_votes_count_in_full():
     errors, without = [], []
     for seed in range(3):
         labels, truth = make(seed, 12)
-        found = assess(pooled(labels).posterior, truth, labels.classes)
-        errors.append(found.calibration.error)
-        assert found.accuracy > 0.97
+        result = assess(pooled(labels).posterior, truth, labels.classes)
+        errors.append(result.calibration.error)
+        assert result.accuracy > 0.97
         vote = np.zeros((len(truth), 3))
         np.add.at(vote, (labels.task, labels.label), 1.0)
         without.append(assess((vote + 1 / 3) / 13, truth, labels.classes).calibration.error)

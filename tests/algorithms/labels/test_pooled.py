@@ -67,13 +67,13 @@ def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlat
     ours, theirs, votes = [], [], []
     for seed in range(3):
         labels, truth = make(seed, classes)
-        for method, found in ((pooled, ours), (ibcc, theirs), (majority, votes)):
-            found.append(assess(method(labels).posterior, truth, labels.classes))
+        for method, result in ((pooled, ours), (ibcc, theirs), (majority, votes)):
+            result.append(assess(method(labels).posterior, truth, labels.classes))
     error, worse = (np.mean([one.calibration.error for one in each]) for each in (ours, theirs))
     assert error < 0.09
     assert error < worse - 0.02
     assert np.mean([one.log_loss for one in ours]) < np.mean([one.log_loss for one in theirs])
-    assert np.mean([one.accuracy for one in ours]) > np.mean([one.accuracy for one in votes]) - 0.005
+    assert np.mean([one.accuracy for one in ours]) > np.mean([vote.accuracy for vote in votes]) - 0.005
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -92,8 +92,8 @@ def test_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count, wron
         assert (second.label()[decided] == known[decided]).all()
         others = np.flatnonzero(known == OPEN)
         judged = np.where(known == OPEN, truth, OPEN).astype(np.int16)
-        for fusion, found in ((first, before), (second, after)):
-            found.append(assess(fusion.posterior, judged, labels.classes).log_loss)
+        for fusion, result in ((first, before), (second, after)):
+            result.append(assess(fusion.posterior, judged, labels.classes).log_loss)
         was, now = (fusion.posterior[others, truth[others]] for fusion in (first, second))
         crossed.append(((was > 0.5) & (now <= 0.5)).mean())
     assert np.mean(after) <= np.mean(before) * 1.01

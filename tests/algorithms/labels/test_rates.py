@@ -26,9 +26,9 @@ def simulated(annotators: int, classes: int, tasks: int, accuracy: np.ndarray, s
     rates *= ((1 - accuracy)[:, None] / rates.sum(axis=2))[:, :, None]
     rates[:, own, own] = accuracy[:, None]
     task = np.repeat(np.arange(tasks), 5)
-    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :5].ravel()
-    label = (rng.random(len(task))[:, None] > rates[who, truth[task]].cumsum(axis=1)).sum(axis=1)
-    labels = make(task, who, np.minimum(label, classes - 1), classes)
+    annotator = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :5].ravel()
+    label = (rng.random(len(task))[:, None] > rates[annotator, truth[task]].cumsum(axis=1)).sum(axis=1)
+    labels = make(task, annotator, np.minimum(label, classes - 1), classes)
     return labels, truth, rates
 
 
@@ -90,8 +90,8 @@ def test_the_crowd_of_a_rare_class_has_an_interval_that_tells_something() -> Non
     truth = (rng.random(tasks) < 0.2).astype(np.int64)
     true = np.array([[0.7, 0.3], [0.4, 0.6]])
     task = np.repeat(np.arange(tasks), 12)
-    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :12].ravel()
-    labels = make(task, who, (rng.random(len(task)) > true[truth[task], 0]).astype(np.int64), 2)
+    annotator = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :12].ravel()
+    labels = make(task, annotator, (rng.random(len(task)) > true[truth[task], 0]).astype(np.int64), 2)
     rates = rates_of(labels, pooled(labels))
     every = np.arange(annotators)
     low, high = (ends[0] for ends in rates.together(every).interval())
@@ -109,7 +109,7 @@ def test_one_annotator_alone_has_the_same_figures() -> None:
     alone = rates.together(np.array([3]))
     np.testing.assert_array_equal(alone.mean[0], rates.mean[3])
     np.testing.assert_array_equal(alone.interval()[0][0], rates.interval()[0][3])
-    assert alone.accuracies() == tuple(one[3:4] for one in rates.accuracies())
+    assert alone.accuracies() == tuple(accuracy[3:4] for accuracy in rates.accuracies())
 
 
 def test_an_excluded_annotator_is_measured_by_the_others() -> None:
@@ -130,10 +130,10 @@ def test_rates_of_a_dynamic_model_are_those_of_the_last_vote() -> None:
     rng = np.random.default_rng(1)
     tasks = 400
     truth = rng.integers(0, 3, tasks)
-    task, who = np.repeat(np.arange(tasks), 5), np.tile(np.arange(5), tasks)
-    good = np.where(who == 0, np.where(task < 200, 0.95, 0.35), 0.9)
+    task, annotator = np.repeat(np.arange(tasks), 5), np.tile(np.arange(5), tasks)
+    good = np.where(annotator == 0, np.where(task < 200, 0.95, 0.35), 0.9)
     wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
-    labels = make(task, who, np.where(rng.random(len(task)) < good, truth[task], wrong), 3)
+    labels = make(task, annotator, np.where(rng.random(len(task)) < good, truth[task], wrong), 3)
     fusion = dynibcc(labels)
     rates = rates_of(labels, fusion)
     assert rates.time == "the last vote"

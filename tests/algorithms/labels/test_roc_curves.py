@@ -30,10 +30,10 @@ def crowd(classes: int, tasks: int = 60, people: int = 5) -> tuple[Labels, np.nd
 def test_every_method_predicts_the_same_folds_without_their_truths() -> None:
     labels, truth = crowd(2)
     truth[::7] = OPEN
-    found = folded_curves(labels, truth, FAST)
-    assert (found.folds, found.truths, found.shown) == (5, int((truth != OPEN).sum()), (1,))
+    result = folded_curves(labels, truth, FAST)
+    assert (result.folds, result.truths, result.shown) == (5, int((truth != OPEN).sum()), (1,))
     crossed = cross_validate(labels, truth, lambda some, watch: majority(some, watch=watch))
-    vote = next(one for one in found.methods if one.name == "majority")
+    vote = next(method for method in result.methods if method.name == "majority")
     known = truth != OPEN
     hits, rest = crossed.posterior[known & (truth == 1), 1], crossed.posterior[known & (truth == 0), 1]
     area = (hits[:, None] > rest).mean() + (hits[:, None] == rest).mean() / 2
@@ -46,25 +46,25 @@ def test_every_method_predicts_the_same_folds_without_their_truths() -> None:
 
 
 def test_several_classes_have_a_curve_each_and_their_mean() -> None:
-    found = folded_curves(*crowd(3), FAST)
-    assert found.shown == (0, 1, 2)
-    best = found.ranked()[0]
+    result = folded_curves(*crowd(3), FAST)
+    assert result.shown == (0, 1, 2)
+    best = result.ranked()[0]
     assert best.area()[0] == pytest.approx(np.mean([best.area(true)[0] for true in range(3)]))
 
 
 def test_majorities_as_decisions_have_one_point() -> None:
     labels, truth = crowd(2)
-    found = folded_curves(labels, truth, FoldedSettings(methods="fast", decisions=True))
-    for one in found.methods:
-        points = len(one.pooled.curves[1].threshold)
-        assert (points == 3) == (one.name in ("majority", "weighted-majority"))
+    result = folded_curves(labels, truth, FoldedSettings(methods="fast", decisions=True))
+    for method in result.methods:
+        points = len(method.pooled.curves[1].threshold)
+        assert (points == 3) == (method.name in ("majority", "weighted-majority"))
 
 
 def test_the_subsample_is_measured_alone() -> None:
     labels, truth = crowd(2)
     few = FoldedSettings(methods="fast", subsample=True, class_votes=5, experienced=5)
-    found = folded_curves(labels.subset(labels.task != 3), truth, few)
-    assert found.tasks == 59
+    result = folded_curves(labels.subset(labels.task != 3), truth, few)
+    assert result.tasks == 59
 
 
 def test_it_can_be_cancelled() -> None:

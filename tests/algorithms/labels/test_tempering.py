@@ -39,11 +39,11 @@ def repeated(times: int) -> tuple[Labels, np.ndarray]:
 def test_independent_votes_count_in_full_or_nearly(seed: int) -> None:
     labels, truth = independent(seed)
     fusion = ibcc(labels)
-    found = choose_tempering(labels, fusion)
-    assert found.power >= 0.7
+    result = choose_tempering(labels, fusion)
+    assert result.power >= 0.7
     before, after = (
         assess(one.posterior, truth, labels.classes)
-        for one in (fusion, tempered(labels, fusion, found.power))
+        for one in (fusion, tempered(labels, fusion, result.power))
     )
     assert after.log_loss <= before.log_loss + 0.01
 
@@ -51,11 +51,11 @@ def test_independent_votes_count_in_full_or_nearly(seed: int) -> None:
 def test_votes_of_people_who_repeat_each_other_count_for_less() -> None:
     labels, truth = repeated(4)
     fusion = ibcc(labels)
-    found = choose_tempering(labels, fusion)
-    assert found.power < 0.4
+    result = choose_tempering(labels, fusion)
+    assert result.power < 0.4
     before, after = (
         assess(one.posterior, truth, labels.classes)
-        for one in (fusion, tempered(labels, fusion, found.power))
+        for one in (fusion, tempered(labels, fusion, result.power))
     )
     assert after.log_loss < before.log_loss / 2
 

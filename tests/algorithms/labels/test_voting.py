@@ -96,11 +96,11 @@ def test_majority_of_real_crowds(
 ) -> None:
     """Ties go to the first class, or share the credit."""
     labels, truth = read(real_data, name)
-    found = assess(majority(labels).posterior, truth, labels.classes)
-    assert found is not None
-    assert found.confusion.trace() / found.judged == pytest.approx(first, abs=1e-4)
-    assert found.accuracy == pytest.approx(shared, abs=1e-4)
-    assert found.area == pytest.approx(area, abs=1e-4)
+    result = assess(majority(labels).posterior, truth, labels.classes)
+    assert result is not None
+    assert result.confusion.trace() / result.judged == pytest.approx(first, abs=1e-4)
+    assert result.accuracy == pytest.approx(shared, abs=1e-4)
+    assert result.area == pytest.approx(area, abs=1e-4)
 
 
 def test_weight_is_beta_to_the_power_of_mistakes() -> None:
@@ -191,8 +191,10 @@ def test_weighted_sum_leans_to_those_who_err_less() -> None:
 
 def test_of_repeated_votes_the_one_that_is_asked_for_counts() -> None:
     labels = crowd([(0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 0, 1)], 1, ("a", "b"))
-    found = [majority(labels, LabelSettings(repeats=way)).posterior[0, 1] for way in ("all", "first", "last")]
-    assert found == pytest.approx([0.5, 0.5, 1.0])
+    result = [
+        majority(labels, LabelSettings(repeats=way)).posterior[0, 1] for way in ("all", "first", "last")
+    ]
+    assert result == pytest.approx([0.5, 0.5, 1.0])
 
 
 @pytest.mark.parametrize("method", METHODS)

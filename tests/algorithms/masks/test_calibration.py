@@ -23,9 +23,9 @@ from tests.benchmarks.calibration.masks import beyond, calibration_error, log_lo
 def a_crowd(seed, raters=6, shape=(1, 90, 90)):
     """Draw raters of one disc or ball whose outlines waver, each with a bias."""
     generator = np.random.default_rng(seed)
-    places = np.indices(shape, dtype=float)
+    positions = np.indices(shape, dtype=float)
     middle = (np.array(shape) - 1) / 2
-    away = 25 - np.sqrt(sum((each - at) ** 2 for each, at in zip(places, middle, strict=True)))
+    away = 25 - np.sqrt(sum((position - at) ** 2 for position, at in zip(positions, middle, strict=True)))
     values = []
     for _ in range(raters):
         noise = gaussian_filter(generator.normal(size=shape), (2 if shape[0] > 1 else 0, 6, 6))
@@ -44,20 +44,20 @@ def calibrated(values, **more):
 @pytest.fixture(scope="module")
 def left_out():
     """Give (calibration of the others, votes of the others, mask of the one left out) of several cases."""
-    found = []
+    result = []
     for seed in range(8):
         values = a_crowd(seed)
         for p in (0, 3):
             rest = np.delete(values, p, axis=0)
-            found.append((calibrated(rest), rest.sum(axis=0), values[p]))
-    return found
+            result.append((calibrated(rest), rest.sum(axis=0), values[p]))
+    return result
 
 
 def test_another_raters_voxels_come_as_often_as_claimed(left_out):
     chances, shares, marks = [], [], []
-    for found, votes, mask in left_out:
+    for result, votes, mask in left_out:
         disputed = (votes > 0) & (votes < 5)
-        chances.append(whole(found, found.another_rater(), votes.shape)[disputed])
+        chances.append(whole(result, result.another_rater(), votes.shape)[disputed])
         shares.append(votes[disputed] / 5)
         marks.append(mask[disputed])
     chance, share, mark = (np.concatenate(one) for one in (chances, shares, marks))
@@ -66,8 +66,8 @@ def test_another_raters_voxels_come_as_often_as_claimed(left_out):
 
 
 def test_bands_hold_as_much_of_another_raters_outline_as_they_claim(left_out):
-    multipliers = pooled([found for found, _, _ in left_out])[0].multipliers
-    away = [beyond(found, mask) for found, _, mask in left_out]
+    multipliers = pooled([result for result, _, _ in left_out])[0].multipliers
+    away = [beyond(result, mask) for result, _, mask in left_out]
     for level, reach in zip(LEVELS, multipliers, strict=True):
         assert np.mean([(one <= reach).mean() for one in away]) == pytest.approx(level, abs=0.06)
 
@@ -114,17 +114,17 @@ def test_a_single_rater_and_empty_masks_give_nothing():
 
 def test_raters_who_agree_leave_a_narrow_band():
     values = np.repeat(a_crowd(6, 1), 4, axis=0)
-    found = calibrated(values)
-    assert found.half_width().max() < 0.1
-    inside = whole(found, found.another_rater(), values[0].shape) > 0.5
+    result = calibrated(values)
+    assert result.half_width().max() < 0.1
+    inside = whole(result, result.another_rater(), values[0].shape) > 0.5
     np.testing.assert_array_equal(inside, values[0])
 
 
 def test_an_offset_moves_the_true_outline_alone():
-    found = calibrated(a_crowd(7))
-    moved = replace(found, offset=-2.0)
-    assert (moved.true_outline() > 0.5).sum() < (found.true_outline() > 0.5).sum()
-    np.testing.assert_array_equal(moved.another_rater(), found.another_rater())
+    result = calibrated(a_crowd(7))
+    moved = replace(result, offset=-2.0)
+    assert (moved.true_outline() > 0.5).sum() < (result.true_outline() > 0.5).sum()
+    np.testing.assert_array_equal(moved.another_rater(), result.another_rater())
 
 
 def a_disc(radius, found):
@@ -134,34 +134,34 @@ def a_disc(radius, found):
 
 
 def test_gold_cases_tell_the_common_offset_and_few_of_them_tell_little():
-    found = [calibrated(a_crowd(seed)) for seed in range(10, 22)]
-    truths = [a_disc(21, one) for one in found]
-    unknown = [None] * len(found)
-    assert with_gold(found, unknown)[0].gold == 0
-    one = with_gold(found, truths[:1] + unknown[1:])[-1]
-    few = with_gold(found, truths[:3] + unknown[3:])[-1]
-    many = with_gold(found, [*truths[:10], None, None])[-1]
+    result = [calibrated(a_crowd(seed)) for seed in range(10, 22)]
+    truths = [a_disc(21, one) for one in result]
+    unknown = [None] * len(result)
+    assert with_gold(result, unknown)[0].gold == 0
+    one = with_gold(result, truths[:1] + unknown[1:])[-1]
+    few = with_gold(result, truths[:3] + unknown[3:])[-1]
+    many = with_gold(result, [*truths[:10], None, None])[-1]
     assert (one.gold, few.gold, many.gold) == (1, 3, 10)
     assert -5 < many.offset < few.offset < one.offset == 0
-    before, after = found[-1].true_outline(), many.true_outline()
-    near = np.abs(found[-1].ratio) < 2
+    before, after = result[-1].true_outline(), many.true_outline()
+    near = np.abs(result[-1].ratio) < 2
     assert log_loss(after[near], truths[-1][near]) < 0.8 * log_loss(before[near], truths[-1][near])
-    np.testing.assert_array_equal(many.another_rater(), found[-1].another_rater())
+    np.testing.assert_array_equal(many.another_rater(), result[-1].another_rater())
 
 
 @pytest.mark.parametrize("name", FUSERS)
 def test_every_algorithm_gives_the_same_products(name):
     masks = named(a_crowd(8, 4, (1, 70, 70)))
-    found = report_on(fuse(masks, MaskPlan.make(name)), masks).calibration
+    result = report_on(fuse(masks, MaskPlan.make(name)), masks).calibration
     alone = calibrate(masks)
-    np.testing.assert_array_equal(found.another_rater(), alone.another_rater())
-    np.testing.assert_array_equal(found.half_width(), alone.half_width())
+    np.testing.assert_array_equal(result.another_rater(), alone.another_rater())
+    np.testing.assert_array_equal(result.half_width(), alone.half_width())
 
 
 def test_gold_cases_that_contradict_each_other_move_nothing():
-    found = [calibrated(a_crowd(seed)) for seed in range(10, 16)]
-    truths = [a_disc(21 if number % 2 else 29, one) for number, one in enumerate(found)]
-    assert {one.offset for one in with_gold(found, truths)} == {0}
-    judged = judge_gold(found, truths)
-    assert len(judged) == len(found)
+    result = [calibrated(a_crowd(seed)) for seed in range(10, 16)]
+    truths = [a_disc(21 if number % 2 else 29, one) for number, one in enumerate(result)]
+    assert {one.offset for one in with_gold(result, truths)} == {0}
+    judged = judge_gold(result, truths)
+    assert len(judged) == len(result)
     assert all(len(chance) == len(right) > 100 for chance, right in judged)

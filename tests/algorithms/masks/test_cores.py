@@ -39,12 +39,12 @@ def cores_on_the_box(depth, tolerance, height, radius, give):
     peaks = np.flatnonzero((whole > 0) & (depth - beneath >= height * (1 - 1e-5)))
     peaks = peaks[np.argsort(-depth.ravel()[peaks], kind="stable")]
     markers = np.zeros(depth.shape, dtype=np.int32)
-    owner, place = whole.ravel()[peaks], give(peaks)
+    owner, position = whole.ravel()[peaks], give(peaks)
     left = np.ones(len(peaks), dtype=bool)
     while left.any():
         first = int(left.argmax())
         markers.ravel()[peaks[first]] = markers.max() + 1
-        left &= (owner != owner[first]) | (((place - place[first]) ** 2).sum(axis=1) > radius**2)
+        left &= (owner != owner[first]) | (((position - position[first]) ** 2).sum(axis=1) > radius**2)
         left[first] = False
     return watershed(-depth, markers, connectivity=TOUCHING, mask=whole > 0)
 
@@ -60,13 +60,13 @@ def assert_same_up_to_numbering(labels, expected):
 def test_cores_are_those_of_a_reconstruction_and_a_watershed_of_the_whole_box(seed, shape):
     depth = hills(seed, shape)
     give = points(shape, np.arange(shape[0]) * STEPS[0])
-    places = np.flatnonzero(depth)
+    positions = np.flatnonzero(depth)
     looks = []
     cores, count = cores_of(
-        places, depth.ravel()[places], shape, 3.0, 1.5, 4.0, give, lambda: looks.append(1)
+        positions, depth.ravel()[positions], shape, 3.0, 1.5, 4.0, give, lambda: looks.append(1)
     )
     labels = np.zeros(shape, dtype=np.int32)
-    labels.ravel()[places] = cores
+    labels.ravel()[positions] = cores
     expected = cores_on_the_box(depth, 3.0, 1.5, 4.0, give)
     assert count == expected.max() > 5
     assert_same_up_to_numbering(labels, expected)
@@ -80,35 +80,44 @@ def test_the_nearest_core_is_the_nearest_in_space(shape, uneven):
     slices_at = (
         np.cumsum(rng.choice([0.5, 1.0, 6.0], size=shape[0])) if uneven else np.arange(shape[0]) * 1.37
     )
-    places = np.flatnonzero(rng.random(shape) < 0.5)
-    cores = np.where(rng.random(len(places)) < 0.02, rng.integers(1, 9, len(places)), 0).astype(np.int32)
-    found = nearest_cores(places, cores, shape, STEPS[1:], slices_at, 5.0, lambda: None)
-    at = points(shape, slices_at)(places)
+    positions = np.flatnonzero(rng.random(shape) < 0.5)
+    cores = np.where(rng.random(len(positions)) < 0.02, rng.integers(1, 9, len(positions)), 0).astype(
+        np.int32
+    )
+    result = nearest_cores(positions, cores, shape, STEPS[1:], slices_at, 5.0, lambda: None)
+    at = points(shape, slices_at)(positions)
     away = np.sqrt(((at[:, None] - at[cores > 0][None]) ** 2).sum(axis=2))
     nearest = away.min(axis=1)
-    assert np.array_equal(found > 0, nearest <= 5.0)
+    assert np.array_equal(result > 0, nearest <= 5.0)
     numbers = cores[cores > 0]
-    for i in np.flatnonzero(found):
-        assert away[i, numbers == found[i]].min() == pytest.approx(nearest[i], rel=1e-6)
+    for i in np.flatnonzero(result):
+        assert away[i, numbers == result[i]].min() == pytest.approx(nearest[i], rel=1e-6)
 
 
 def test_of_two_cores_as_near_it_is_the_lower_number():
-    places = np.arange(5)
+    positions = np.arange(5)
     cores = np.array([2, 0, 0, 0, 1], dtype=np.int32)
-    found = nearest_cores(places, cores, (1, 1, 5), (1.0, 1.0), np.zeros(1), 9.0, lambda: None)
-    assert found.tolist() == [2, 2, 1, 1, 1]
-    upright = nearest_cores(places, cores, (1, 5, 1), (1.0, 1.0), np.zeros(1), 9.0, lambda: None)
-    across = nearest_cores(places, cores, (5, 1, 1), (1.0, 1.0), np.arange(5.0), 9.0, lambda: None)
-    assert upright.tolist() == across.tolist() == found.tolist()
+    result = nearest_cores(positions, cores, (1, 1, 5), (1.0, 1.0), np.zeros(1), 9.0, lambda: None)
+    assert result.tolist() == [2, 2, 1, 1, 1]
+    upright = nearest_cores(positions, cores, (1, 5, 1), (1.0, 1.0), np.zeros(1), 9.0, lambda: None)
+    across = nearest_cores(positions, cores, (5, 1, 1), (1.0, 1.0), np.arange(5.0), 9.0, lambda: None)
+    assert upright.tolist() == across.tolist() == result.tolist()
 
 
 def test_peaks_of_one_plateau_are_kept_apart():
     """A long bar of one depth has a core wherever the radius allows another."""
     shape = (1, 1, 40)
-    places = np.arange(40)
+    positions = np.arange(40)
     depth = np.full(40, 5.0, dtype=np.float32)
     cores, count = cores_of(
-        places, depth, shape, 3.0, 1.5, 10.0, lambda at: at[:, None] * np.array([0.0, 0.0, 1.0]), lambda: None
+        positions,
+        depth,
+        shape,
+        3.0,
+        1.5,
+        10.0,
+        lambda at: at[:, None] * np.array([0.0, 0.0, 1.0]),
+        lambda: None,
     )
     assert count == 4
     assert np.all(np.diff(cores) >= 0)

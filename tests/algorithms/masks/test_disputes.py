@@ -60,9 +60,9 @@ def test_a_leak_and_a_bite_are_two_regions_with_whose_they_are():
 
 def test_distances_are_in_millimetres():
     fusion, masks = case(ORGAN, ORGAN, LEAK, spacing=(2.0, 0.5, 0.5))
-    found = disputes(fusion, masks)
-    assert max(region.reach for region in found) == pytest.approx(3.0)
-    for region in found:
+    result = disputes(fusion, masks)
+    assert max(region.reach for region in result) == pytest.approx(3.0)
+    for region in result:
         assert region.volume_ml == pytest.approx(region.voxels().sum() * 0.5e-3)
 
 
@@ -95,15 +95,15 @@ def test_a_shell_all_round_is_parted_into_places_to_look_at():
     larger = ball(SHAPE, (18, 20, 20), 15)
     bumpy = larger | ball(SHAPE, (18, 20, 8), 9) | ball(SHAPE, (18, 8, 20), 9) | ball(SHAPE, (18, 20, 32), 9)
     fusion, masks = case(ORGAN, ORGAN, bumpy)
-    found = disputes(fusion, masks)
-    assert 3 <= len(found) <= 15
+    result = disputes(fusion, masks)
+    assert 3 <= len(result) <= 15
     seen = np.zeros(SHAPE, dtype=int)
-    for region in found:
+    for region in result:
         crop = tuple(slice(at, at + n) for at, n in zip(region.origin, region.shape, strict=True))
         seen[crop] += region.voxels()
     assert seen.max() == 1
     assert np.count_nonzero(seen) > 0.9 * np.count_nonzero(bumpy & ~ORGAN)
-    assert [region.doubt_ml for region in found] == sorted((r.doubt_ml for r in found), reverse=True)
+    assert [region.doubt_ml for region in result] == sorted((r.doubt_ml for r in result), reverse=True)
 
 
 def test_two_structures_each_have_their_own():
@@ -137,11 +137,11 @@ def test_what_half_of_the_raters_mark_is_disputed_where_the_consensus_is_empty(a
 
 
 def test_three_who_mark_three_places_dispute_each():
-    places = [ball(SHAPE, (18, 22, x), 5) for x in (8, 24, 40)]
-    fusion, masks = case(*places)
-    found = disputes(fusion, masks)
-    assert sorted(region.beyond for region in found) == [(0,), (1,), (2,)]
-    assert in_words(found[0], NAMES).endswith("marks this, the consensus nothing.")
+    positions = [ball(SHAPE, (18, 22, x), 5) for x in (8, 24, 40)]
+    fusion, masks = case(*positions)
+    result = disputes(fusion, masks)
+    assert sorted(region.beyond for region in result) == [(0,), (1,), (2,)]
+    assert in_words(result[0], NAMES).endswith("marks this, the consensus nothing.")
 
 
 def test_what_two_mark_on_one_slice_is_disputed():

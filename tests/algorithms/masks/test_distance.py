@@ -102,10 +102,10 @@ def test_distances_of_a_nodule_have_the_known_sums(real_data: Path):
         masks = file["masks"].astype(bool)
     clip = np.log((1 - 1e-6) / 1e-6) / 5
     logits = [5 * signed_distance(mask, (1, 1, 1), clip).astype(float) for mask in masks]
-    assert [float(one.sum()) for one in logits] == pytest.approx(
+    assert [float(logit.sum()) for logit in logits] == pytest.approx(
         [-1212352.612, -1341308.811, -1236097.056, -1340988.117], rel=1e-6
     )
-    assert [float((one**2).sum()) for one in logits] == pytest.approx(
+    assert [float((logit**2).sum()) for logit in logits] == pytest.approx(
         [18427073.809, 19276078.992, 18701487.772, 19469809.657], rel=1e-6
     )
 
@@ -119,35 +119,35 @@ def disc(row, column, radius, shape=(60, 80)):
 
 def test_discs_of_a_cone_grow_evenly():
     drawn = {3: disc(30, 40, 5), 7: disc(30, 40, 13)}
-    found = interpolate(drawn, SPACING)
-    assert sorted(found) == [4, 5, 6]
+    result = interpolate(drawn, SPACING)
+    assert sorted(result) == [4, 5, 6]
     for at, radius in ((4, 7), (5, 9), (6, 11)):
-        wrong = np.count_nonzero(found[at] ^ disc(30, 40, radius))
+        wrong = np.count_nonzero(result[at] ^ disc(30, 40, radius))
         assert wrong < 0.06 * np.pi * radius**2
 
 
 def test_a_tube_that_runs_aslant_stays_a_tube():
     drawn = {0: disc(15, 10, 6), 10: disc(40, 60, 6)}
-    found = interpolate(drawn, SPACING)
+    result = interpolate(drawn, SPACING)
     for at in range(1, 10):
-        rows, columns = np.nonzero(found[at])
+        rows, columns = np.nonzero(result[at])
         assert abs(rows.mean() - (15 + 2.5 * at)) < 1
         assert abs(columns.mean() - (10 + 5 * at)) < 1
-        assert np.count_nonzero(found[at]) == np.count_nonzero(disc(15, 10, 6))
+        assert np.count_nonzero(result[at]) == np.count_nonzero(disc(15, 10, 6))
 
 
 def test_only_gaps_between_drawn_masks_are_filled():
     empty = np.zeros((60, 80), dtype=bool)
     drawn = {0: empty, 2: disc(30, 30, 5), 3: disc(30, 30, 6), 5: disc(30, 30, 6), 9: empty}
-    found = interpolate(drawn, SPACING)
-    assert sorted(found) == [4]
-    assert np.array_equal(found[4], drawn[3])
+    result = interpolate(drawn, SPACING)
+    assert sorted(result) == [4]
+    assert np.array_equal(result[4], drawn[3])
     assert interpolate({}, SPACING) == {}
     assert interpolate({4: disc(5, 5, 3)}, SPACING) == {}
 
 
 def test_a_mask_at_the_images_edge():
     drawn = {0: disc(0, 0, 9), 4: disc(0, 0, 15)}
-    found = interpolate(drawn, SPACING)
-    assert np.count_nonzero(drawn[0]) < np.count_nonzero(found[2]) < np.count_nonzero(drawn[4])
-    assert found[2][0, 0]
+    result = interpolate(drawn, SPACING)
+    assert np.count_nonzero(drawn[0]) < np.count_nonzero(result[2]) < np.count_nonzero(drawn[4])
+    assert result[2][0, 0]

@@ -25,12 +25,12 @@ def test_voxels_lie_where_another_program_has_them():
     image.SetOrigin(ORIGIN)
     image.SetDirection(TURN.ravel().tolist())
     grid, index = turned(), (3, 1, 6)
-    place = image.TransformContinuousIndexToPhysicalPoint([float(one) for one in reversed(index)])
-    assert grid.to_patient(np.array(index)) == pytest.approx(place)
-    assert grid.to_index(np.array(place)) == pytest.approx(index)
+    position = image.TransformContinuousIndexToPhysicalPoint([float(one) for one in reversed(index)])
+    assert grid.to_patient(np.array(index)) == pytest.approx(position)
+    assert grid.to_index(np.array(position)) == pytest.approx(index)
     assert grid.spacing == pytest.approx(SPACING)
     assert grid.voxel_volume == pytest.approx(np.prod(SPACING))
-    assert grid.part(index, (1, 2, 3)).to_patient(np.zeros(3)) == pytest.approx(place)
+    assert grid.part(index, (1, 2, 3)).to_patient(np.zeros(3)) == pytest.approx(position)
 
 
 @pytest.mark.parametrize(("voxels", "same"), [(0.0, True), (0.005, True), (0.02, False), (1.0, False)])

@@ -26,14 +26,14 @@ def plans(*names: str) -> list[MaskPlan]:
 
 def test_every_figure_is_that_of_the_two_masks(crowd):
     masks, truth = crowd
-    found = compare_methods(masks, plans(), truth)
-    assert [fit.method for fit in found.fits] == list(NAMES)
+    result = compare_methods(masks, plans(), truth)
+    assert [fit.method for fit in result.fits] == list(NAMES)
     for measure in ("dice", "hausdorff", "hausdorff_95", "mean_surface_distance"):
-        raters, methods = found.against_truth(measure)
-        between, with_raters = found.among_raters(measure)
+        raters, methods = result.against_truth(measure)
+        between, with_raters = result.among_raters(measure)
         for p, mask in enumerate(masks.values):
             assert raters[p] == pytest.approx(getattr(compare(mask, truth, masks.spacing), measure))
-        for m, fit in enumerate(found.fits):
+        for m, fit in enumerate(result.fits):
             whole = np.zeros(masks.shape, dtype=bool)
             at = tuple(slice(a, a + n) for a, n in zip(fit.origin, fit.mask.shape, strict=True))
             whole[at] = fit.mask
@@ -46,18 +46,18 @@ def test_every_figure_is_that_of_the_two_masks(crowd):
 
 def test_bounds_are_those_of_the_models_that_can_be_compared(crowd):
     masks, _ = crowd
-    found = compare_methods(masks, plans())
-    bounds = {fit.method: fit.bound for fit in found.fits}
+    result = compare_methods(masks, plans())
+    bounds = {fit.method: fit.bound for fit in result.fits}
     assert bounds["laplace"] == fuse(masks, MaskPlan()).traces[0].objective[-1]
     assert np.isfinite(bounds["gaussian"])
     assert np.isnan([bounds["staple"], bounds["majority"]]).all()
-    assert np.isnan(found.against_truth("dice")[1]).all()
-    assert all(fit.seconds > 0 for fit in found.fits)
+    assert np.isnan(result.against_truth("dice")[1]).all()
+    assert all(fit.seconds > 0 for fit in result.fits)
 
 
 def test_students_t_has_the_highest_bound_on_a_nodule_as_in_figure_11(real_data):
-    found = compare_methods(nodule(real_data), plans("laplace", "student", "gaussian"))
-    bounds = {fit.method: fit.bound for fit in found.fits}
+    result = compare_methods(nodule(real_data), plans("laplace", "student", "gaussian"))
+    bounds = {fit.method: fit.bound for fit in result.fits}
     assert bounds["student"] > bounds["laplace"] > bounds["gaussian"]
 
 
@@ -88,8 +88,8 @@ def test_whiskers_end_within_one_and_a_half_boxes():
 def test_two_empty_masks_are_not_taken_for_perfect(crowd):
     masks, _ = crowd
     values = np.stack([masks.values[0], np.zeros(masks.shape, dtype=bool)])
-    found = compare_methods(named(values, spacing=masks.spacing), plans("majority"))
-    assert not found.fits[0].mask.any()
+    result = compare_methods(named(values, spacing=masks.spacing), plans("majority"))
+    assert not result.fits[0].mask.any()
     for measure in ("dice", "hausdorff", "mean_surface_distance"):
-        assert np.isnan(found.among_raters(measure)[1][0, 1])
-    assert found.among_raters("hausdorff")[1][0, 0] == np.inf
+        assert np.isnan(result.among_raters(measure)[1][0, 1])
+    assert result.among_raters("hausdorff")[1][0, 0] == np.inf

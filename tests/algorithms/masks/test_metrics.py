@@ -31,12 +31,12 @@ B = ball((14, 30, 32), (7, 16, 19), 7.0, SPACING)
 
 def images(*masks):
     sitk = pytest.importorskip("SimpleITK")
-    found = []
+    result = []
     for mask in masks:
         image = sitk.GetImageFromArray(mask.astype(np.uint8))
         image.SetSpacing(SPACING[::-1])
-        found.append(image)
-    return sitk, found
+        result.append(image)
+    return sitk, result
 
 
 def test_overlap_is_simpleitks():

@@ -37,7 +37,7 @@ def _sides(masks: Masks) -> list[int]:
     fusion = mixture(masks)
     if not fusion.alternatives:
         return [0] * len(masks.annotators)
-    return np.argmax([one.responsibility for one in fusion.alternatives], axis=0).tolist()
+    return np.argmax([alternative.responsibility for alternative in fusion.alternatives], axis=0).tolist()
 
 
 @pytest.mark.parametrize("groups", [(2, 2), (3, 2), (5, 2)])
@@ -84,8 +84,8 @@ def test_relabelling_the_raters_permutes_their_groups() -> None:
     turned = replace(masks, values=masks.values[order], annotators=tuple(masks.annotators[p] for p in order))
     straight, permuted = mixture(masks), mixture(turned)
     np.testing.assert_array_equal(straight.mask, permuted.mask)
-    for one, other in zip(straight.alternatives, permuted.alternatives, strict=True):
-        np.testing.assert_allclose(one.responsibility[order], other.responsibility, atol=1e-3)
+    for alternative, other in zip(straight.alternatives, permuted.alternatives, strict=True):
+        np.testing.assert_allclose(alternative.responsibility[order], other.responsibility, atol=1e-3)
 
 
 def test_a_constant_shift_of_the_contour_is_no_other_outline() -> None:
@@ -113,17 +113,17 @@ def test_settled_voxels_hold_in_every_consensus() -> None:
     assert fusion.alternatives
     z, y, x = (slice(at, at + size) for at, size in zip(fusion.origin, fusion.shape, strict=True))
     inner = known[z, y, x]
-    for one in fusion.alternatives:
-        assert not one.mask[0][inner == 0].any()
-        assert one.mask[0][inner == 1].all()
-        assert (one.probability[0][inner == 1] > 0.999).all()
+    for alternative in fusion.alternatives:
+        assert not alternative.mask[0][inner == 0].any()
+        assert alternative.mask[0][inner == 1].all()
+        assert (alternative.probability[0][inner == 1] > 0.999).all()
 
 
 def test_probabilities_are_grouped_as_the_masks_they_come_from() -> None:
     masks = _raters(1, (3, 2))
-    soft = np.stack([ndimage.gaussian_filter(one.astype(np.float32), 1.0) for one in masks.values])
+    soft = np.stack([ndimage.gaussian_filter(value.astype(np.float32), 1.0) for value in masks.values])
     fusion = mixture(replace(masks, values=soft.clip(0, 1)), MixtureSettings(slope=1.0))
-    assert [one.responsibility.argmax() > 2 for one in fusion.alternatives] == [False, True]
+    assert [alternative.responsibility.argmax() > 2 for alternative in fusion.alternatives] == [False, True]
 
 
 def test_two_structures_are_grouped_together() -> None:

@@ -73,10 +73,10 @@ def test_as_printed_twenty_iterations_on_a_nodule_give_the_known_bound(nodule, n
     values = {"clip": CLIP, "floor": False, "max_iterations": 20, "tolerance": 0.0}
     if smooth:
         values |= {"spatial_prior": True, "spatial_spacing": 4.0, "spatial_radius": 12.0}
-    found = run(name, nodule, **values)
-    assert found.traces[0].objective[-1] == pytest.approx(bound, rel=1e-6)
-    assert int(found.mask.sum()) == voxels
-    assert len(found.traces[0].objective) == 20
+    result = run(name, nodule, **values)
+    assert result.traces[0].objective[-1] == pytest.approx(bound, rel=1e-6)
+    assert int(result.mask.sum()) == voxels
+    assert len(result.traces[0].objective) == 20
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_as_printed_twenty_iterations_on_a_nodule_give_the_known_bound(nodule, n
      ("gdp", -694779.547, 7469)],
 )  # fmt: skip
 def test_with_the_floor_a_nodule_converges_to_the_known_bound(nodule, name, bound, voxels):
-    found = run(name, nodule, clip=CLIP, tolerance=2e-9, max_iterations=500)
-    assert found.traces[0].converged
-    assert found.traces[0].objective[-1] == pytest.approx(bound, rel=1e-6)
-    assert abs(int(found.mask.sum()) - voxels) <= 5
+    result = run(name, nodule, clip=CLIP, tolerance=2e-9, max_iterations=500)
+    assert result.traces[0].converged
+    assert result.traces[0].objective[-1] == pytest.approx(bound, rel=1e-6)
+    assert abs(int(result.mask.sum()) - voxels) <= 5
 
 
 @pytest.mark.parametrize("smooth", [False, True])
@@ -101,8 +101,10 @@ def test_the_bound_never_falls(name, floor, smooth):
     known[3:5, 8:11, 8:11] = 1
     known[7, 2:9, 2:6] = 0
     for some in (masks, replace(masks, known=known)):
-        found = run(name, some, floor=floor, spatial_prior=smooth, max_iterations=40, tolerance=0.0, **values)
-        objective = found.traces[0].objective
+        result = run(
+            name, some, floor=floor, spatial_prior=smooth, max_iterations=40, tolerance=0.0, **values
+        )
+        objective = result.traces[0].objective
         assert np.diff(objective).min() > -1e-9 * np.abs(objective).max()
 
 
@@ -137,15 +139,15 @@ def plain_double_pareto(data, floor, rounds, nu=2.0):
 
 def test_the_papers_double_pareto_factorises_its_scales():
     masks = crowd((4, 10, 11), 3)
-    found = run("gdp", masks, scales="factorised", max_iterations=30, tolerance=0.0)
+    result = run("gdp", masks, scales="factorised", max_iterations=30, tolerance=0.0)
     slope, h = 5.0, (1.5**2 + 1 + 0.8**2) / 3
     data = distances(masks, GDPSettings()).reshape(3, -1).astype(float) * slope
     t, bias, _ = plain_double_pareto(data, slope**2 * h / 12, 30)
-    assert np.allclose(found.distance.ravel() * slope, t, atol=5e-3)
-    assert np.allclose(found.bias[0] * slope, bias, atol=1e-3)
+    assert np.allclose(result.distance.ravel() * slope, t, atol=5e-3)
+    assert np.allclose(result.bias[0] * slope, bias, atol=1e-3)
     joint = run("gdp", masks, max_iterations=30, tolerance=0.0)
-    assert joint.traces[0].objective[-1] > found.traces[0].objective[-1]
-    assert np.diff(found.traces[0].objective).min() > -1e-9 * abs(found.traces[0].objective[-1])
+    assert joint.traces[0].objective[-1] > result.traces[0].objective[-1]
+    assert np.diff(result.traces[0].objective).min() > -1e-9 * abs(result.traces[0].objective[-1])
 
 
 def test_ratios_of_parabolic_cylinder_functions_come_from_the_continued_fraction():
@@ -213,14 +215,14 @@ def test_float32_and_merged_voxels_give_what_float64_gives():
 
     masks = crowd(seed=5)
     settings = LaplaceSettings(max_iterations=30, tolerance=0.0)
-    found = laplace(masks, settings)
+    result = laplace(masks, settings)
     data = 5.0 * distances(masks, settings).astype(np.float64).reshape(4, -1)
     floor = (5 * side_length(masks.spacing, masks.shape)) ** 2 / 96
     t, bias, sigma = plain_laplace(data, floor, 30)
-    assert np.allclose(found.distance.ravel() * 5, t, atol=1e-3)
-    assert np.array_equal(found.mask.ravel(), t > 0)
-    assert np.allclose(found.bias[0] * 5, bias, rtol=1e-4, atol=1e-5)
-    assert np.allclose(found.variance[0] * 25 / 8, sigma, rtol=1e-5)
+    assert np.allclose(result.distance.ravel() * 5, t, atol=1e-3)
+    assert np.array_equal(result.mask.ravel(), t > 0)
+    assert np.allclose(result.bias[0] * 5, bias, rtol=1e-4, atol=1e-5)
+    assert np.allclose(result.variance[0] * 25 / 8, sigma, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -229,22 +231,22 @@ def test_tau_is_the_mean_of_its_distribution_in_the_papers_table_2(name):
     values = masks.values.copy()
     values[1, 5:9, 3:9, 16:23] = True
     leaky = replace(masks, values=values)
-    found = run(name, leaky)
+    result = run(name, leaky)
     if name == "gaussian":
-        assert found.tau is None
-        assert np.allclose(found.variance, found.sigma)
+        assert result.tau is None
+        assert np.allclose(result.variance, result.sigma)
         return
-    bias, sigma, nu = (figures[0][:, None, None, None] for figures in (found.bias, found.sigma, found.dof))
-    away = distances(leaky, LaplaceSettings()) - found.distance[0] - bias
-    square = (away**2 + found.deviation[0] ** 2) / sigma
+    bias, sigma, nu = (figures[0][:, None, None, None] for figures in (result.bias, result.sigma, result.dof))
+    away = distances(leaky, LaplaceSettings()) - result.distance[0] - bias
+    square = (away**2 + result.deviation[0] ** 2) / sigma
     tau = {
         "laplace": 1 / (2 * np.sqrt(square)),
         "student": (nu + 1) / (nu + square),
         "gdp": (nu + 1) / (np.sqrt(square) * (nu + np.sqrt(square))),
     }[name]
-    assert np.allclose(found.tau[0], tau, rtol=3e-3)
+    assert np.allclose(result.tau[0], tau, rtol=3e-3)
     alone = values[1] & ~values[[0, 2, 3]].any(axis=0)
-    assert np.median(found.tau[0, 1][alone]) < 0.5 * np.median(found.tau[0, [0, 2, 3]][:, alone])
+    assert np.median(result.tau[0, 1][alone]) < 0.5 * np.median(result.tau[0, [0, 2, 3]][:, alone])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -252,12 +254,12 @@ def test_shares_add_up_to_all_and_a_leak_costs_the_rater_his_weight_there(name):
     masks = crowd(raters=4)
     values = masks.values.copy()
     values[1, 5:9, 3:9, 16:23] = True
-    found = run(name, replace(masks, values=values))
-    assert (found.weight[0].sum(axis=0, dtype=int) == 255).all()
+    result = run(name, replace(masks, values=values))
+    assert (result.weight[0].sum(axis=0, dtype=int) == 255).all()
     alone = values[1] & ~values[[0, 2, 3]].any(axis=0)
-    edge = np.abs(found.distance[0]) < 1
+    edge = np.abs(result.distance[0]) < 1
     if name != "gaussian":
-        assert found.weight[0, 1][alone].mean() < 0.5 * found.weight[0, 1][edge & ~alone].mean()
+        assert result.weight[0, 1][alone].mean() < 0.5 * result.weight[0, 1][edge & ~alone].mean()
 
 
 def test_a_rater_who_marks_too_much_has_a_bias_above_zero():
@@ -266,9 +268,9 @@ def test_a_rater_who_marks_too_much_has_a_bias_above_zero():
 
     values = masks.values.copy()
     values[3] = binary_dilation(values[3], iterations=2)
-    found = run("gaussian", replace(masks, values=values))
-    assert found.bias[0].argmax() == 3
-    assert found.bias[0, 3] > 0.2
+    result = run("gaussian", replace(masks, values=values))
+    assert result.bias[0].argmax() == 3
+    assert result.bias[0, 3] > 0.2
 
 
 @pytest.mark.parametrize("smooth", [False, True])
@@ -281,37 +283,37 @@ def test_what_is_settled_stays_and_teaches(name, smooth):
     known[masks.values[worst]] = 1
     known[~masks.values[worst]] = 0
     known[:, :, 13:] = OPEN
-    found = run(name, replace(masks, known=known), spatial_prior=smooth, max_iterations=50)
-    assert found.mask[0][known == 1].all()
-    assert not found.mask[0][known == 0].any()
-    assert (found.probability[0][known == 1] == 1).all()
+    result = run(name, replace(masks, known=known), spatial_prior=smooth, max_iterations=50)
+    assert result.mask[0][known == 1].all()
+    assert not result.mask[0][known == 0].any()
+    assert (result.probability[0][known == 1] == 1).all()
     if name in {"gaussian", "student"}:  # those of the others rest on the floor
-        assert found.variance[0, worst] < free.variance[0, worst]
+        assert result.variance[0, worst] < free.variance[0, worst]
 
 
 def test_raters_who_agree_do_not_break_it():
     masks = crowd(raters=2)
     values = masks.values[[0, 0, 0, 1]]
     for name in MODELS:
-        found = run(name, Masks(values, tuple("abcd"), masks.spacing))
-        assert np.isfinite(found.distance).all()
-        assert (found.variance > 0).all()
-        assert np.isfinite(found.variance).all()
-        assert (found.mask[0] != values[0]).mean() < 0.01
+        result = run(name, Masks(values, tuple("abcd"), masks.spacing))
+        assert np.isfinite(result.distance).all()
+        assert (result.variance > 0).all()
+        assert np.isfinite(result.variance).all()
+        assert (result.mask[0] != values[0]).mean() < 0.01
 
 
 def test_distance_deviation_and_probability_can_be_told_by_hand_of_the_gaussian():
     """There everybody counts alike everywhere: a weighted mean, its error, and how far the raters scatter."""
     masks, settings = crowd(raters=5, seed=2), GaussianSettings(tolerance=1e-10, max_iterations=2000)
-    found = gaussian(masks, settings)
-    unbiased = distances(masks, settings).astype(np.float64) - found.bias[0][:, None, None, None]
-    certainty = 1 / found.variance[0]
+    result = gaussian(masks, settings)
+    unbiased = distances(masks, settings).astype(np.float64) - result.bias[0][:, None, None, None]
+    certainty = 1 / result.variance[0]
     mean = np.average(unbiased, axis=0, weights=certainty)
-    assert found.distance[0] == pytest.approx(mean, abs=1e-5)
-    assert found.deviation == pytest.approx(certainty.sum() ** -0.5)
+    assert result.distance[0] == pytest.approx(mean, abs=1e-5)
+    assert result.deviation == pytest.approx(certainty.sum() ** -0.5)
     scatter = ((unbiased - mean) ** 2).sum(axis=0) / (5 * 4)
     expected = norm.cdf(mean / np.sqrt(1 / certainty.sum() + scatter))
-    assert found.probability[0] == pytest.approx(expected, abs=1e-5)
+    assert result.probability[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_two_raters_are_told_that_only_the_sum_is_certain():
@@ -322,10 +324,10 @@ def test_one_slice_and_probabilities():
     masks = crowd(shape=(1, 30, 30))
     soft = 1 / (1 + np.exp(-5.0 * (masks.values.astype(np.float32) - 0.5)))
     assert run("student", masks).mask.any()
-    found = run("laplace", Masks(soft, masks.annotators))
+    result = run("laplace", Masks(soft, masks.annotators))
     votes = masks.values.sum(axis=0)
-    assert found.mask[0][votes == 4].all()
-    assert not found.mask[0][votes == 0].any()
+    assert result.mask[0][votes == 4].all()
+    assert not result.mask[0][votes == 0].any()
 
 
 def test_several_structures_are_refused():
@@ -355,13 +357,13 @@ def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
         truth = np.unpackbits(file["truth"], count=int(np.prod(shape[1:]))).reshape(shape[1:]).view(bool)
         spacing = tuple(float(step) for step in file["spacing"])
     masks = domain(Masks(values, tuple("abcdefg"), spacing), 2.763)
-    found = laplace(masks)
+    result = laplace(masks)
     box = tuple(slice(at, at + size) for at, size in zip(masks.origin, masks.shape, strict=True))
-    inside, share = truth[box], found.probability[0]
+    inside, share = truth[box], result.probability[0]
     for low in (0.05, 0.3, 0.7):
         some = (share >= low) & (share < low + 0.25)
         assert inside[some].mean() == pytest.approx(share[some].mean(), abs=0.12)
-    overlap = 2 * (found.mask[0] & inside).sum() / (found.mask.sum() + inside.sum())
+    overlap = 2 * (result.mask[0] & inside).sum() / (result.mask.sum() + inside.sum())
     assert overlap == pytest.approx(0.9769, abs=0.001)
 
 

@@ -17,8 +17,8 @@ def peer(labels):
     """Sensitivities, specificities and probability by SimpleITK."""
     sitk = pytest.importorskip("SimpleITK")
     one = sitk.STAPLEImageFilter()
-    found = one.Execute([sitk.GetImageFromArray(np.ascontiguousarray(each, np.uint8)) for each in labels])
-    return one.GetSensitivity(), one.GetSpecificity(), sitk.GetArrayFromImage(found)
+    result = one.Execute([sitk.GetImageFromArray(np.ascontiguousarray(label, np.uint8)) for label in labels])
+    return one.GetSensitivity(), one.GetSpecificity(), sitk.GetArrayFromImage(result)
 
 
 @pytest.mark.parametrize("raters", [3, 5, 18])
@@ -78,8 +78,8 @@ def test_three_classes_recover_the_confusion_of_raters():
         labels[p][wrong] = (truth[wrong] + rng.integers(1, 3, size=int(wrong.sum()))) % 3
     fusion = staple(named(labels, structures=("a", "b")))
     assert fusion.sensitivity == pytest.approx(np.array([rate, rate]), abs=0.02)
-    found = whole(fusion, fusion.mask)
-    assert np.mean((found[0] == (truth == 1)) & (found[1] == (truth == 2))) > 0.985
+    result = whole(fusion, fusion.mask)
+    assert np.mean((result[0] == (truth == 1)) & (result[1] == (truth == 2))) > 0.985
 
 
 def test_a_label_map_of_one_structure_is_a_mask():

@@ -82,13 +82,13 @@ def test_hausdorff_and_volume_across_a_gap() -> None:
     one, other = np.zeros((2, 6, 5, 5), dtype=bool)
     one[1:3, 2, 2] = True
     other[1:4, 2, 2] = True
-    found = compare(other, one, SPACING, GAP)
-    assert found.hausdorff == pytest.approx(10.0)
-    assert found.volume_difference == pytest.approx(2.5 * 0.8 * 0.6 / 1000)
+    result = compare(other, one, SPACING, GAP)
+    assert result.hausdorff == pytest.approx(10.0)
+    assert result.volume_difference == pytest.approx(2.5 * 0.8 * 0.6 / 1000)
     masks = Masks(np.stack([one, other]), ("a", "b"), SPACING, slice_positions=GAP)
     assert pairwise(masks).hausdorff[0, 1] == pytest.approx(10.0)
     assert against(masks, one)[1].hausdorff == pytest.approx(10.0)
-    assert against(masks, one)[1].volume_difference == pytest.approx(found.volume_difference)
+    assert against(masks, one)[1].volume_difference == pytest.approx(result.volume_difference)
 
 
 def test_a_margin_reaches_by_true_positions() -> None:
@@ -122,13 +122,13 @@ def test_every_algorithm_fuses_and_measures_uneven_slices(name: str) -> None:
 def test_evenly_placed_slices_are_fused_as_before() -> None:
     masks = three(np.arange(8) * 2.5)
     plain = replace(masks, slice_positions=None)
-    found, expected = (gaussian(one, GaussianSettings()) for one in (masks, plain))
-    np.testing.assert_allclose(found.probability, expected.probability, atol=1e-4)
-    np.testing.assert_allclose(found.distance, expected.distance, atol=1e-3)
-    ours, theirs = (disputes(f, m) for f, m in ((found, masks), (expected, plain)))
+    result, expected = (gaussian(one, GaussianSettings()) for one in (masks, plain))
+    np.testing.assert_allclose(result.probability, expected.probability, atol=1e-4)
+    np.testing.assert_allclose(result.distance, expected.distance, atol=1e-3)
+    ours, theirs = (disputes(f, m) for f, m in ((result, masks), (expected, plain)))
     assert [one.volume_ml for one in ours] == pytest.approx([one.volume_ml for one in theirs])
     assert [one.reach for one in ours] == pytest.approx([one.reach for one in theirs])
-    assert dispute_by_slice(found) == pytest.approx(dispute_by_slice(expected), rel=1e-3)
+    assert dispute_by_slice(result) == pytest.approx(dispute_by_slice(expected), rel=1e-3)
 
 
 def test_a_disputed_region_has_its_true_size() -> None:

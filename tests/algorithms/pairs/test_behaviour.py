@@ -30,17 +30,17 @@ def test_ties_tell_no_side_and_who_only_ties_has_none():
 @pytest.mark.parametrize("p2", [0.4, 0.7])
 def test_the_simulated_study_has_ugly_annotators_alone(p2):
     crowd = study_crowd(0.1, p2)
-    found = behaviours(crowd.pairs, crowd.biased)
-    assert (found[crowd.biased] == UGLY).all()
-    assert (found[~crowd.biased] == GOOD).all()
+    result = behaviours(crowd.pairs, crowd.biased)
+    assert (result[crowd.biased] == UGLY).all()
+    assert (result[~crowd.biased] == GOOD).all()
 
 
 def test_who_always_clicks_one_side_is_bad_and_who_does_when_in_doubt_is_ugly():
     told = np.zeros((len(WAYS), 3))
     for seed in range(5):
         crowd = simulate_pairs(PairCrowd(fewest=40), seed)
-        found = behaviours(crowd.pairs, crowd.biased)
-        np.add.at(told, (crowd.way, found), 1)
+        result = behaviours(crowd.pairs, crowd.biased)
+        np.add.at(told, (crowd.way, result), 1)
     share = told / told.sum(axis=1, keepdims=True)
     assert share[WAYS.index("careful"), GOOD] == 1
     assert share[WAYS.index("always one side"), BAD] > 0.9
@@ -66,8 +66,8 @@ def test_the_match_ratio_is_the_share_of_answers_with_the_ranking():
 def test_table_8_falls_into_those_who_click_one_side_alone_and_the_others(real_data):
     pairs = real(real_data, "worldcollege")
     flagged = np.array([name in TABLE_8 for name in pairs.annotators])
-    found = behaviours(pairs, flagged)
-    for name, behaviour in zip(pairs.annotators, found, strict=True):
+    result = behaviours(pairs, flagged)
+    for name, behaviour in zip(pairs.annotators, result, strict=True):
         expected = BAD if int(name) in ONE_SIDE else UGLY if int(name) in BOTH_SIDES else GOOD
         assert behaviour == expected
     ratio = match(pairs, scores(pairs, flagged).score)

@@ -27,19 +27,19 @@ def index(crowd):
 
 
 def of_way(crowd, way):
-    who = np.flatnonzero(crowd.way == WAYS.index(way))
-    return int(who[np.bincount(crowd.pairs.annotator)[who].argmax()])
+    annotator = np.flatnonzero(crowd.way == WAYS.index(way))
+    return int(annotator[np.bincount(crowd.pairs.annotator)[annotator].argmax()])
 
 
 @pytest.mark.parametrize("annotator", [0, 17, 39])
 def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annotator):
     pairs, score = crowd.pairs, index.score
-    found = evidence(index, annotator)
+    result = evidence(index, annotator)
     told = {}
     for e in np.flatnonzero(pairs.annotator == annotator).tolist():
         left, right, choice = pairs.left[e], pairs.right[e], pairs.choice[e]
         gap = -choice * (score[left] - score[right])
-        if choice == 0 or (gap < 0 and choice == found.side):
+        if choice == 0 or (gap < 0 and choice == result.side):
             continue
         same = otherwise = tied = 0
         for other in range(len(pairs)):
@@ -48,10 +48,10 @@ def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annot
                 answer = pairs.choice[other] * (1 if pairs.left[other] == left else -1)
                 same, otherwise = same + (answer == choice), otherwise + (answer == -choice)
                 tied += answer == 0
-        kind = "turned_down" if gap < 0 else "speaks_for" if choice == found.side else "speaks_against"
+        kind = "turned_down" if gap < 0 else "speaks_for" if choice == result.side else "speaks_against"
         told.setdefault(kind, {})[e] = (same, otherwise, tied, pytest.approx(gap))
     for kind in ("speaks_for", "speaks_against", "turned_down"):
-        part = getattr(found, kind)
+        part = getattr(result, kind)
         rows = zip(part.same, part.otherwise, part.tied, part.gap, strict=True)
         assert dict(zip(part.comparison.tolist(), rows, strict=True)) == told.get(kind, {})
         assert (np.diff(np.abs(part.gap)) <= 0).all()
@@ -61,12 +61,12 @@ def test_counts_shares_and_intervals_are_those_of_the_answers(crowd, index):
     pairs, score = crowd.pairs, index.score
     gap = score[pairs.left] - score[pairs.right]
     for annotator in range(PLAN.annotators):
-        found = evidence(index, annotator)
+        result = evidence(index, annotator)
         own = pairs.annotator == annotator
         for side, rows in (
-            (found.all, own),
-            (found.doubtful, own & (np.abs(gap) < index.near)),
-            (found.clear, own & (np.abs(gap) >= index.far)),
+            (result.all, own),
+            (result.doubtful, own & (np.abs(gap) < index.near)),
+            (result.clear, own & (np.abs(gap) >= index.far)),
         ):
             choice = pairs.choice[rows]
             assert (side.left, side.right, side.ties) == tuple(int((choice == v).sum()) for v in (1, -1, 0))
@@ -85,8 +85,8 @@ def test_who_clicks_one_side_in_doubt_does_so_in_close_pairs_alone():
     crowd = simulate_pairs(PairCrowd(30, 60, 150, 400), 2)
     index = shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     for way, both in (("one side in doubt", False), ("always one side", True)):
-        found = evidence(index, of_way(crowd, way))
-        close, far = (found.side * (part.share - part.expected) for part in (found.doubtful, found.clear))
+        result = evidence(index, of_way(crowd, way))
+        close, far = (result.side * (part.share - part.expected) for part in (result.doubtful, result.clear))
         assert close > 0.3
         assert far > 0.3 if both else far < 0.15
     careful = evidence(index, of_way(crowd, "careful"))
@@ -97,31 +97,31 @@ def test_who_clicks_one_side_in_doubt_does_so_in_close_pairs_alone():
 def test_who_tires_is_seen_over_time_and_who_is_steady_is_not():
     crowd = simulate_pairs(PairCrowd(30, 200, 150, 400, shares=(0.5, 0, 0.3, 0, 0.2)), 3)
     index = shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
-    found = [over_time(index, at) for at in range(200)]
-    p_value = np.array([one.p_value for one in found])
+    result = [over_time(index, at) for at in range(200)]
+    p_value = np.array([one.p_value for one in result])
     tires = crowd.way == WAYS.index("tires")
     assert np.median(p_value[tires]) < 0.01
     assert 0.01 < (p_value[~tires] < 0.05).mean() < 0.11
     for at in np.flatnonzero(tires).tolist():
         side = crowd.side[at]
-        assert side * found[at].bias[-4:].mean() > side * found[at].bias[:4].mean()
+        assert side * result[at].bias[-4:].mean() > side * result[at].bias[:4].mean()
 
 
 def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index):
     pairs = crowd.pairs
     annotator = of_way(crowd, "careful")
-    found = over_time(index, annotator, 5)
+    result = over_time(index, annotator, 5)
     own = np.flatnonzero(pairs.annotator == annotator)
     own = own[np.argsort(pairs.time[own])]
     rest = pairs.choice[own] - index.score[pairs.left[own]] + index.score[pairs.right[own]]
     windows = [rest[at * len(own) // 5 : (at + 1) * len(own) // 5] for at in range(5)]
-    np.testing.assert_allclose(found.bias, [window.mean() for window in windows])
-    assert found.p_value == pytest.approx(stats.f_oneway(*windows).pvalue)
+    np.testing.assert_allclose(result.bias, [window.mean() for window in windows])
+    assert result.p_value == pytest.approx(stats.f_oneway(*windows).pvalue)
     pooled = np.sqrt(sum(((w - w.mean()) ** 2).sum() for w in windows) / (len(own) - 5))
     half = stats.t.ppf(0.975, len(own) - 5) * pooled / np.sqrt([len(window) for window in windows])
-    np.testing.assert_allclose((found.low, found.high), (found.bias - half, found.bias + half))
-    assert found.timed
-    assert (np.diff(found.at) > 0).all()
+    np.testing.assert_allclose((result.low, result.high), (result.bias - half, result.bias + half))
+    assert result.timed
+    assert (np.diff(result.at) > 0).all()
 
 
 def test_without_times_the_order_is_that_of_the_file(crowd, index):
@@ -155,9 +155,9 @@ def test_the_comparisons_behind_any_pair_are_found(crowd, index):
 def test_nothing_is_made_of_nobody():
     pairs = compared([(0, 0, 1, 1)])
     index = shown.index(pairs, scores(pairs).score)
-    found = evidence(index, 2)
-    assert (found.side, found.all.left, len(found.speaks_for), len(found.time.bias)) == (0, 0, 0, 0)
-    assert np.isnan(found.match)
+    result = evidence(index, 2)
+    assert (result.side, result.all.left, len(result.speaks_for), len(result.time.bias)) == (0, 0, 0, 0)
+    assert np.isnan(result.match)
     assert np.isnan(evidence(index, 0).time.low).all()
     nothing = compared([])
     assert np.isnan(evidence(shown.index(nothing, scores(nothing).score), 0).crowd)
@@ -174,8 +174,8 @@ def test_sorting_is_cancelled_while_it_runs(crowd):
 
 def test_the_colleges_always_left_is_all_left_when_in_doubt_and_when_not(real_data):
     pairs = real(real_data, "worldcollege")
-    found = evidence(shown.index(pairs, scores(pairs).score), pairs.annotators.index("268"))
-    assert (found.all.left, found.all.right, found.side) == (148, 0, 1)
-    assert found.doubtful.share == found.clear.share == 1.0
-    assert found.match < found.crowd - 0.2
-    assert len(found.speaks_against) == len(found.turned_down) == 0
+    result = evidence(shown.index(pairs, scores(pairs).score), pairs.annotators.index("268"))
+    assert (result.all.left, result.all.right, result.side) == (148, 0, 1)
+    assert result.doubtful.share == result.clear.share == 1.0
+    assert result.match < result.crowd - 0.2
+    assert len(result.speaks_against) == len(result.turned_down) == 0

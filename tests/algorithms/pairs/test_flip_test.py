@@ -44,25 +44,25 @@ def test_probability_is_that_of_all_sign_patterns():
     rests = [rng.normal(size=k) * rng.uniform(0.2, 2.0, k) for k in (6, 8, 10, 12, 12, 14)]
     owner = np.repeat(np.arange(len(rests)), [len(one) for one in rests])
     total = np.array([one.sum() for one in rests])
-    found = sign_flip_probability(np.concatenate(rests), owner, total)
+    result = sign_flip_probability(np.concatenate(rests), owner, total)
     known = np.array([exact(*one) for one in zip(rests, total, strict=True)])
-    assert found == pytest.approx(known, abs=0.04)
+    assert result == pytest.approx(known, abs=0.04)
 
 
 def test_small_probabilities_are_right_in_proportion():
     rng = np.random.default_rng(2)
     rest = np.abs(rng.normal(size=16)) + 0.2
     rest[:2] *= -1
-    found = sign_flip_probability(rest, np.zeros(16, dtype=int), np.array([rest.sum()]))[0]
+    result = sign_flip_probability(rest, np.zeros(16, dtype=int), np.array([rest.sum()]))[0]
     known = exact(rest, rest.sum())
     assert known < 0.01
-    assert found == pytest.approx(known, rel=0.25)
+    assert result == pytest.approx(known, rel=0.25)
 
 
 def test_no_probability_is_rarer_than_one_sign_pattern():
     rest, owner = np.array([1.0, 0.4, 2.0, 0.0, -1.0, 1.0]), np.array([0, 0, 0, 0, 1, 1])
-    found = sign_flip_probability(rest, owner, np.array([3.4, 0.0, 0.0]))
-    assert found.tolist() == [0.25, 1.0, 1.0]
+    result = sign_flip_probability(rest, owner, np.array([3.4, 0.0, 0.0]))
+    assert result.tolist() == [0.25, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -88,15 +88,15 @@ def test_own_choices_are_taken_out_by_a_newton_step(monkeypatch, dense):
 
 
 def test_unbiased_annotators_have_uniform_probabilities():
-    found = np.concatenate([flip_test(crowd(seed)).probability for seed in range(12)])
-    assert 0.03 < (found < 0.05).mean() < 0.075
-    assert 0.44 < (found < 0.5).mean() < 0.56
+    result = np.concatenate([flip_test(crowd(seed)).probability for seed in range(12)])
+    assert 0.03 < (result < 0.05).mean() < 0.075
+    assert 0.44 < (result < 0.5).mean() < 0.56
 
 
 @pytest.mark.parametrize("kind", [{"graded": True}, {"ties": 0.6}])
 def test_ties_and_grades_keep_uniform_probabilities(kind):
-    found = np.concatenate([flip_test(crowd(seed, **kind)).probability for seed in range(20, 32)])
-    assert 0.025 < (found < 0.05).mean() < 0.08
+    result = np.concatenate([flip_test(crowd(seed, **kind)).probability for seed in range(20, 32)])
+    assert 0.025 < (result < 0.05).mean() < 0.08
 
 
 def test_few_and_many_biased_annotators_are_found_at_the_rate():
@@ -104,8 +104,8 @@ def test_few_and_many_biased_annotators_are_found_at_the_rate():
         wrong, right = [], []
         for seed in range(10):
             sides = np.random.default_rng(seed).choice([-1.0, 1.0], many)
-            found = flip_test(crowd(seed, votes=150, bias=tuple(sides)))
-            flagged = false_discovery_rates(found.probability) <= 0.1
+            result = flip_test(crowd(seed, votes=150, bias=tuple(sides)))
+            flagged = false_discovery_rates(result.probability) <= 0.1
             wrong.append(flagged[many:].sum() / max(flagged.sum(), 1))
             right.append(flagged[:many].mean())
         assert np.mean(wrong) < 0.16
@@ -133,11 +133,11 @@ def test_the_interval_covers_and_is_cut_off_by_nothing_at_one_side():
 
 
 def test_the_detectable_bias_is_found_in_nine_of_ten_cases():
-    found = []
+    result = []
     for seed in range(40):
         one = flip_test(crowd(seed, votes=100, people=20, bias=(0.75,)))
-        found.append((one.probability[0] < 0.01, one.detectable(0.01)[0], one.bias[0]))
-    flagged, detectable, bias = np.array(found).T
+        result.append((one.probability[0] < 0.01, one.detectable(0.01)[0], one.bias[0]))
+    flagged, detectable, bias = np.array(result).T
     # the mean bias of these annotators is near what is said to be detectable
     assert abs(detectable.mean() - bias.mean()) < 0.12
     assert 0.7 < flagged.mean() <= 1.0

@@ -87,11 +87,11 @@ def test_least_squares_is_that_of_all_columns_at_once():
     fitted, *_ = np.linalg.lstsq(design, pairs.choice)
     small = grams(pairs)
     problem, told = scaled(small)
-    found = least_squares(small, problem)
+    result = least_squares(small, problem)
     assert told.all()
-    assert found.scaled / problem.length == pytest.approx(fitted[9:], abs=1e-10)
-    assert found.residual == pytest.approx(((pairs.choice - design @ fitted) ** 2).sum())
-    assert found.freedom == len(pairs) - np.linalg.matrix_rank(design)
+    assert result.scaled / problem.length == pytest.approx(fitted[9:], abs=1e-10)
+    assert result.residual == pytest.approx(((pairs.choice - design @ fitted) ** 2).sum())
+    assert result.freedom == len(pairs) - np.linalg.matrix_rank(design)
     assert np.linalg.norm(problem.gram, axis=0).min() >= 1.0
 
 
@@ -106,10 +106,10 @@ def test_least_squares_is_that_of_all_columns_at_once():
 def test_real_crowds_have_the_noise_that_is_known(real_data, name, freedom, variance, smallest):
     small = grams(read(real_data, name))
     problem, told = scaled(small)
-    found = least_squares(small, problem)
+    result = least_squares(small, problem)
     assert told.all()
-    assert found.freedom == freedom
-    assert found.variance == pytest.approx(variance, abs=1e-9)
+    assert result.freedom == freedom
+    assert result.variance == pytest.approx(variance, abs=1e-9)
     assert np.linalg.eigvalsh(problem.gram)[0] == pytest.approx(smallest, abs=1e-8)
 
 

@@ -25,15 +25,15 @@ def test_all_follows_from_the_small_matrices():
     rest = np.eye(len(pairs)) - difference @ np.linalg.pinv(difference)
     small = grams(pairs)
     problem, _ = scaled(small)
-    found = least_squares(small, problem)
+    result = least_squares(small, problem)
     gap = gaps(problem.gram, "entropy") * 0.9
     columns = rest @ people / problem.length
     generator = np.random.default_rng(5)
     free = generator.normal(size=(len(pairs), 12))
     design = np.hstack((difference, people))
     q, _ = np.linalg.qr(free - design @ np.linalg.lstsq(design, free)[0])
-    knockoffs = construct(problem.pull, found.inverse, gap)
-    built = columns - columns @ found.inverse * gap + q @ knockoffs.factor.T
+    knockoffs = construct(problem.pull, result.inverse, gap)
+    built = columns - columns @ result.inverse * gap + q @ knockoffs.factor.T
     assert built.T @ built == pytest.approx(problem.gram, abs=1e-10)
     assert columns.T @ built == pytest.approx(problem.gram - np.diag(gap), abs=1e-10)
     assert difference.T @ built == pytest.approx(np.zeros((9, 12)), abs=1e-10)
@@ -87,17 +87,17 @@ def test_gaps_keep_the_joint_matrix_positive(construction):
 def test_gaps_are_the_best_of_their_kind():
     """At the maximum entropy the gradient is 0; the programme's sum is the largest, to a known bound."""
     gram = alike()
-    found = {construction: gaps(gram, construction) for construction in CONSTRUCTIONS}
-    inverse = np.linalg.inv(2.0 * gram - np.diag(found["entropy"]))
-    assert 1.0 / found["entropy"] == pytest.approx(np.diagonal(inverse), rel=1e-6)
-    assert found["sdp"].sum() >= max(found["entropy"].sum(), found["equal"].sum())
+    result = {construction: gaps(gram, construction) for construction in CONSTRUCTIONS}
+    inverse = np.linalg.inv(2.0 * gram - np.diag(result["entropy"]))
+    assert 1.0 / result["entropy"] == pytest.approx(np.diagonal(inverse), rel=1e-6)
+    assert result["sdp"].sum() >= max(result["entropy"].sum(), result["equal"].sum())
     # for any M >= 0, by duality, no sum is above 2 tr(M R) + sum (1 - M_jj)+; a barrier tells a good M
-    inverse = np.linalg.inv(2.0 * gram - np.diag(found["sdp"]))
+    inverse = np.linalg.inv(2.0 * gram - np.diag(result["sdp"]))
     bound = min(
         2.0 * weight * (inverse * gram).sum() + np.maximum(1.0 - weight * np.diagonal(inverse), 0.0).sum()
         for weight in np.logspace(-14, -4, 201)
     )
-    assert bound - 1e-3 <= found["sdp"].sum() <= bound
+    assert bound - 1e-3 <= result["sdp"].sum() <= bound
 
 
 def test_far_columns_have_knockoffs_as_far_as_can_be():
@@ -132,10 +132,10 @@ def test_real_crowds_are_cut_where_is_known(real_data, name, plain, plus, select
     pairs = read(real_data, name)
     small = grams(pairs)
     problem, _ = scaled(small)
-    found = least_squares(small, problem)
+    result = least_squares(small, problem)
     gap = gaps(problem.gram)
-    knockoffs = construct(problem.pull, found.inverse, gap, symmetric=True)
-    chance = np.sqrt(2.0 * found.variance) * np.sin(np.arange(1.0, len(gap) + 1.0))
+    knockoffs = construct(problem.pull, result.inverse, gap, symmetric=True)
+    chance = np.sqrt(2.0 * result.variance) * np.sin(np.arange(1.0, len(gap) + 1.0))
     for way in (iss(), lasso()):
         w = statistic(way.entries(problem.gram, gap, knockoffs.pulls(problem.pull, chance[None]), 0.1))
         cut = [float(cuts(w, 0.1, kind)[0]) for kind in (False, True)]

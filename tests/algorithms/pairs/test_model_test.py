@@ -21,8 +21,8 @@ def test_probability_lies_between_those_of_at_least_and_of_more():
             towards = np.sign(statistic)
             least = 2 * chance[towards * totals >= towards * total].sum()
             more = 2 * chance[towards * totals > towards * total].sum()
-            found = choice_probability(mean, np.array([0, many]), np.array([statistic]))[0]
-            assert 0.5 * more < found <= least + 0.01
+            result = choice_probability(mean, np.array([0, many]), np.array([statistic]))[0]
+            assert 0.5 * more < result <= least + 0.01
 
 
 def test_probabilities_are_uniform_where_the_model_is_right():
@@ -31,9 +31,9 @@ def test_probabilities_are_uniform_where_the_model_is_right():
     mean = np.tanh(rng.normal(size=people * votes))
     choice = np.where(rng.random(len(mean)) < (1 + mean) / 2, 1.0, -1.0)
     total = (choice - mean).reshape(people, votes).sum(axis=1)
-    found = choice_probability(mean, np.arange(people + 1) * votes, total)
+    result = choice_probability(mean, np.arange(people + 1) * votes, total)
     for level in (0.01, 0.05, 0.2):
-        assert (found < level).mean() == pytest.approx(level, abs=3.5 * np.sqrt(level / people))
+        assert (result < level).mean() == pytest.approx(level, abs=3.5 * np.sqrt(level / people))
 
 
 def test_nothing_is_said_of_who_chose_nothing():

@@ -111,8 +111,8 @@ def test_columns_with_knockoffs_are_followed_as_the_full_matrix_is(seed):
     gap = gaps(gram, "entropy")
     random = np.concatenate((pull, pull - gap + np.random.default_rng(seed).normal(size=8)))
     for way in (iss(), lasso()):
-        found = way.entries(gram, gap, random[None])[0]
-        assert found == pytest.approx(way.follow(joined(gram, gap), random).entry, abs=1e-11)
+        result = way.entries(gram, gap, random[None])[0]
+        assert result == pytest.approx(way.follow(joined(gram, gap), random).entry, abs=1e-11)
 
 
 def crowd(seed: int):

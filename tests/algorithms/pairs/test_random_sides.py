@@ -29,10 +29,10 @@ def crowd():
 
 
 def test_sides_drawn_at_random_are_not_doubted_even_in_a_biased_crowd(crowd):
-    found = fuse(crowd)
-    assert found.flagged.sum() > 30
-    assert found.sides == ""
-    assert not any("drawn at random" in notice for notice in found.notices)
+    result = fuse(crowd)
+    assert result.flagged.sum() > 30
+    assert result.sides == ""
+    assert not any("drawn at random" in notice for notice in result.notices)
 
 
 def test_the_better_item_mostly_on_the_left_is_said(crowd):
@@ -41,10 +41,10 @@ def test_the_better_item_mostly_on_the_left_is_said(crowd):
     rank[better] = np.arange(len(better))
     rng = np.random.default_rng(1)
     numbered = replace(crowd, left=rank[crowd.left], right=rank[crowd.right])
-    found = fuse(with_left(numbered, rng.random(len(crowd)) < 0.8))
-    assert found.sides.startswith("the better item was on the left in ")
-    assert 0.75 < float(found.sides.split("in ")[1].split("%")[0]) / 100 < 0.85
-    assert sum("Sides were not drawn at random" in notice for notice in found.notices) == 1
+    result = fuse(with_left(numbered, rng.random(len(crowd)) < 0.8))
+    assert result.sides.startswith("the better item was on the left in ")
+    assert 0.75 < float(result.sides.split("in ")[1].split("%")[0]) / 100 < 0.85
+    assert sum("Sides were not drawn at random" in notice for notice in result.notices) == 1
 
 
 def test_items_that_keep_to_a_side_are_said(crowd):
@@ -66,8 +66,8 @@ def test_pairs_that_were_always_shown_alike_are_said(crowd):
 
 def test_knockoffs_promise_their_rate_without_random_sides(crowd):
     plan = PairPlan.make("iss", {"rule": "knockoffs", "draws": "3"})
-    found = fuse(with_left(crowd, np.True_), plan)
-    assert not any("drawn at random" in notice for notice in found.notices)
+    result = fuse(with_left(crowd, np.True_), plan)
+    assert not any("drawn at random" in notice for notice in result.notices)
 
 
 def test_redrawing_keeps_who_preferred_which_item(crowd):
@@ -79,7 +79,7 @@ def test_redrawing_keeps_who_preferred_which_item(crowd):
 
 
 def test_nobody_is_biased_once_sides_are_redrawn(crowd):
-    found = check_redrawn_sides(crowd, PairSettings(), 6)
-    assert found.tested == len(crowd.annotators)
-    assert np.abs(found.below.mean(axis=0) - LEVELS).max() < 0.06
-    assert (found.accused > 0).sum() <= 1
+    result = check_redrawn_sides(crowd, PairSettings(), 6)
+    assert result.tested == len(crowd.annotators)
+    assert np.abs(result.below.mean(axis=0) - LEVELS).max() < 0.06
+    assert (result.accused > 0).sum() <= 1

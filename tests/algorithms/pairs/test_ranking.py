@@ -64,11 +64,11 @@ def dense(pairs, biased):
     design[rows, pairs.right] = -1
     design[rows, len(pairs.items) + pairs.annotator] = np.asarray(biased, dtype=float)[pairs.annotator]
     inverse = np.linalg.pinv(design.T @ design)
-    found = inverse @ design.T @ pairs.choice
-    rest = pairs.choice - design @ found
+    result = inverse @ design.T @ pairs.choice
+    rest = pairs.choice - design @ result
     freedom = len(pairs) - np.linalg.matrix_rank(design)
     many = len(pairs.items)
-    return found[:many], found[many:], inverse, float(rest @ rest), freedom
+    return result[:many], result[many:], inverse, float(rest @ rest), freedom
 
 
 @pytest.mark.parametrize("plan", [PairCrowd(12, 9, 5, 40), PairCrowd(15, 8, 10, 60, groups=3, bridges=0)])
@@ -78,28 +78,28 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
     biased = np.random.default_rng(1).random(plan.annotators) < share
     linked = link(pairs)
     scores_of(linked, ~biased)  # for others before: what all rest on stays as it is
-    found = scores_of(linked, biased)
+    result = scores_of(linked, biased)
     score, bias, inverse, residual, freedom = dense(pairs, biased)
     component = components(pairs)
     for group in range(component.max() + 1):
         score[component == group] -= score[component == group].mean()
-    assert found.freedom == freedom
-    assert found.residual == pytest.approx(residual, rel=1e-10)
-    assert found.variance == pytest.approx(residual / freedom, rel=1e-10)
-    np.testing.assert_allclose(found.score, score, atol=1e-9)
-    np.testing.assert_allclose(found.bias, np.where(biased, bias, NAN), atol=1e-9)
+    assert result.freedom == freedom
+    assert result.residual == pytest.approx(residual, rel=1e-10)
+    assert result.variance == pytest.approx(residual / freedom, rel=1e-10)
+    np.testing.assert_allclose(result.score, score, atol=1e-9)
+    np.testing.assert_allclose(result.bias, np.where(biased, bias, NAN), atol=1e-9)
     centre = np.eye(plan.items)
     for group in range(component.max() + 1):
         inside = component == group
         centre -= np.outer(inside, inside) / inside.sum()
     many = plan.items
     spread = np.diagonal(centre @ inverse[:many, :many] @ centre)
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(found.variance * spread)
-    np.testing.assert_allclose(found.high - found.score, half, rtol=1e-7)
-    np.testing.assert_allclose(found.score - found.low, half, rtol=1e-7)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(result.variance * spread)
+    np.testing.assert_allclose(result.high - result.score, half, rtol=1e-7)
+    np.testing.assert_allclose(result.score - result.low, half, rtol=1e-7)
     own = np.diagonal(inverse)[many:]
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(found.variance * own)
-    np.testing.assert_allclose(found.bias_high - found.bias, np.where(biased, half, NAN), rtol=1e-7)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(result.variance * own)
+    np.testing.assert_allclose(result.bias_high - result.bias, np.where(biased, half, NAN), rtol=1e-7)
 
 
 def test_intervals_hold_the_true_scores_as_often_as_they_say():
@@ -112,9 +112,9 @@ def test_intervals_hold_the_true_scores_as_often_as_they_say():
         right = (left + rng.integers(1, 5, 90)) % 5
         choice = truth[left] - truth[right] + shift[annotator] + rng.normal(0.0, 0.8, 90)
         pairs = Pairs(annotator, left, right, choice, ("a", "b", "c"), tuple("vwxyz"))
-        found = scores(pairs, shift > 0)
-        held += [(found.low <= truth) & (truth <= found.high)]
-        held[-1] = np.append(held[-1], found.bias_low[1] <= 0.7 <= found.bias_high[1])
+        result = scores(pairs, shift > 0)
+        held += [(result.low <= truth) & (truth <= result.high)]
+        held[-1] = np.append(held[-1], result.bias_low[1] <= 0.7 <= result.bias_high[1])
     assert np.abs(np.mean(held, axis=0) - 0.95).max() < 0.05
 
 
@@ -128,8 +128,8 @@ def test_scores_are_corrected_where_the_biased_saw_items_on_one_side():
 def test_components_are_numbered_by_size_and_lonely_items_have_none():
     pairs = compared([(0, 8, 1, 1), (1, 2, 3, 1), (2, 3, 5, -1), (0, 6, 4, 1)], items=9)
     np.testing.assert_array_equal(components(pairs), [-1, 1, 0, 0, 2, 0, 2, -1, 1])
-    found = scores(pairs)
-    np.testing.assert_array_equal(np.isnan(found.score), components(pairs) < 0)
+    result = scores(pairs)
+    np.testing.assert_array_equal(np.isnan(result.score), components(pairs) < 0)
 
 
 def test_ranks_are_within_components_and_equal_scores_share_one():
@@ -139,10 +139,10 @@ def test_ranks_are_within_components_and_equal_scores_share_one():
 
 
 def test_too_few_comparisons_give_scores_without_intervals():
-    found = scores(compared([(0, 0, 1, 1), (1, 1, 2, 1)]), np.array([False, True, False]))
-    np.testing.assert_allclose(found.score[:2] - found.score[1:3], [1.0, 1.0])
-    assert np.isnan(found.low).all()
-    assert np.isnan(found.bias).all()
+    result = scores(compared([(0, 0, 1, 1), (1, 1, 2, 1)]), np.array([False, True, False]))
+    np.testing.assert_allclose(result.score[:2] - result.score[1:3], [1.0, 1.0])
+    assert np.isnan(result.low).all()
+    assert np.isnan(result.bias).all()
     nothing = scores(compared([]))
     assert np.isnan(nothing.score).all()
     assert (nothing.freedom, inconsistency(compared([]), components(compared([])))) == (0, 0.0)
@@ -151,12 +151,12 @@ def test_too_few_comparisons_give_scores_without_intervals():
 def test_a_bias_that_no_comparison_tells_from_a_score_is_left_open():
     rows = [(0, 0, 1, 1), (0, 1, 0, -1), (1, 0, 1, 1), (1, 1, 0, 1), (2, 3, 2, 1), (2, 3, 2, 0)]
     pairs, biased = compared(rows), np.array([False, True, True])
-    found = scores(pairs, biased)
+    result = scores(pairs, biased)
     *_, residual, freedom = dense(pairs, biased)
-    assert (found.residual, found.freedom) == (pytest.approx(residual), freedom)
-    assert np.isfinite(found.bias[1])
-    assert np.isnan(found.bias[2])
-    np.testing.assert_array_equal(np.isnan(found.low), [False, False, True, True])
+    assert (result.residual, result.freedom) == (pytest.approx(residual), freedom)
+    assert np.isfinite(result.bias[1])
+    assert np.isnan(result.bias[2])
+    np.testing.assert_array_equal(np.isnan(result.low), [False, False, True, True])
 
 
 def test_perfect_choices_are_explained_wholly():
@@ -165,9 +165,9 @@ def test_perfect_choices_are_explained_wholly():
     right = (left + rng.integers(1, 6, 80)) % 6
     truth = np.array([3.0, 1.5, 1.0, 0.0, -2.0, -4.0])
     pairs = Pairs(left % 3, left, right, truth[left] - truth[right], ("a", "b", "c"), tuple("uvwxyz"))
-    found = scores(pairs)
+    result = scores(pairs)
     assert inconsistency(pairs, components(pairs)) == pytest.approx(0.0, abs=1e-20)
-    np.testing.assert_array_equal(ranks(found.score, components(pairs)), [1, 2, 3, 4, 5, 6])
+    np.testing.assert_array_equal(ranks(result.score, components(pairs)), [1, 2, 3, 4, 5, 6])
 
 
 def split(pairs):
@@ -176,30 +176,30 @@ def split(pairs):
 
 
 def test_a_circle_of_three_is_all_curl():
-    found = split(compared([(0, 0, 1, 1), (1, 1, 2, 1), (2, 2, 0, 1)], items=3))
-    assert (found.ranking, found.disagreement) == (0.0, 0.0)
-    assert (found.cyclic, found.curl) == pytest.approx((1.0, 1.0))
-    assert found.harmonic == pytest.approx(0.0, abs=1e-12)
+    result = split(compared([(0, 0, 1, 1), (1, 1, 2, 1), (2, 2, 0, 1)], items=3))
+    assert (result.ranking, result.disagreement) == (0.0, 0.0)
+    assert (result.cyclic, result.curl) == pytest.approx((1.0, 1.0))
+    assert result.harmonic == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_circle_of_four_is_all_harmonic():
-    found = split(compared([(0, 0, 1, 1), (1, 1, 2, 1), (2, 2, 3, 1), (0, 3, 0, 1)]))
-    assert (found.cyclic, found.harmonic) == pytest.approx((1.0, 1.0))
-    assert found.curl == 0.0
+    result = split(compared([(0, 0, 1, 1), (1, 1, 2, 1), (2, 2, 3, 1), (0, 3, 0, 1)]))
+    assert (result.cyclic, result.harmonic) == pytest.approx((1.0, 1.0))
+    assert result.curl == 0.0
 
 
 def test_annotators_who_contradict_each_other_are_no_circle():
-    found = split(compared([(0, 0, 1, 1), (1, 0, 1, -1), (2, 2, 3, 1)]))
-    assert found.disagreement == pytest.approx(2 / 3)
-    assert found.cyclic == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(found.component, [1.0, 0.0], atol=1e-12)
+    result = split(compared([(0, 0, 1, 1), (1, 0, 1, -1), (2, 2, 3, 1)]))
+    assert result.disagreement == pytest.approx(2 / 3)
+    assert result.cyclic == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(result.component, [1.0, 0.0], atol=1e-12)
 
 
 def test_the_shares_add_up_and_curl_is_the_projection_on_triangles():
     pairs = simulate_pairs(PairCrowd(14, 6, 5, 12), 2).pairs
-    found = split(pairs)
-    assert found.ranking + found.disagreement + found.cyclic == pytest.approx(1.0)
-    assert found.disagreement + found.cyclic == pytest.approx(inconsistency(pairs, components(pairs)))
+    result = split(pairs)
+    assert result.ranking + result.disagreement + result.cyclic == pytest.approx(1.0)
+    assert result.disagreement + result.cyclic == pytest.approx(inconsistency(pairs, components(pairs)))
     score = scores(pairs).score
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     edge, inverse, count = np.unique(low * 14 + high, return_inverse=True, return_counts=True)
@@ -219,8 +219,8 @@ def test_the_shares_add_up_and_curl_is_the_projection_on_triangles():
     table = np.array(around).T
     part = table @ np.linalg.lstsq(table, flow, rcond=None)[0]
     whole = pairs.choice @ pairs.choice
-    assert 0.01 < found.curl < found.cyclic
-    assert found.curl == pytest.approx(part @ part / whole, rel=1e-5)
+    assert 0.01 < result.curl < result.cyclic
+    assert result.curl == pytest.approx(part @ part / whole, rel=1e-5)
 
 
 @pytest.mark.parametrize("plan", [PairCrowd(7, 10, 20, 60, ties=0.2), PairCrowd(4, 3, 3, 4)])
@@ -239,10 +239,10 @@ def test_bradley_terry_is_at_the_maximum_of_its_own_likelihood(plan):
 
 
 def test_bradley_terry_stays_finite_where_one_item_always_wins():
-    found = bradley_terry(compared([(0, 0, 1, 1)] * 20 + [(0, 1, 0, -1)], items=3))
-    assert np.isfinite(found[:2]).all()
-    assert found[0] > found[1]
-    assert np.isnan(found[2])
+    result = bradley_terry(compared([(0, 0, 1, 1)] * 20 + [(0, 1, 0, -1)], items=3))
+    assert np.isfinite(result[:2]).all()
+    assert result[0] > result[1]
+    assert np.isnan(result[2])
 
 
 def test_all_methods_find_the_order_of_the_simulated_study():
@@ -274,22 +274,22 @@ def test_real_comparisons_have_the_freedom_and_noise_of_an_independent_solution(
     real_data, name, groups, freedom, variance
 ):
     pairs = real(real_data, name)
-    found = scores(pairs, np.ones(len(pairs.annotators), dtype=bool))
+    result = scores(pairs, np.ones(len(pairs.annotators), dtype=bool))
     assert components(pairs).max() + 1 == groups
-    assert found.freedom == freedom
-    assert found.variance == pytest.approx(variance, abs=1e-9)
+    assert result.freedom == freedom
+    assert result.variance == pytest.approx(variance, abs=1e-9)
 
 
 def test_colleges_are_scored_as_by_an_independent_solution(real_data):
     pairs = real(real_data, "worldcollege")
     flagged = np.array([name in TABLE_8 for name in pairs.annotators])
     before, after = scores(pairs), scores(pairs, flagged)
-    place = [pairs.items.index(name) for name in "12345"]
+    position = [pairs.items.index(name) for name in "12345"]
     np.testing.assert_allclose(
-        before.score[place], [0.831614, 0.842826, 0.668258, 0.694289, 0.848974], atol=1e-6
+        before.score[position], [0.831614, 0.842826, 0.668258, 0.694289, 0.848974], atol=1e-6
     )
     np.testing.assert_allclose(
-        after.score[place], [0.860986, 0.847029, 0.690824, 0.692310, 0.814712], atol=1e-6
+        after.score[position], [0.860986, 0.847029, 0.690824, 0.692310, 0.814712], atol=1e-6
     )
-    who = [pairs.annotators.index(name) for name in ("56", "75", "101")]
-    np.testing.assert_allclose(after.bias[who], [1.032251, -1.154504, 1.050143], atol=1e-6)
+    annotator = [pairs.annotators.index(name) for name in ("56", "75", "101")]
+    np.testing.assert_allclose(after.bias[annotator], [1.032251, -1.154504, 1.050143], atol=1e-6)

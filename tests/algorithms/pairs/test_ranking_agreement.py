@@ -25,19 +25,19 @@ def whole(place):
 @pytest.mark.parametrize("seed", range(5))
 def test_tau_is_that_of_scipy_ties_included(seed):
     rng = np.random.default_rng(seed)
-    score, place = rng.integers(0, 12, 30).astype(float), rng.integers(1, 15, 30).astype(float)
-    found = compare_rankings(score, np.zeros(30, np.int32), whole(place))
-    assert found.tau == pytest.approx(kendalltau(score, -place).statistic)
-    assert found.items == 30
+    score, position = rng.integers(0, 12, 30).astype(float), rng.integers(1, 15, 30).astype(float)
+    result = compare_rankings(score, np.zeros(30, np.int32), whole(position))
+    assert result.tau == pytest.approx(kendalltau(score, -position).statistic)
+    assert result.items == 30
 
 
 def test_the_corrected_ranking_of_the_paper_agrees_more_with_its_ground_truth():
     items = list(SCORES)
-    place, group = np.full(len(items), np.nan), np.zeros(len(items), np.int32)
+    position, group = np.full(len(items), np.nan), np.zeros(len(items), np.int32)
     for number, chain in enumerate(CHAINS):
         for rank, item in enumerate(chain, start=1):
-            place[items.index(item)], group[items.index(item)] = rank, number
-    truth, component = TrueRanking(place, group), np.zeros(len(items), np.int32)
+            position[items.index(item)], group[items.index(item)] = rank, number
+    truth, component = TrueRanking(position, group), np.zeros(len(items), np.int32)
     original, corrected = (
         compare_rankings(np.array([SCORES[item][at] for item in items]), component, truth) for at in (0, 1)
     )
@@ -50,8 +50,8 @@ def test_the_corrected_ranking_of_the_paper_agrees_more_with_its_ground_truth():
 def test_pairs_that_nothing_links_or_orders_do_not_count():
     score = np.array([3.0, 2.0, 1.0, np.nan, 5.0])
     component = np.array([0, 0, 1, 1, -1], np.int32)
-    found = compare_rankings(score, component, whole([1, 2, 3, 4, 5]))
-    assert (found.items, found.agreeing, found.opposed, found.tau) == (3, 1, 0, 1.0)
+    result = compare_rankings(score, component, whole([1, 2, 3, 4, 5]))
+    assert (result.items, result.agreeing, result.opposed, result.tau) == (3, 1, 0, 1.0)
     nothing = compare_rankings(score, component, whole([np.nan] * 5))
     assert nothing.items == 0
     assert np.isnan(nothing.tau)
@@ -59,5 +59,5 @@ def test_pairs_that_nothing_links_or_orders_do_not_count():
 
 def test_the_best_items_that_are_found():
     score = np.array([9.0, 1.0, 8.0, 7.0, 6.0, 5.0])
-    found = compare_rankings(score, np.zeros(6, np.int32), whole([1, 2, 3, 4, 5, 6]))
-    assert found.best == ((1, 1.0), (3, 2 / 3), (5, 4 / 5))
+    result = compare_rankings(score, np.zeros(6, np.int32), whole([1, 2, 3, 4, 5, 6]))
+    assert result.best == ((1, 1.0), (3, 2 / 3), (5, 4 / 5))

@@ -24,9 +24,9 @@ def plan(**texts: str) -> PairPlan:
 
 def test_four_judges_of_thirty_are_found_where_knockoffs_can_flag_nobody():
     pairs = always_left(crowd(1, votes=200, people=30), 3, 8, 20, 29)
-    found = fuse(pairs)
-    assert set(np.flatnonzero(found.flagged)) == {3, 8, 20, 29}
-    assert (found.behaviour[found.flagged] == BEHAVIOURS.index("bad")).all()
+    result = fuse(pairs)
+    assert set(np.flatnonzero(result.flagged)) == {3, 8, 20, 29}
+    assert (result.behaviour[result.flagged] == BEHAVIOURS.index("bad")).all()
     before = fuse(pairs, plan(rule="knockoffs", draws="10"))
     assert not before.flagged.any()
     assert (before.behaviour[[3, 8, 20, 29]] == UNDECIDABLE).all()
@@ -50,9 +50,9 @@ def test_nobody_with_few_choices_is_called_good():
 def test_a_small_bias_is_not_flagged_however_many_choices_show_it():
     pairs = crowd(3, votes=6000, people=15, bias=(0.15, -0.15, 1.5))
     assert fuse(pairs, plan(effect="0")).flagged[:3].all()
-    found = fuse(pairs, plan(effect="0.3"))
-    assert found.flagged.tolist() == [False, False, True, *[False] * 12]
-    assert found.bias_low[0] < found.bias[0] < found.bias_high[0]
+    result = fuse(pairs, plan(effect="0.3"))
+    assert result.flagged.tolist() == [False, False, True, *[False] * 12]
+    assert result.bias_low[0] < result.bias[0] < result.bias_high[0]
 
 
 def test_the_crowd_test_says_that_it_holds_flags_back():
@@ -69,10 +69,10 @@ def test_the_crowd_test_says_that_it_holds_flags_back():
 
 def test_flags_at_another_rate_follow_from_the_q_values():
     pairs = crowd(4, votes=80, people=40, bias=(0.8,) * 6)
-    found = fuse(pairs)
+    result = fuse(pairs)
     for rate in (0.02, 0.05, 0.25):
         known = fuse(pairs, plan(rate=str(rate)))
-        flags = flip_flags(found.q_value, rate, found.crowd_p, found.gate)
+        flags = flip_flags(result.q_value, rate, result.crowd_p, result.gate)
         assert (flags == known.flagged).all()
 
 
@@ -86,8 +86,8 @@ def test_stored_settings_without_a_rule_used_knockoffs():
 @pytest.mark.parametrize("scale", [1.0, 250.0])
 def test_grades_of_any_scale_give_the_same_flags(scale):
     pairs = crowd(5, votes=80, people=20, bias=(2.0, -2.0), graded=True)
-    found = fuse(replace(pairs, choice=scale * pairs.choice))
-    assert set(np.flatnonzero(found.flagged)) >= {0, 1}
-    assert found.bias[0] / scale == pytest.approx(2.0, abs=0.6)
-    assert found.bias_low[0] < found.bias[0] < found.bias_high[0]
-    assert 0 < found.detectable[2] / scale < 2.0
+    result = fuse(replace(pairs, choice=scale * pairs.choice))
+    assert set(np.flatnonzero(result.flagged)) >= {0, 1}
+    assert result.bias[0] / scale == pytest.approx(2.0, abs=0.6)
+    assert result.bias_low[0] < result.bias[0] < result.bias_high[0]
+    assert 0 < result.detectable[2] / scale < 2.0

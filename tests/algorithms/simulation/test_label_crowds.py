@@ -55,8 +55,8 @@ def test_communities_have_the_rows_and_the_shares_of_their_behaviours():
     np.testing.assert_allclose(members, [behaviour.share for behaviour in plan.behaviours], atol=0.001)
     for number, behaviour in enumerate(plan.behaviours):
         steady = (crowd.community == number) & ~crowd.changed
-        found = frequencies(crowd, steady[crowd.labels.annotator])
-        np.testing.assert_allclose(found, behaviour.rows, atol=0.03)
+        result = frequencies(crowd, steady[crowd.labels.annotator])
+        np.testing.assert_allclose(result, behaviour.rows, atol=0.03)
 
 
 def test_hard_tasks_show_their_class_less():
@@ -108,9 +108,9 @@ def test_change_begins_at_the_moment_that_is_given():
     crowd = simulate_labels(scoring_crowd(), 7)
     labels = crowd.labels
     assert set(crowd.change) == {0, 1, 2, 3}
-    for who in np.flatnonzero(crowd.changed):
-        progress = crowd.progress[labels.annotator == who]
-        moment = crowd.moment[who]
+    for annotator in np.flatnonzero(crowd.changed):
+        progress = crowd.progress[labels.annotator == annotator]
+        moment = crowd.moment[annotator]
         assert (progress[:moment] == 0).all()
         assert progress[moment + 1] > 0
         assert progress[-1] == 1
@@ -124,8 +124,8 @@ def test_the_busiest_who_change_are_seen_to():
     counts = labels.votes_of_annotators()
     busiest = np.flatnonzero(crowd.changed & (counts > 1000))
     assert len(busiest)
-    for who in busiest:
-        votes = np.flatnonzero(labels.annotator == who)
+    for annotator in busiest:
+        votes = np.flatnonzero(labels.annotator == annotator)
         first, last = votes[: len(votes) // 4], votes[-len(votes) // 4 :]
         tables = [
             np.bincount(crowd.truth[labels.task[part]] * 3 + labels.label[part], minlength=6)

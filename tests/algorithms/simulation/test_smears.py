@@ -13,11 +13,11 @@ def darkness(smear, places, radius=12):
     """How much darker the darkest pixel near each place is than the film, in grey levels."""
     grey = smear.image.mean(axis=2)
     film = np.median(grey)
-    found = []
+    result = []
     for x, y in places:
         left, top = max(0, int(x) - radius), max(0, int(y) - radius)
-        found.append(film - grey[top : int(y) + radius, left : int(x) + radius].min())
-    return np.array(found)
+        result.append(film - grey[top : int(y) + radius, left : int(x) + radius].min())
+    return np.array(result)
 
 
 def test_image_has_the_size_that_was_asked_for(smear):
@@ -37,11 +37,11 @@ def test_the_same_seed_gives_the_same_picture(smear):
 def test_everything_asked_for_is_there_within_the_image_and_apart(smear):
     assert len(smear.parasites) == len(smear.clarity) == 12
     assert len(smear.artefacts) == len(smear.allure) == 8
-    places = np.concatenate([smear.parasites, smear.artefacts])
-    assert (places > 0).all()
-    assert (places < [800, 600]).all()
-    gaps = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
-    gaps[np.diag_indices(len(places))] = np.inf
+    positions = np.concatenate([smear.parasites, smear.artefacts])
+    assert (positions > 0).all()
+    assert (positions < [800, 600]).all()
+    gaps = np.hypot(*(positions[:, None] - positions[None]).transpose(2, 0, 1))
+    gaps[np.diag_indices(len(positions))] = np.inf
     assert gaps.min() >= 30
 
 
