@@ -78,14 +78,19 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         if not clicks:
             raise InputError("holds no clicks", file=options.clicks[0])
         truth = _truth_of(options.truth, mapping, list(clicks)) if options.truth else None
-        places = points_by_image(truth, clicks) if truth is not None else {}
-        if truth is not None and not places:
+        true_positions = points_by_image(truth, clicks) if truth is not None else {}
+        if truth is not None and not true_positions:
             raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
         if options.hold_truth:
-            clicks = {name: _with_known(one, places.get(name)) for name, one in clicks.items()}
+            clicks = {
+                name: _with_known(image_clicks, true_positions.get(name))
+                for name, image_clicks in clicks.items()
+            }
         weights = dict(options.weights)
-        refuse_unknown(weights, (name for one in clicks.values() for name in one.annotators), "weigh")
-        clicks = {name: one.weighed(weights) for name, one in clicks.items()}
+        refuse_unknown(
+            weights, (name for image_clicks in clicks.values() for name in image_clicks.annotators), "weigh"
+        )
+        clicks = {name: image_clicks.weighed(weights) for name, image_clicks in clicks.items()}
         clicks = _with_controls(clicks, options.positive, options.negative)
         if options.scores:
             clicks = _with_scores(clicks, options.scores, mapping)
@@ -93,21 +98,26 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         fused = 1.0 if sized is None else 0.3
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, fused))
         if sized is not None:
-            crowds = {name: replace(one, known=KnownSpots.none()) for name, one in clicks.items()}
-            curves = measure_images(crowds, places, radius, plan, sized, part(watch, fused, 1.0))
-    evaluations = evaluate_outcomes(outcomes, places, radius) if truth is not None else None
+            crowds = {
+                name: replace(image_clicks, known=KnownSpots.none()) for name, image_clicks in clicks.items()
+            }
+            curves = measure_images(crowds, true_positions, radius, plan, sized, part(watch, fused, 1.0))
+    evaluations = evaluate_outcomes(outcomes, true_positions, radius) if truth is not None else None
     record = run_record(
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
         inputs=files_and_digests(options.clicks), weights=weights,
-        controls={name: one.control for name, one in clicks.items() if one.control is not None},
+        controls={
+            name: image_clicks.control for name, image_clicks in clicks.items()
+            if image_clicks.control is not None
+        },
         scores=scores_record(clicks, files_and_digests([options.scores])[0]) if options.scores else None,
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
     if sized is not None:
         record["crowd_size"] = sized.as_dict()
     results = Results(clicks, outcomes, plan, record, evaluations, order)
-    written = write_in_folder(
+    saved = write_in_folder(
         lambda folder: [*write_crowd_sizes(folder, curves), *write_results(folder, results)],
         options.output,
     )
@@ -119,8 +129,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         *in_words(curves),
     ]
     tell(notices, lines)
-    tell_files(written.answer, written.place)
-    written.tell("All results are in")
+    tell_files(saved.answer, saved.place)
+    saved.tell("All results are in")
     failures(outcomes)
     return 0
 
@@ -146,11 +156,11 @@ def summarise(
     return Summary([notice for notice in notices if notice], lines)
 
 
-def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
-    if places is None:
+def _with_known(clicks: Clicks, positions: FloatArray | None) -> Clicks:
+    if positions is None:
         return clicks
-    known = KnownSpots(places[:, 0], places[:, 1], np.ones(len(places), dtype=bool))
-    return replace(clicks, known=known)
+    known_spots = KnownSpots(positions[:, 0], positions[:, 1], np.ones(len(positions), dtype=bool))
+    return replace(clicks, known=known_spots)
 
 
 def _with_controls(
@@ -160,14 +170,14 @@ def _with_controls(
     both = sorted(set(positive) & set(negative))
     if both:
         raise InputError(f"{plain(both[0])} is named as positive and as negative")
-    found = dict(clicks)
+    controlled = dict(clicks)
     for control, names in ((True, positive), (False, negative)):
         for name in names:
-            if name not in found:
-                some = ", ".join(plain(one, 30) for one in list(found)[:8])
-                raise InputError(f"there is no image {plain(name)} to control; expected one of {some}")
-            found[name] = replace(found[name], control=control)
-    return found
+            if name not in controlled:
+                examples = ", ".join(plain(image, 30) for image in list(controlled)[:8])
+                raise InputError(f"there is no image {plain(name)} to control; expected one of {examples}")
+            controlled[name] = replace(controlled[name], control=control)
+    return controlled
 
 
 def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str, str]) -> dict[str, Clicks]:
@@ -177,13 +187,13 @@ def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str,
     except UnknownColumns as unknown:
         fields = {*_TRUE_FIELDS, "score"}
         named = {c: f for c, f in mapping.items() if f in fields and c in unknown.header}
-        read = read_named(path, "scores", named, silent)
-        assert isinstance(read, PointTable)
-        table = read
-    found = scores_by_image(table, clicks)
-    if not found:
+        named_table = read_named(path, "scores", named, silent)
+        assert isinstance(named_table, PointTable)
+        table = named_table
+    scores = scores_by_image(table, clicks)
+    if not scores:
         raise InputError("names none of the images that were clicked on", file=path, field="image")
-    return {name: replace(one, scores=found.get(name)) for name, one in clicks.items()}
+    return {name: replace(image_clicks, scores=scores.get(name)) for name, image_clicks in clicks.items()}
 
 
 def summary_of(
@@ -195,15 +205,15 @@ def summary_of(
 ) -> Iterator[str]:
     """Say in a line or two what came out."""
     fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
-    people = {name for one in clicks.values() for name in one.annotators}
-    found = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
+    annotators = {name for image_clicks in clicks.values() for name in image_clicks.annotators}
+    detections = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
     clusters = sum(len(fusion.clustering) for fusion in fusions)
     yield (
-        f"{counted(sum(map(len, clicks.values())), 'click')} by {counted(len(people), 'annotator')} on "
-        f"{counted(len(clicks), 'image')}: {counted(found, 'detection')} of {counted(clusters, 'cluster')}, "
-        f"in {seconds:.1f} s"
+        f"{counted(sum(map(len, clicks.values())), 'click')} by {counted(len(annotators), 'annotator')} on "
+        f"{counted(len(clicks), 'image')}: {counted(detections, 'detection')} of "
+        f"{counted(clusters, 'cluster')}, in {seconds:.1f} s"
     )
-    outside = sum(int(one.outside.sum()) for one in clicks.values())
+    outside = sum(int(image_clicks.outside.sum()) for image_clicks in clicks.values())
     merged = sum(len(fusion.mark) - len(fusion.clustering.inlier) for fusion in fusions)
     remarks = [f"{counted(outside, 'click')} outside the image"] if outside else []
     if merged:
@@ -239,17 +249,17 @@ def _clicks_of(
     watch: Watch,
 ) -> list[ClickTable]:
     """Read tables of clicks and files of points; whoever marked a file that does not tell has its name."""
-    tables, others, sources = [], [], Sources()
+    tables, point_files, sources = [], [], Sources()
     for path in paths:
         if not mapping and has_points(sources.open(path)):
-            others.append(path)
+            point_files.append(path)
             continue
         table = read_named(path, "clicks", mapping, watch)
         assert isinstance(table, ClickTable)
         tables.append(table)
-    names = [one.name for one in sizes if isinstance(one, ImageFile)]
-    names += [name for one in (*sizes, *tables) if isinstance(one, ClickTable) for name in one.images]
-    files, _ = read_point_files(others, others, sources, watch)
+    names = [size.name for size in sizes if isinstance(size, ImageFile)]
+    names += [name for table in (*sizes, *tables) if isinstance(table, ClickTable) for name in table.images]
+    files, _ = read_point_files(point_files, point_files, sources, watch)
     try:
         attributed = assign_annotators(files, names)
     except UnknownAnnotators as unknown:
@@ -303,8 +313,8 @@ def _expanded(paths: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             files.append(path)
             continue
-        found = sorted(one for one in path.iterdir() if one.suffix.lower() in _PICTURES)
-        if not found:
+        pictures = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in _PICTURES)
+        if not pictures:
             raise InputError("is a folder without PNG, JPEG or TIFF images", file=path)
-        files += found
+        files += pictures
     return files

@@ -57,17 +57,17 @@ _LOOKED_AT = 8
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
     """Compare the posteriors of all spots of the images shown with ground truth, else with decisions."""
     past = _Past(study)
-    now, radius = fold(study.decisions()), study.settings.matching_radius()
+    state, radius = fold(study.decisions()), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
     by_decision: list[tuple[FloatArray, BoolArray]] = []
     for done, image in enumerate(images):
         watch(done / len(images), "comparing with what is known")
         truth = study.truth(image)
-        decided = [one for one in now.spots(image) if one.verdict != "skipped"]
-        shown = study.shown.result(image) if truth.known or decided else None
-        if shown is None:
+        decided = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
+        result = study.shown.result(image) if truth.known or decided else None
+        if result is None:
             continue
-        run, fusion = shown
+        run, fusion = result
         if truth.known and not run.log.get("truth_held"):
             _, right = judged_spots([(fusion, truth.places)], radius)
             free = past.free(run, image, fusion)
@@ -90,37 +90,39 @@ class _Past:
     def free(self, run: RunEntry, image: int, fusion: Fusion) -> BoolArray:
         """Tell of each cluster of a run whether it was held to no decision."""
         if run.known not in self._states:
-            self._states[run.known] = fold([one for one in self._decisions if one.id <= run.known])
-        held = decided_on(fusion, self._states[run.known].spots(image)).decided
-        return np.asarray(~held[: len(fusion.detection.posterior)])
+            self._states[run.known] = fold(
+                [decision for decision in self._decisions if decision.id <= run.known]
+            )
+        is_held = decided_on(fusion, self._states[run.known].spots(image)).decided
+        return np.asarray(~is_held[: len(fusion.detection.posterior)])
 
-    def decided(self, shown: RunEntry, image: int, spots: Sequence[Spot]) -> tuple[FloatArray, BoolArray]:
+    def decided(self, shown_run: RunEntry, image: int, spots: Sequence[Spot]) -> tuple[FloatArray, BoolArray]:
         """Give the posterior of each decided spot before the decision, and whether it is a structure."""
         by_run: dict[int, list[Spot]] = {}
         for spot in spots:
-            run = run_before(self._runs, shown, image, spot.decision)
+            run = run_before(self._runs, shown_run, image, spot.decision)
             if run is not None:
                 by_run.setdefault(run.id, []).append(spot)
-        found: list[tuple[float, bool]] = []
-        for number, some in by_run.items():
+        judged: list[tuple[float, bool]] = []
+        for number, run_spots in by_run.items():
             fusion = self._study.runs.result(number, image)
             if fusion is None:
                 continue
             free = self.free(self._study.runs.get(number), image, fusion)
-            clusters = match(some, fusion.clustering.mean, fusion.clustering.covariance)
-            found += [
+            clusters = match(run_spots, fusion.clustering.mean, fusion.clustering.covariance)
+            judged += [
                 (float(fusion.detection.posterior[cluster]), spot.verdict != "rejected")
-                for spot, cluster in zip(some, clusters, strict=True)
+                for spot, cluster in zip(run_spots, clusters, strict=True)
                 if cluster is not None and free[cluster]
             ]
-        return np.array([p for p, _ in found]), np.array([yes for _, yes in found], dtype=bool)
+        return np.array([p for p, _ in judged]), np.array([yes for _, yes in judged], dtype=bool)
 
 
 def _comparable(study: Study, images: Sequence[int]) -> str:
     """Say what was measured on crowds with as many annotators an image."""
-    shown = [study.shown.result(image) for image in images[:_LOOKED_AT]]
-    many = [len(one[1].marked) for one in shown if one is not None]
-    return comparable_in_words("clicks", float(np.mean(many)), ("annotator", "image")) if many else ""
+    results = [study.shown.result(image) for image in images[:_LOOKED_AT]]
+    counts = [len(result[1].marked) for result in results if result is not None]
+    return comparable_in_words("clicks", float(np.mean(counts)), ("annotator", "image")) if counts else ""
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,11 @@ def judged_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) ->
     radius : float
     """
     posteriors, true = [np.empty(0)], [np.empty(0, dtype=bool)]
-    for fusion, places in fusions:
+    for fusion, true_positions in fusions:
         posteriors.append(fusion.detection.posterior)
-        true.append(true_detections(fusion.clustering.mean, fusion.detection.posterior, places, radius))
+        true.append(
+            true_detections(fusion.clustering.mean, fusion.detection.posterior, true_positions, radius)
+        )
     return np.concatenate(posteriors), np.concatenate(true)
 
 
@@ -209,8 +213,8 @@ def measure_runs(
             )
         if evaluations:
             (row,) = compare({str(number): evaluations})
-            known = np.array(areas)[np.isfinite(areas)]
-            area = float(known.mean()) if len(known) else float("nan")
+            finite_areas = np.array(areas)[np.isfinite(areas)]
+            area = float(finite_areas.mean()) if len(finite_areas) else float("nan")
             measured.append(Accuracy(run, row, row.true_positive + row.false_positive, area))
     return sum(map(len, truths.values())), len(truths), tuple(measured)
 
@@ -242,14 +246,14 @@ class Decided:
 def decided_on(fusion: Fusion | None, spots: Sequence[Spot]) -> Decided:
     """Lay the expert's decisions on an image over its fusion; what was passed over stays as it is."""
     table = np.empty((0, 7))
-    found: list[int | None] = [None] * len(spots)
+    clusters_of_spots: list[int | None] = [None] * len(spots)
     if fusion is not None:
         clusters, detection = fusion.clustering, fusion.detection
-        found = match(spots, clusters.mean, clusters.covariance)
+        clusters_of_spots = match(spots, clusters.mean, clusters.covariance)
         ends = (detection.posterior, detection.posterior_low, detection.posterior_high)
         table = np.column_stack([clusters.mean, detection.detected, *ends, np.zeros(len(clusters))])
     added = []
-    for spot, cluster in zip(spots, found, strict=True):
+    for spot, cluster in zip(spots, clusters_of_spots, strict=True):
         if spot.verdict == "skipped":
             continue
         yes = float(spot.verdict != "rejected")
@@ -263,42 +267,44 @@ def decided_on(fusion: Fusion | None, spots: Sequence[Spot]) -> Decided:
     return Decided(x, y, present > 0, posterior, low, high, decided > 0)
 
 
-def compare_runs(at: ComparedItem, found: Differences) -> None:
+def compare_runs(at: ComparedItem, differences: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""
     spots = at.state.spots(at.item)
-    then, now = at.then, at.now
-    old, new = then.detection.posterior, now.detection.posterior
+    old_fusion, new_fusion = at.then, at.now
+    old, new = old_fusion.detection.posterior, new_fusion.detection.posterior
     low, high = DISPUTED
-    old_disputed, new_disputed = ((one > low) & (one < high) for one in (old, new))
-    found.disputed_before += int(old_disputed.sum())
-    found.disputed_after += int(new_disputed.sum())
-    pairs = match_points(then.clustering.mean, now.clustering.mean, at.study.settings.matching_radius())
-    settled_then = decided_on(then, spots).decided[: len(old)]
-    settled_now = decided_on(now, spots).decided[: len(new)]
-    found.decided += int((old_disputed & settled_then).sum())
+    old_disputed, new_disputed = ((posterior > low) & (posterior < high) for posterior in (old, new))
+    differences.disputed_before += int(old_disputed.sum())
+    differences.disputed_after += int(new_disputed.sum())
+    pairs = match_points(
+        old_fusion.clustering.mean, new_fusion.clustering.mean, at.study.settings.matching_radius()
+    )
+    settled_then = decided_on(old_fusion, spots).decided[: len(old)]
+    settled_now = decided_on(new_fusion, spots).decided[: len(new)]
+    differences.decided += int((old_disputed & settled_then).sum())
     for i, j in zip(pairs.found.tolist(), pairs.truth.tolist(), strict=True):
         if settled_now[j] or settled_then[i]:
             continue
-        flipped = then.detection.detected[i] != now.detection.detected[j]
+        flipped = old_fusion.detection.detected[i] != new_fusion.detection.detected[j]
         if flipped:
-            state = "a detection now" if now.detection.detected[j] else "no detection any more"
+            state = "a detection now" if new_fusion.detection.detected[j] else "no detection any more"
         elif new_disputed[j] and not old_disputed[i]:
             state = "disputed now"
-            found.newly_disputed += 1
+            differences.newly_disputed += 1
         else:
             continue
-        x, y = map(float, now.clustering.mean[j])
+        x, y = map(float, new_fusion.clustering.mean[j])
         words = f"{step_in_words(old[i], new[j])}, {state}: spot at ({x:.0f}, {y:.0f})"
-        found.changes.append(at.change(words, flipped + abs(new[j] - old[i]), point=(x, y)))
+        differences.changes.append(at.change(words, flipped + abs(new[j] - old[i]), point=(x, y)))
     for fusion, settled, matched, state in (
-        (then, settled_then, pairs.found, "gone"),
-        (now, settled_now, pairs.truth, "new detection"),
+        (old_fusion, settled_then, pairs.found, "gone"),
+        (new_fusion, settled_now, pairs.truth, "new detection"),
     ):
-        alone = fusion.detection.detected & ~settled
-        alone[matched] = False
-        for m in np.flatnonzero(alone).tolist():
+        unmatched = fusion.detection.detected & ~settled
+        unmatched[matched] = False
+        for m in np.flatnonzero(unmatched).tolist():
             x, y = map(float, fusion.clustering.mean[m])
-            found.changes.append(at.change(f"{state}: spot at ({x:.0f}, {y:.0f})", 2.0, point=(x, y)))
+            differences.changes.append(at.change(f"{state}: spot at ({x:.0f}, {y:.0f})", 2.0, point=(x, y)))
 
 
 COLUMNS = (
@@ -348,10 +354,12 @@ def measure_images(
     InputError
         Where there is none.
     """
-    known = [(clicks[name], places) for name, places in truth.items() if name in clicks and len(places)]
-    if not known:
+    crowds = [
+        (clicks[name], positions) for name, positions in truth.items() if name in clicks and len(positions)
+    ]
+    if not crowds:
         raise InputError(NO_TRUTH)
-    return measure_crowd_sizes(known, radius, plan, settings, watch)
+    return measure_crowd_sizes(crowds, radius, plan, settings, watch)
 
 
 def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> Crowds:
@@ -366,14 +374,18 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     """
     names = {entry.id: entry.name for entry in study.images()}
     excluded = set(fold(study.decisions()).excluded)
-    truth = {image: places for image, places in truths_of(study).items() if image in images and len(places)}
+    truth = {
+        image: positions
+        for image, positions in truths_of(study).items()
+        if image in images and len(positions)
+    }
     if not truth:
         raise InputError(NO_TRUTH)
     clicks = {}
     for done, image in enumerate(truth):
         watch(done / len(truth), "reading clicks")
         clicks[names[image]] = study.clicks(image).without(excluded)
-    return clicks, {names[image]: places for image, places in truth.items()}
+    return clicks, {names[image]: positions for image, positions in truth.items()}
 
 
 def keep_crowd_sizes(
@@ -391,10 +403,10 @@ def keep_crowd_sizes(
     record = {
         "facts": facts,
         "curves": [
-            {"method": one.method, "stage": one.stage}
-            | {name: getattr(one, name).tolist() for name in _COUNTS}
-            | {name: list(map(finite_or_none, getattr(one, name).tolist())) for name in _FIGURES}
-            for one in curves
+            {"method": curve.method, "stage": curve.stage}
+            | {name: getattr(curve, name).tolist() for name in _COUNTS}
+            | {name: list(map(finite_or_none, getattr(curve, name).tolist())) for name in _FIGURES}
+            for curve in curves
         ],
     }
     study.settings.keep_crowd_sizes(record)
@@ -408,7 +420,7 @@ def kept_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
     if record is None:
         return None
     try:
-        curves = tuple(_curve_of(one) for one in record["curves"])
+        curves = tuple(_curve_of(curve_record) for curve_record in record["curves"])
         return CrowdSizes(curves, str(record["facts"])) if curves else None
     except (KeyError, TypeError, ValueError):
         return None
@@ -417,10 +429,10 @@ def kept_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
 def _curve_of(record: Mapping[str, Any]) -> CrowdSizeCurve:
     sizes, draws = (np.array(record[name], dtype=np.int64) for name in _COUNTS)
     figures = [
-        np.array([math.nan if one is None else one for one in record[name]], dtype=np.float64)
+        np.array([math.nan if value is None else value for value in record[name]], dtype=np.float64)
         for name in _FIGURES
     ]
-    if not len(sizes) or any(one.shape != (len(sizes),) for one in (sizes, draws, *figures)):
+    if not len(sizes) or any(column.shape != (len(sizes),) for column in (sizes, draws, *figures)):
         raise ValueError("figures of unlike length")
     if record["stage"] not in STAGES:
         raise ValueError("no stage")
@@ -449,7 +461,7 @@ def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
                 curve.method,
                 int(size),
                 int(draws),
-                *(shortest(float(one[at])) for one in figures),
+                *(shortest(float(figure[at])) for figure in figures),
             )
 
 

@@ -90,9 +90,9 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     """Read what a run was made from, decisions that it held fixed among it, and what it came to."""
     entry = study.runs.get(run)
     plan = FusionPlan.from_dict(entry.settings)
-    state = fold([one for one in study.decisions() if one.id <= entry.known])
-    held = bool(entry.log.get("truth_held"))
-    names = {one.id: one.name for one in study.images()}
+    state = fold([decision for decision in study.decisions() if decision.id <= entry.known])
+    truth_held = bool(entry.log.get("truth_held"))
+    names = {image_entry.id: image_entry.name for image_entry in study.images()}
     last_view = entry.log.get("last_view")
     views = study.views.by_image(last=last_view if isinstance(last_view, int) else 0)
     inputs = RunInputs(plan, entry.weights, {}, {}, {})
@@ -101,10 +101,10 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
         watch(done / len(entry.items), f"reading the clicks of {name}")
         fusion = study.runs.result(run, image)
         if fusion is not None:
-            truth = study.truth(image) if held else None
+            truth = study.truth(image) if truth_held else None
             inputs.items[name] = image
-            known = held_fixed(image, state, views, truth)._asdict()
-            inputs.clicks[name] = replace(study.clicks(image, entry), **known)
+            known_spots = held_fixed(image, state, views, truth)._asdict()
+            inputs.clicks[name] = replace(study.clicks(image, entry), **known_spots)
             inputs.fusions[name] = fusion
     return inputs
 
@@ -127,18 +127,25 @@ def recount(
         What the expert has decided by now: that does not change.
     watch : Watch
     """
-    plan, before = inputs.plan, inputs.clicks
-    after = {name: _counting(one, annotator, weight, inputs.weights) for name, one in before.items()}
-    looked = {name: after[name] for name in after if annotator in before[name].annotators}
+    plan, clicks_before = inputs.plan, inputs.clicks
+    clicks_after = {
+        name: _counting(image_clicks, annotator, weight, inputs.weights)
+        for name, image_clicks in clicks_before.items()
+    }
+    looked = {
+        name: clicks_after[name] for name in clicks_after if annotator in clicks_before[name].annotators
+    }
     outcomes = fuse_images(looked, _alone(plan), watch=part(watch, 0.0, 0.85))
-    failed = tuple(name for name, one in outcomes.items() if one.fusion is None)
+    failed = tuple(name for name, outcome in outcomes.items() if outcome.fusion is None)
     names = [name for name in inputs.items if name not in failed]
     fused = [_fusion_of(name, inputs, outcomes[name].fusion if name in outcomes else None) for name in names]
-    learnt = learn_from_each_other([after[name] for name in names], fused, plan, part(watch, 0.85, 1.0))
+    learnt = learn_from_each_other(
+        [clicks_after[name] for name in names], fused, plan, part(watch, 0.85, 1.0)
+    )
     changed = [
-        one
+        spot
         for name, fusion in zip(names, learnt, strict=True)
-        for one in _changed_spots(name, inputs, fusion, frozenset(after[name].annotators), state)
+        for spot in _changed_spots(name, inputs, fusion, frozenset(clicks_after[name].annotators), state)
     ]
     decisions = {inputs.items[name]: len(inputs.fusions[name].clustering) for name in names}
     return Recount(tuple(changed), decisions, failed)
@@ -156,35 +163,37 @@ def _alone(plan: FusionPlan) -> FusionPlan:
     return replace(plan, detection=replace(settings, learn_across_images=False))
 
 
-def _fusion_of(name: str, inputs: RunInputs, anew: Fusion | None) -> Fusion:
-    return inputs.fusions[name] if anew is None else anew
+def _fusion_of(name: str, inputs: RunInputs, new_fusion: Fusion | None) -> Fusion:
+    return inputs.fusions[name] if new_fusion is None else new_fusion
 
 
 def _changed_spots(
-    name: str, inputs: RunInputs, after: Fusion, left: frozenset[str], state: ReviewState
+    name: str, inputs: RunInputs, new_fusion: Fusion, remaining: frozenset[str], state: ReviewState
 ) -> list[ChangedSpot]:
-    before, clicks, image = inputs.fusions[name], inputs.clicks[name], inputs.items[name]
-    kept = np.array([one in left for one in clicks.annotators], dtype=bool)[clicks.annotator]
-    found = changed_decisions(before, after, kept)
-    if not len(found):
+    old_fusion, clicks, image = inputs.fusions[name], inputs.clicks[name], inputs.items[name]
+    is_kept = np.array([annotator in remaining for annotator in clicks.annotators], dtype=bool)[
+        clicks.annotator
+    ]
+    changes = changed_decisions(old_fusion, new_fusion, is_kept)
+    if not len(changes):
         return []
-    decided = _decided(before, image, state), _decided(after, image, state)
+    decided = _decided(old_fusion, image, state), _decided(new_fusion, image, state)
     spots = []
-    for old, new in zip(found.before.tolist(), found.after.tolist(), strict=True):
+    for old, new in zip(changes.before.tolist(), changes.after.tolist(), strict=True):
         if old in decided[0] or new in decided[1]:
             continue
-        fusion, cluster = (after, new) if old == NO_CLUSTER else (before, old)
+        fusion, cluster = (new_fusion, new) if old == NO_CLUSTER else (old_fusion, old)
         x, y = fusion.clustering.mean[cluster].tolist()
         number = None if old == NO_CLUSTER else old
-        spots.append(ChangedSpot(image, name, number, x, y, _word(before, old), _word(after, new)))
+        spots.append(ChangedSpot(image, name, number, x, y, _word(old_fusion, old), _word(new_fusion, new)))
     return spots
 
 
 def _decided(fusion: Fusion, image: int, state: ReviewState) -> set[int]:
     """Give the clusters that the expert accepted or rejected."""
-    said = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
-    found = match(said, fusion.clustering.mean, fusion.clustering.covariance)
-    return {cluster for cluster in found if cluster is not None}
+    decided_spots = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
+    clusters = match(decided_spots, fusion.clustering.mean, fusion.clustering.covariance)
+    return {cluster for cluster in clusters if cluster is not None}
 
 
 def _word(fusion: Fusion, cluster: int) -> str:

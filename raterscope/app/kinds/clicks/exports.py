@@ -65,7 +65,7 @@ class Results:
 
     def fusions(self) -> dict[str, Fusion]:
         """Give the images that were fused."""
-        return {name: one.fusion for name, one in self.outcomes.items() if one.fusion is not None}
+        return {name: outcome.fusion for name, outcome in self.outcomes.items() if outcome.fusion is not None}
 
 
 def write_results(folder: Path, results: Results) -> list[Path]:
@@ -83,27 +83,35 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     fusions = results.fusions()
     scored = any(fusion.score is not None for fusion in fusions.values())
     header = SCORED_DETECTIONS if scored else DETECTIONS
-    detections = (row[: len(header)] for name, one in fusions.items() for row in detection_rows(name, one))
+    detections = (
+        row[: len(header)]
+        for name, image_fusion in fusions.items()
+        for row in detection_rows(name, image_fusion)
+    )
     names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
     threshold = results.plan.assignment.outlier_threshold
-    timed = any(one.time is not None for one in results.clicks.values())
+    timed = any(image_clicks.time is not None for image_clicks in results.clicks.values())
     rows_of = {
-        name: click_rows(name, one, *judged(fusions.get(name), one.annotator, threshold), timed=timed)
-        for name, one in results.clicks.items()
+        name: click_rows(
+            name, image_clicks, *judged(fusions.get(name), image_clicks.annotator, threshold), timed=timed
+        )
+        for name, image_clicks in results.clicks.items()
     }
-    order = results.order or [name for name, one in results.clicks.items() for _ in range(len(one))]
+    order = results.order or [
+        name for name, image_clicks in results.clicks.items() for _ in range(len(image_clicks))
+    ]
     clicks = (next(rows_of[name]) for name in order)
-    written = [
+    paths = [
         write_table(folder / "detections.csv", header, detections),
         write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
         write_table(folder / "clicks.csv", TIMED_CLICKS if timed else CLICKS, clicks),
     ]
     if results.evaluations is not None:
         rows = evaluation_rows(results.evaluations)
-        written.append(write_table(folder / "evaluation.csv", EVALUATION, rows))
+        paths.append(write_table(folder / "evaluation.csv", EVALUATION, rows))
     else:
         take_away(folder / "evaluation.csv")
-    return [*written, write_record(folder / "run.json", results.record)]
+    return [*paths, write_record(folder / "run.json", results.record)]
 
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
@@ -180,13 +188,13 @@ def click_rows(
 
     With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
     """
-    places = [_texts(clicks.x), _texts(clicks.y)]
+    columns = [_texts(clicks.x), _texts(clicks.y)]
     if timed:
-        places.append([""] * len(clicks) if clicks.time is None else _texts(clicks.time))
+        columns.append([""] * len(clicks) if clicks.time is None else _texts(clicks.time))
     yield from zip(
         [clicks.annotators[annotator] for annotator in clicks.annotator.tolist()],
         [image] * len(clicks),
-        *places,
+        *columns,
         _texts(inlier),
         ["" if index < 0 else index + 1 for index in cluster.tolist()],
         ["" if answer < 0 else answer for answer in vote.tolist()],
@@ -198,10 +206,16 @@ def click_rows(
 
 def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
     """Give the rows of evaluation.csv: every image, then the figures' mean and the sums of the counts."""
-    for image, one in evaluations.items():
-        hits, truths = one.true_positive, one.true_positive + one.false_negative
-        figures = (one.sensitivity, one.precision, one.f_half, one.f_one, one.f_two)
-        yield (image, truths, hits + one.false_positive, hits, *map(shortest, figures))
+    for image, evaluation in evaluations.items():
+        hits, truths = evaluation.true_positive, evaluation.true_positive + evaluation.false_negative
+        figures = (
+            evaluation.sensitivity,
+            evaluation.precision,
+            evaluation.f_half,
+            evaluation.f_one,
+            evaluation.f_two,
+        )
+        yield (image, truths, hits + evaluation.false_positive, hits, *map(shortest, figures))
     (mean,) = compare({"mean": list(evaluations.values())})
     hits, truths = mean.true_positive, mean.true_positive + mean.false_negative
     figures = (mean.sensitivity, mean.precision, mean.f_half, mean.f_one, mean.f_two)
@@ -243,12 +257,12 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     if not rows:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     if request.format == "csv":
-        every = [row for _, some in rows for row in some]
-        if any(row[-2] != "" for row in every):
-            return [write_table(request.path, _COLUMNS, every)]
-        return [write_table(request.path, _UNSCORED, ((*row[:-2], row[-1]) for row in every))]
+        all_rows = [row for _, image_rows in rows for row in image_rows]
+        if any(row[-2] != "" for row in all_rows):
+            return [write_table(request.path, _COLUMNS, all_rows)]
+        return [write_table(request.path, _UNSCORED, ((*row[:-2], row[-1]) for row in all_rows))]
     measures = read_measures(decisions, state)
-    images = [_on_image(entry, some, measures, runs.get(entry.id)) for entry, some in rows]
+    images = [_on_image(entry, image_rows, measures, runs.get(entry.id)) for entry, image_rows in rows]
     if request.format == "coco":
         return [write_coco(request.path, images)]
     if request.format == "napari":  # which opens no layer without points
@@ -260,34 +274,37 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
 
 
 def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures, run: RunEntry | None) -> OnImage:
-    found = [_detection(row) for row in rows if row[_DETECTED]]
+    detections = [_detection(row) for row in rows if row[_DETECTED]]
     size = measures.pixel_size(entry.id, entry.pixel_size)
     return OnImage(
-        entry.name, entry.width, entry.height, found, size, "" if run is None else description_of(run)
+        entry.name, entry.width, entry.height, detections, size, "" if run is None else description_of(run)
     )
 
 
 def _detection(row: Row) -> Detection:
-    told = dict(zip(_COLUMNS, row, strict=True))
+    cells = dict(zip(_COLUMNS, row, strict=True))
     x, y, sxx, syy, posterior = (
-        None if told[name] == "" else float(str(told[name])) for name in ("x", "y", "sxx", "syy", "posterior")
+        None if cells[name] == "" else float(str(cells[name]))
+        for name in ("x", "y", "sxx", "syy", "posterior")
     )
     assert x is not None
     assert y is not None
-    cluster, votes = (None if told[name] == "" else int(str(told[name])) for name in ("cluster", "votes"))
+    cluster, votes = (None if cells[name] == "" else int(str(cells[name])) for name in ("cluster", "votes"))
     spread = None if sxx is None or syy is None else (math.sqrt(max(sxx, 0.0)), math.sqrt(max(syy, 0.0)))
-    return Detection(x, y, str(told["verdict"]) or "undecided", cluster, votes, posterior, spread)
+    return Detection(x, y, str(cells["verdict"]) or "undecided", cluster, votes, posterior, spread)
 
 
 def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> Iterator[Row]:
     """Give the rows of an image's clusters with the expert's verdicts; added spots have no cluster."""
-    found: list[int | None] = [None] * len(spots)
+    clusters: list[int | None] = [None] * len(spots)
     if fusion is not None:
-        found = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
-        said = {cluster: spot for spot, cluster in zip(spots, found, strict=True) if cluster is not None}
+        clusters = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
+        spot_of = {
+            cluster: spot for spot, cluster in zip(spots, clusters, strict=True) if cluster is not None
+        }
         for number, row in enumerate(detection_rows(image, fusion)):
-            yield _with_verdict(list(row), said.get(number))
-    for spot, cluster in zip(spots, found, strict=True):
+            yield _with_verdict(list(row), spot_of.get(number))
+    for spot, cluster in zip(spots, clusters, strict=True):
         if cluster is None and spot.verdict != "skipped":
             yield _with_verdict([image, *[""] * (len(SCORED_DETECTIONS) - 1)], spot)
 
@@ -319,13 +336,13 @@ def _write_annotators(study: Study, path: Path) -> Path:
             "has no run yet that tells of annotators; `raterscope run` makes one", file=study.path
         )
     counted = counted_in(max(runs, key=attrgetter("id")), study.decisions())
-    people, rates = pool_rates(fusions, names)
-    told = dict(zip(people, annotator_rows(people, rates), strict=True))
+    annotators, rates = pool_rates(fusions, names)
+    rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
     untold = [None] * (len(ANNOTATORS) - 1)
     rows = []
-    for name in dict.fromkeys([*told, *counted]):
-        how = counted.get(name, Weighed(1.0, ""))
-        rows.append((*told.get(name, (name, *untold)), f"{how.weight:g}", how.reason))
+    for name in dict.fromkeys([*rates_rows, *counted]):
+        weighed = counted.get(name, Weighed(1.0, ""))
+        rows.append((*rates_rows.get(name, (name, *untold)), f"{weighed.weight:g}", weighed.reason))
     return write_table(path, (*ANNOTATORS, "weight", "reason"), rows)
 
 
@@ -342,9 +359,11 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
     if result is not None:
         run, fusion = result
         threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
-        there = len(study.clicks(entry.id, replace(run, excluded=())))  # later imports stand behind
-        used = np.arange(len(clicks)) < there
-        used &= np.array([clicks.annotators[who] not in run.excluded for who in clicks.annotator], dtype=bool)
+        click_count = len(study.clicks(entry.id, replace(run, excluded=())))  # later imports stand behind
+        used = np.arange(len(clicks)) < click_count
+        used &= np.array(
+            [clicks.annotators[annotator] not in run.excluded for annotator in clicks.annotator], dtype=bool
+        )
         fused = study.clicks(entry.id, run).annotator
         inlier[used], cluster[used], vote[used] = judged(fusion, fused, threshold)
     return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
@@ -392,7 +411,7 @@ def export_measurements(study: Study, request: Request, watch: Watch = silent) -
 def _rows(entry: ImageEntry, measures: Measures) -> Iterator[Sequence[object]]:
     size = measures.pixel_size(entry.id, entry.pixel_size)
     for shape in measures.shapes.get(entry.id, ()):
-        made, area = shape.made, shape.area
+        decision, area = shape.made, shape.area
         yield (
             entry.name,
             shape.subject.number,
@@ -402,7 +421,7 @@ def _rows(entry: ImageEntry, measures: Measures) -> Iterator[Sequence[object]]:
             size,
             None if size is None else round(shape.length * size, 6),
             None if size is None or area is None else round(area * size**2, 6),
-            made.who,
-            None if made.at is None else made.at.isoformat(timespec="milliseconds"),
+            decision.who,
+            None if decision.at is None else decision.at.isoformat(timespec="milliseconds"),
             " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.points.tolist()),
         )

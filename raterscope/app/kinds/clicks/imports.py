@@ -120,7 +120,7 @@ def assign_annotators(
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
     folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
-    known = names_of((name, (1.0, 1.0)) for name in images)
+    known_images = names_of((name, (1.0, 1.0)) for name in images)
     clicks: list[ClickTable] = []
     truths: list[PointTable] = []
     unknown: dict[Path, str] = {}
@@ -136,12 +136,12 @@ def assign_annotators(
                 unknown[path] = _person(name) or bare(path)
                 continue
             by = TRUTH_WORD
-        people = [by or told or _person(name) or folders.get(path) for told in file.clicks.annotators]
-        pictures = [_picture(told, name.item, path, known, images) for told in file.clicks.images]
+        people = [by or stated or _person(name) or folders.get(path) for stated in file.clicks.annotators]
+        pictures = [_picture(stated, name.item, path, known_images, images) for stated in file.clicks.images]
         if None in people:
             unknown[path] = bare(path)
             continue
-        mine, true = _parted(file, [one or "" for one in people], pictures)
+        mine, true = _parted(file, [person or "" for person in people], pictures)
         if mine.looked:
             clicks.append(mine)
         if true.searched or not mine.looked:
@@ -173,16 +173,18 @@ def _person(name: Named) -> str | None:
     return person
 
 
-def _picture(stated_name: str, hint: str | None, path: Path, known: ImageNames, images: Sequence[str]) -> str:
+def _picture(
+    stated_name: str, hint: str | None, path: Path, known_images: ImageNames, images: Sequence[str]
+) -> str:
     """Name an image as it is called at hand, or else as the file or the file's name has it."""
     if stated_name != UNKNOWN:
         uploaded = _UPLOADED.match(stated_name)
-        known_image = known.find(stated_name) or (
-            known.find(stated_name[uploaded.end() :]) if uploaded else None
+        known_image = known_images.find(stated_name) or (
+            known_images.find(stated_name[uploaded.end() :]) if uploaded else None
         )
         return stated_name if known_image is None else known_image.name
     if hint is not None:
-        known_image = known.find(hint)
+        known_image = known_images.find(hint)
         return hint if known_image is None else known_image.name
     within = [image for image in images if _is_within(image, path)]
     if len(within) == 1:
@@ -207,25 +209,27 @@ def _parted(file: PointFile, people: Sequence[str], pictures: Sequence[str]) -> 
     """Name annotators and images, and part the true points from the clicks."""
     table = file.clicks
     names, number = first_seen([name for name in people if not is_truth(name)])
-    who = np.full(len(people), -1, dtype=np.int64)
-    who[[at for at, name in enumerate(people) if not is_truth(name)]] = number
+    number_of = np.full(len(people), -1, dtype=np.int64)
+    number_of[[at for at, name in enumerate(people) if not is_truth(name)]] = number
     images, where = first_seen(list(pictures))
     extents = {int(where[at]): size for at, size in table.extents.items()}
-    true = who[table.annotator] < 0
-    looked = {(int(who[one]), int(where[at])) for one, at in table.looked if who[one] >= 0}
+    true = number_of[table.annotator] < 0
+    looked = {(int(number_of[row]), int(where[at])) for row, at in table.looked if number_of[row] >= 0}
     clicks = replace(
-        table, annotators=names, images=images, annotator=who[table.annotator][~true],
+        table, annotators=names, images=images, annotator=number_of[table.annotator][~true],
         image=where[table.image][~true], x=table.x[~true], y=table.y[~true], looked=frozenset(looked),
         extents=extents,
     )  # fmt: skip
-    own = file.truth
-    searched = {int(where[at]) for one, at in table.looked if who[one] < 0}
-    searched |= {int(where[at]) for at in (own.searched if own else ())}
+    truth_points = file.truth
+    searched = {int(where[at]) for row, at in table.looked if number_of[row] < 0}
+    searched |= {int(where[at]) for at in (truth_points.searched if truth_points else ())}
     truth = PointTable(
         path=table.path, images=images, searched=frozenset(searched),
-        image=np.concatenate([where[table.image][true], where[own.image] if own else clicks.image[:0]]),
-        x=np.concatenate([table.x[true], own.x if own else clicks.x[:0]]),
-        y=np.concatenate([table.y[true], own.y if own else clicks.y[:0]]),
+        image=np.concatenate(
+            [where[table.image][true], where[truth_points.image] if truth_points else clicks.image[:0]]
+        ),
+        x=np.concatenate([table.x[true], truth_points.x if truth_points else clicks.x[:0]]),
+        y=np.concatenate([table.y[true], truth_points.y if truth_points else clicks.y[:0]]),
         extents=extents, notices=table.notices if true.any() else (),
     )  # fmt: skip
     return clicks, truth
@@ -278,10 +282,10 @@ def clicks_by_image(
     for table in tables:
         _take_marks(table, images)
     names = names_of((name, (1.0, 1.0)) for name in images)
-    for table in [*tables, *(one for one in sizes if isinstance(one, ClickTable))]:
+    for table in [*tables, *(table for table in sizes if isinstance(table, ClickTable))]:
         _take_looks(table, images, names)
-    known = names_of(_sizes(sizes, tables))
-    unsized = [name for name in images if extent is None and known.find(name) is None]
+    known_sizes = names_of(_sizes(sizes, tables))
+    unsized = [name for name in images if extent is None and known_sizes.find(name) is None]
     if unsized:
         first = images[unsized[0]]
         more = f" (and {len(unsized) - 1:,} more)" if len(unsized) > 1 else ""
@@ -291,31 +295,31 @@ def clicks_by_image(
             file=first.table.path,
             line=first.line,
         )
-    return {name: _clicks(one, extent or _size(known, name)) for name, one in images.items()}
+    return {name: _clicks(image, extent or _size(known_sizes, name)) for name, image in images.items()}
 
 
 def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
     """Give the true places, (K, 2), on those of the images of which the table tells them."""
     names = names_of((name, (1.0, 1.0)) for name in images)
-    found: dict[str, list[FloatArray]] = {}
+    pieces_of: dict[str, list[FloatArray]] = {}
     for index, name in enumerate(table.images):
         entry, rows = names.find(name), table.image == index
         if entry is not None and (index in table.searched or rows.any()):
-            found.setdefault(entry.name, []).append(np.column_stack([table.x[rows], table.y[rows]]))
-    return {name: np.concatenate(pieces) for name, pieces in found.items()}
+            pieces_of.setdefault(entry.name, []).append(np.column_stack([table.x[rows], table.y[rows]]))
+    return {name: np.concatenate(pieces) for name, pieces in pieces_of.items()}
 
 
 def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
     """Give a program's detections, (K, 3) x, y and score, on those of the images that it searched."""
     assert table.score is not None
     names = names_of((name, (1.0, 1.0)) for name in images)
-    found: dict[str, list[FloatArray]] = {}
+    pieces_of: dict[str, list[FloatArray]] = {}
     for index, name in enumerate(table.images):
         entry, rows = names.find(name), table.image == index
         if entry is not None:
             columns = (table.x[rows], table.y[rows], table.score[rows])
-            found.setdefault(entry.name, []).append(np.column_stack(columns))
-    return {name: np.concatenate(pieces) for name, pieces in found.items()}
+            pieces_of.setdefault(entry.name, []).append(np.column_stack(columns))
+    return {name: np.concatenate(pieces) for name, pieces in pieces_of.items()}
 
 
 def names_of(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
@@ -336,11 +340,13 @@ def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
         if index not in rows_of and index not in looked:
             continue
         line = table.lines[index] if table.lines else None
-        one = images.setdefault(name, _OnImage(table, line))
+        image_pieces = images.setdefault(name, _OnImage(table, line))
         rows = rows_of.get(index, np.empty(0, dtype=np.int64))
-        who = np.array([one.number(table.annotators[a]) for a in table.annotator[rows]], dtype=np.int64)
+        annotators = np.array(
+            [image_pieces.number(table.annotators[a]) for a in table.annotator[rows]], dtype=np.int64
+        )
         time = np.full(len(rows), np.nan) if table.time is None else table.time[rows]
-        one.pieces.append((table.x[rows], table.y[rows], who, time))
+        image_pieces.pieces.append((table.x[rows], table.y[rows], annotators, time))
 
 
 def _take_looks(table: ClickTable, images: dict[str, _OnImage], names: ImageNames) -> None:
@@ -354,23 +360,23 @@ def _take_looks(table: ClickTable, images: dict[str, _OnImage], names: ImageName
 def _sizes(
     sizes: Sequence[ClickTable | ImageFile], tables: Sequence[ClickTable]
 ) -> Iterable[tuple[str, Size]]:
-    for one in [*sizes, *tables]:
-        if isinstance(one, ImageFile):
-            yield one.name, (float(one.width), float(one.height))
+    for source in [*sizes, *tables]:
+        if isinstance(source, ImageFile):
+            yield source.name, (float(source.width), float(source.height))
         else:
-            for index, size in one.extents.items():
-                yield one.images[index], size
+            for index, size in source.extents.items():
+                yield source.images[index], size
 
 
-def _size(known: ImageNames, name: str) -> Size:
-    entry = known.find(name)
+def _size(known_sizes: ImageNames, name: str) -> Size:
+    entry = known_sizes.find(name)
     assert entry is not None
     return entry.width, entry.height
 
 
-def _clicks(one: _OnImage, size: Size) -> Clicks:
-    x, y, who, time = (np.concatenate(column) for column in zip(*one.pieces, strict=True))
+def _clicks(pieces: _OnImage, size: Size) -> Clicks:
+    x, y, annotator, time = (np.concatenate(column) for column in zip(*pieces.pieces, strict=True))
     return Clicks(
-        x=x, y=y, annotator=who, annotators=tuple(one.people), extent=(0.0, 0.0, *size),
+        x=x, y=y, annotator=annotator, annotators=tuple(pieces.people), extent=(0.0, 0.0, *size),
         time=None if np.isnan(time).all() else time,
     )  # fmt: skip

@@ -53,9 +53,9 @@ def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
                         metavar="NAME=WEIGHT", dest="weights",
                         help="weights below 1 for annotators, as in kim=0.5")  # fmt: skip
-    for control, held in (("positive", "some structure"), ("negative", "no structure")):
+    for control, content in (("positive", "some structure"), ("negative", "no structure")):
         parser.add_argument(f"--{control}", nargs="+", action="extend", default=[], metavar="IMAGE",
-                            help=f"control images: known to hold {held}; they separate artefacts from "
+                            help=f"control images: known to hold {content}; they separate artefacts from "
                                  "structures on the others")  # fmt: skip
     add_by_crowd_size(parser, "needs --truth, writes crowd_size.csv")
     add_hold(parser, "hold the ground truth fixed, so that it improves the rest")

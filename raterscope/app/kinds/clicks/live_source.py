@@ -37,16 +37,16 @@ _SAME = 1e-3
 """A change of posteriors below which an image keeps its former answer, with the same detections."""
 
 
-def refit(now: Watched, given: Waiting, plan: WatchPlan, watch: Watch = silent) -> Watched:
+def refit(watched: Watched, pending: Waiting, plan: WatchPlan, watch: Watch = silent) -> Watched:
     """Fuse an image again from all its clicks, with what the other images say; its last step is revised.
 
     The answer no longer depends on the order in which the clicks came.
     """
     if not can_settle(plan.stream):
-        return now
-    clicks = given.clicks(len(given.arrivals))
-    state = begin(clicks, plan.stream, watch, experience=now.experience)
-    return revised(now, clicks, replace(state, step=now.state.step), now.experience, plan)
+        return watched
+    clicks = pending.clicks(len(pending.arrivals))
+    state = begin(clicks, plan.stream, watch, experience=watched.experience)
+    return revised(watched, clicks, replace(state, step=watched.state.step), watched.experience, plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,27 +71,27 @@ class Settler:
         self._ended = 0.0
         self._settled: dict[int, _Settled] = {}
 
-    def is_due(self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan) -> bool:
+    def is_due(self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan) -> bool:
         """Tell whether an image changed since; not sooner after the last time than that took."""
         if time.monotonic() - self._ended < self.seconds:
             return False
-        return self.is_needed(watched, given, plan)
+        return self.is_needed(watched, pending, plan)
 
     def is_needed(
-        self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan
+        self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan
     ) -> bool:
         """Tell whether an image that is followed up changed since, came or went."""
         if not can_settle(plan.stream):
             return False
-        whole = _whole(watched, given)
-        return whole.keys() != self._settled.keys() or any(
-            one is not self._settled[image].answer for image, one in whole.items()
+        complete = _whole(watched, pending)
+        return complete.keys() != self._settled.keys() or any(
+            answer is not self._settled[image].answer for image, answer in complete.items()
         )
 
     def settle(
         self,
         watched: Mapping[int, Watched],
-        given: Mapping[int, Waiting],
+        pending: Mapping[int, Waiting],
         plan: WatchPlan,
         watch: Watch = silent,
     ) -> dict[int, Watched]:
@@ -100,7 +100,7 @@ class Settler:
         Parameters
         ----------
         watched : mapping of image to Watched
-        given : mapping of image to Waiting
+        pending : mapping of image to Waiting
         plan : WatchPlan
         watch : Watch
 
@@ -110,47 +110,47 @@ class Settler:
             The new answers, of those that changed.
         """
         started = time.monotonic()
-        whole = _whole(watched, given)
+        complete = _whole(watched, pending)
         clicks: dict[int, Clicks] = {}
         alone: dict[int, StreamState] = {}
-        for done, (image, one) in enumerate(whole.items()):
-            step = part(watch, _ALONE * done / len(whole), _ALONE * (done + 1) / len(whole))
-            clicks[image] = given[image].clicks(len(given[image].arrivals))
-            before = self._settled.get(image)
-            if before is not None and before.answer is one:
-                alone[image] = before.alone
+        for done, (image, answer) in enumerate(complete.items()):
+            step = part(watch, _ALONE * done / len(complete), _ALONE * (done + 1) / len(complete))
+            clicks[image] = pending[image].clicks(len(pending[image].arrivals))
+            previous = self._settled.get(image)
+            if previous is not None and previous.answer is answer:
+                alone[image] = previous.alone
             else:
-                alone[image] = afresh(clicks[image], plan.stream, one.state, step)
-        if not whole:
+                alone[image] = afresh(clicks[image], plan.stream, answer.state, step)
+        if not complete:
             return {}
         states = settle(
             list(clicks.values()), list(alone.values()), plan.stream, part(watch, _ALONE, _ALONE + 0.2)
         )
         experiences = experiences_of(
             [state.fusion for state in states],
-            [one.annotators for one in clicks.values()],
+            [image_clicks.annotators for image_clicks in clicks.values()],
             part(watch, _ALONE + 0.2, _ALONE + 0.3),
-            weights=[one.weights for one in clicks.values()],
+            weights=[image_clicks.weights for image_clicks in clicks.values()],
         )
         answers: dict[int, Watched] = {}
-        for done, (image, state) in enumerate(zip(whole, states, strict=True)):
-            step = part(watch, 0.9 + 0.1 * done / len(whole), 0.9 + 0.1 * (done + 1) / len(whole))
-            if not _agree(self._settled.get(image), whole[image], state.fusion):
-                answers[image] = revised(whole[image], clicks[image], state, experiences[done], plan, step)
+        for done, (image, state) in enumerate(zip(complete, states, strict=True)):
+            step = part(watch, 0.9 + 0.1 * done / len(complete), 0.9 + 0.1 * (done + 1) / len(complete))
+            if not _agree(self._settled.get(image), complete[image], state.fusion):
+                answers[image] = revised(complete[image], clicks[image], state, experiences[done], plan, step)
         self._settled = {
-            image: _Settled(answers.get(image, one), alone[image]) for image, one in whole.items()
+            image: _Settled(answers.get(image, answer), alone[image]) for image, answer in complete.items()
         }
         self._ended = time.monotonic()
         self.seconds = self._ended - started
         return answers
 
     def with_halves(
-        self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan
+        self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan
     ) -> dict[int, Fusion]:
         """Give the answers of the images that are settled, with what halves of them would detect."""
         images = [image for image in watched if image in self._settled]
         answers = with_halves(
-            [given[image].clicks(len(given[image].arrivals)) for image in images],
+            [pending[image].clicks(len(pending[image].arrivals)) for image in images],
             [self._settled[image].alone.fusion for image in images],
             [watched[image].fusion for image in images],
             plan.stream.fusion,
@@ -158,11 +158,11 @@ class Settler:
         return dict(zip(images, answers, strict=True))
 
 
-def _agree(before: _Settled | None, now: Watched, fusion: Fusion) -> bool:
+def _agree(previous: _Settled | None, current: Watched, fusion: Fusion) -> bool:
     """Tell whether an image that was settled before comes to the same."""
-    if before is None or before.answer is not now:
+    if previous is None or previous.answer is not current:
         return False
-    old, new = now.fusion.detection, fusion.detection
+    old, new = current.fusion.detection, fusion.detection
     return (
         old.posterior.shape == new.posterior.shape
         and np.array_equal(old.detected, new.detected)
@@ -170,8 +170,12 @@ def _agree(before: _Settled | None, now: Watched, fusion: Fusion) -> bool:
     )
 
 
-def _whole(watched: Mapping[int, Watched], given: Mapping[int, Waiting]) -> dict[int, Watched]:
-    return {image: one for image, one in watched.items() if image in given and not given[image].has_more(one)}
+def _whole(watched: Mapping[int, Watched], pending: Mapping[int, Waiting]) -> dict[int, Watched]:
+    return {
+        image: answer
+        for image, answer in watched.items()
+        if image in pending and not pending[image].has_more(answer)
+    }
 
 
 @dataclass(frozen=True)
@@ -214,11 +218,13 @@ class Following:
 
     def __init__(self, study: Study, wish: Wish) -> None:
         refuse_special(wish.source)
-        before = next((one for one in streams.streams(study) if one.source == wish.source.resolve()), None)
-        since = study.last_import() if before is None else _since(before)
+        stream = next(
+            (entry for entry in streams.streams(study) if entry.source == wish.source.resolve()), None
+        )
+        since = study.last_import() if stream is None else _since(stream)
         settings = {"plan": wish.plan.as_dict(), "since": since, "mapping": dict(wish.mapping)}
         self.wish = wish
-        self.resumed = before is not None
+        self.resumed = stream is not None
         entry = streams.begin(study, wish.source.resolve(), settings)
         self.position = Position.from_dict(entry.position) if entry.position else Position()
         self.watched: dict[int, Watched] = streams.kept(study, entry.id, Watched)
@@ -249,19 +255,23 @@ class Following:
         """Read from the study what there is to be taken up; gives the images that have some."""
         images = [entry.id for entry in study.items()["clicks"]]
         self._given = waiting(study, images, self.wish.plan, self._given, self._since, watch)
-        here = [one.arrivals for one in self._given.values()]
-        people = {number for one in here for number in one.order.tolist()}
-        self.counts = sum(len(one.x) for one in here), len(people), sum(len(one) > 0 for one in here)
+        arrivals = [pending.arrivals for pending in self._given.values()]
+        people = {number for image_arrivals in arrivals for number in image_arrivals.order.tolist()}
+        self.counts = (
+            sum(len(image_arrivals.x) for image_arrivals in arrivals),
+            len(people),
+            sum(len(image_arrivals) > 0 for image_arrivals in arrivals),
+        )
         return [image for image in images if self._given[image].has_more(self.watched.get(image))]
 
     def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, Watched]]:
         """Take up what came on images, step by step."""
         for done, image in enumerate(images):
-            told = part(watch, done / len(images), (done + 1) / len(images))
+            step = part(watch, done / len(images), (done + 1) / len(images))
             learnt = partial(self.experience, image)
-            for now in follow(self.watched.get(image), self._given[image], learnt, self.wish.plan, told):
-                self.watched[image] = now
-                yield image, now
+            for answer in follow(self.watched.get(image), self._given[image], learnt, self.wish.plan, step):
+                self.watched[image] = answer
+                yield image, answer
 
     @property
     def is_settled(self) -> bool:
@@ -281,8 +291,8 @@ class Following:
 
     def clicks(self, image: int) -> Clicks:
         """Give the clicks that an image's answer rests on, as its rows and annotators are counted."""
-        given = self._given[image]
-        return given.clicks(given.reached(self.watched[image]) or 0)
+        pending = self._given[image]
+        return pending.clicks(pending.reached(self.watched[image]) or 0)
 
     def keep(self, study: Study, images: Sequence[int]) -> None:
         """Keep what images have come to, to go on from there another time."""
@@ -312,13 +322,15 @@ class Following:
         self.keep(study, reviewed)
         if not self.is_settled:
             self.keep(study, self.settle())
-        whole = {image: one for image, one in self.watched.items() if not self._given[image].has_more(one)}
-        if not whole:
+        complete = {
+            image: answer for image, answer in self.watched.items() if not self._given[image].has_more(answer)
+        }
+        if not complete:
             return None
-        inputs, plan = gather(list(whole), study), self.wish.plan
+        inputs, plan = gather(list(complete), study), self.wish.plan
         fusion = plan.stream.fusion
-        answers = {image: one.fusion for image, one in whole.items()}
-        answers |= self._settler.with_halves(whole, self._given, plan)
+        answers = {image: answer.fusion for image, answer in complete.items()}
+        answers |= self._settler.with_halves(complete, self._given, plan)
         outcomes = {
             name: Outcome(name, self._in_order(image, answers[image]), "", "", 0.0)
             for name, image in inputs.items.items()
@@ -331,21 +343,21 @@ class Following:
             algorithm=f"online {fusion.algorithm} + {fusion.detector}",
             seed=getattr(fusion.clustering, "seed", None),
             digest=digest_of(inputs.given),
-            log={"truth_held": False, "images": [image_record(one) for one in outcomes.values()]},
+            log={"truth_held": False, "images": [image_record(outcome) for outcome in outcomes.values()]},
             weights=inputs.weights,
         )
 
     def annotators(self, image: int) -> tuple[str, ...]:
         """Name the annotators that an image's answer has heard."""
-        given, heard = self._given[image], self.watched[image].fusion.marked.shape[0]
-        return tuple(given.names[number] for number in given.arrivals.order[:heard].tolist())
+        pending, heard = self._given[image], self.watched[image].fusion.marked.shape[0]
+        return tuple(pending.names[number] for number in pending.arrivals.order[:heard].tolist())
 
     def experience(self, image: int) -> Experience:
         """Give what the other images say of annotators."""
-        others = [one for one in self.watched if one != image]
+        other_images = [other for other in self.watched if other != image]
         return experience_of(
-            [self.watched[one].fusion for one in others], list(map(self.annotators, others)),
-            weights=[self.watched[one].weights for one in others],
+            [self.watched[other].fusion for other in other_images], list(map(self.annotators, other_images)),
+            weights=[self.watched[other].weights for other in other_images],
         )  # fmt: skip
 
     def next_image(self) -> tuple[int | None, float]:
@@ -353,12 +365,12 @@ class Following:
 
         None where every image is firm.
         """
-        loose = [image for image, one in self.watched.items() if not one.firm]
+        loose = [image for image, answer in self.watched.items() if not answer.firm]
         if not loose:
             return None, 0.0
         fusions = [self.watched[image].fusion for image in loose]
-        found = next_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
-        return loose[int(found.image[0])], float(found.gain[0])
+        best = next_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
+        return loose[int(best.image[0])], float(best.gain[0])
 
     def whom_to_ask(self, image: int) -> NextAnnotators:
         """Rank the annotators who have not looked at an image."""

@@ -76,8 +76,8 @@ class Arrivals:
         """
         if rows == people == 0:
             return 0
-        found = np.flatnonzero((self.rows == rows) & (self.people == people))
-        return int(found[0]) + 1 if len(found) else None
+        matches = np.flatnonzero((self.rows == rows) & (self.people == people))
+        return int(matches[0]) + 1 if len(matches) else None
 
     def clicks(self, step: int, names: Sequence[str]) -> Clicks:
         """Give all that has come after so many steps."""
@@ -94,7 +94,7 @@ class Arrivals:
 
 
 def in_steps(
-    before: Arrivals,
+    earlier: Arrivals,
     records: Iterable[tuple[int, MarksRecord]],
     per_step: int,
     since: int = 0,
@@ -104,7 +104,7 @@ def in_steps(
 
     Parameters
     ----------
-    before : Arrivals
+    earlier : Arrivals
     records : iterable of (import, MarksRecord)
         In the order of import.
     per_step : int
@@ -115,32 +115,34 @@ def in_steps(
         Annotators whose clicks are left out.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
-    index = {number: place for place, number in enumerate(before.order.tolist())}
-    rows, people, imported = before.rows.tolist(), before.people.tolist(), before.imported
-    total = len(before.x)
+    index = {number: position for position, number in enumerate(earlier.order.tolist())}
+    rows, people, imported = earlier.rows.tolist(), earlier.people.tolist(), earlier.imported
+    total = len(earlier.x)
     for number, record in records:
         imported = number
-        kept = ~np.isin(record.annotator, sorted(excluded))
-        annotator = record.annotator[kept]
+        is_kept = ~np.isin(record.annotator, sorted(excluded))
+        annotator = record.annotator[is_kept]
         time = np.full(len(record.x), np.nan) if record.time is None else record.time
         steps = _steps(annotator, record.looked, excluded, set(index), per_step)
         if number <= since:
-            steps = [(len(annotator), [one for _, newcomers in steps for one in newcomers])]
+            steps = [(len(annotator), [newcomer for _, newcomers in steps for newcomer in newcomers])]
             rows, people = [], []
         for end, newcomers in steps:
-            for one in newcomers:
-                index[one] = len(index)
+            for newcomer in newcomers:
+                index[newcomer] = len(index)
             rows.append(total + end)
             people.append(len(index))
-        places = np.array([index[one] for one in annotator.tolist()], dtype=np.int64)
-        parts.append((record.x[kept], record.y[kept], time[kept], places))
+        annotator_index = np.array(
+            [index[annotator_number] for annotator_number in annotator.tolist()], dtype=np.int64
+        )
+        parts.append((record.x[is_kept], record.y[is_kept], time[is_kept], annotator_index))
         total += len(annotator)
     x, y, time, annotator = (
         np.concatenate([old, *(part[column] for part in parts)])
-        for column, old in enumerate((before.x, before.y, before.time, before.annotator))
+        for column, old in enumerate((earlier.x, earlier.y, earlier.time, earlier.annotator))
     )
     return Arrivals(
-        extent=before.extent,
+        extent=earlier.extent,
         imported=imported,
         x=x,
         y=y,
@@ -153,23 +155,33 @@ def in_steps(
 
 
 def _steps(
-    annotator: IntArray, looked: IntArray, excluded: frozenset[int], known: set[int], per_step: int
+    annotator: IntArray, looked: IntArray, excluded: frozenset[int], known_annotators: set[int], per_step: int
 ) -> list[tuple[int, list[int]]]:
     """Cut an import into steps: for each the row at which it ends and who is new in it."""
     change = np.flatnonzero(np.diff(annotator)) + 1
     ends = [*change.tolist(), len(annotator)] if len(annotator) else []
-    who = annotator[np.array(ends, dtype=np.int64) - 1].tolist()
-    if len(who) > MOST_STEPS * len(set(who)):
-        ends, who = [len(annotator)], [None]
+    annotators = annotator[np.array(ends, dtype=np.int64) - 1].tolist()
+    if len(annotators) > MOST_STEPS * len(set(annotators)):
+        ends, annotators = [len(annotator)], [None]
     marked = set(annotator.tolist())
-    idle = [one for one in looked.tolist() if one not in marked and one not in excluded and one not in known]
-    stretches = list(zip(ends, who, strict=True))
+    idle = [
+        annotator_number
+        for annotator_number in looked.tolist()
+        if annotator_number not in marked
+        and annotator_number not in excluded
+        and annotator_number not in known_annotators
+    ]
+    stretches = list(zip(ends, annotators, strict=True))
     steps: list[tuple[int, list[int]]] = []
     begin = 0
     for first in range(0, len(stretches), per_step):
         end = stretches[min(first + per_step, len(stretches)) - 1][0]
-        fresh = dict.fromkeys(one for one in annotator[begin:end].tolist() if one not in known)
-        known.update(fresh)
+        fresh = dict.fromkeys(
+            annotator_number
+            for annotator_number in annotator[begin:end].tolist()
+            if annotator_number not in known_annotators
+        )
+        known_annotators.update(fresh)
         steps.append((end, list(fresh)))
         begin = end
     for first in range(0, len(idle), per_step):
@@ -198,22 +210,26 @@ class WatchPlan:
     @classmethod
     def make(cls, texts: Mapping[str, str]) -> Self:
         """Make a plan of `field=value` pairs of a command line; see `FusionPlan.make`."""
-        own = {
+        own_texts = {
             kind: {name: text for name, text in texts.items() if name in _names(kind)}
             for kind in (StoppingSettings, StepSettings)
         }
-        rest = {name: text for name, text in texts.items() if not any(name in one for one in own.values())}
+        rest = {
+            name: text
+            for name, text in texts.items()
+            if not any(name in group for group in own_texts.values())
+        }
         return cls(
             StreamPlan.make(rest),
-            StoppingSettings.from_text(own[StoppingSettings]),
-            StepSettings.from_text(own[StepSettings]),
+            StoppingSettings.from_text(own_texts[StoppingSettings]),
+            StepSettings.from_text(own_texts[StepSettings]),
         )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a plan of what `as_dict` gave; raises SettingsError for what is not known."""
         parts = [values.get(name, {}) for name in ("stopping", "steps")]
-        if not all(isinstance(one, Mapping) for one in parts):
+        if not all(isinstance(values, Mapping) for values in parts):
             raise SettingsError("the plan of a watch cannot be read.")
         return cls(
             StreamPlan.from_dict(values),
@@ -331,7 +347,7 @@ def waiting(
     study: Study,
     images: Sequence[int],
     plan: WatchPlan,
-    before: Mapping[int, Waiting],
+    earlier: Mapping[int, Waiting],
     since: int,
     watch: Watch = silent,
 ) -> dict[int, Waiting]:
@@ -344,24 +360,24 @@ def waiting(
     names, views = study.annotators(), study.views.by_image()
     excluded = tuple(sorted(state.excluded))
     numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
-    found = {}
+    pending_by_image = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading what came")
-        last = before.get(image)
+        last = earlier.get(image)
         arrivals = Arrivals(study.image(image).extent)
         if last is not None and last.excluded == excluded:
             arrivals = last.arrivals
-        came = streams.arrivals(study, image, arrivals.imported)
-        arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
-        held = held_fixed(image, state, views)
+        new_clicks = streams.arrivals(study, image, arrivals.imported)
+        arrivals = in_steps(arrivals, new_clicks, plan.steps.annotators_a_step, since, numbers)
+        held_spots = held_fixed(image, state, views)
         scores = None if PROGRAM in state.excluded else study.scores(image)
-        found[image] = Waiting(arrivals, names, held, excluded, state.weights, scores)
-    return found
+        pending_by_image[image] = Waiting(arrivals, names, held_spots, excluded, state.weights, scores)
+    return pending_by_image
 
 
 def follow(
-    before: Watched | None,
-    given: Waiting,
+    previous: Watched | None,
+    pending: Waiting,
     experience: Callable[[], Experience],
     plan: WatchPlan,
     watch: Watch = silent,
@@ -370,61 +386,63 @@ def follow(
 
     Parameters
     ----------
-    before : Watched or None
+    previous : Watched or None
         Where it was; where that cannot be gone on from, as when an annotator was excluded or weighed since,
         it begins anew.
-    given : Waiting
+    pending : Waiting
     experience : callable
         Gives what to hold of annotators when the first clicks come.
     plan : WatchPlan
     watch : Watch
     """
-    now = before
-    done = None if now is None else given.reached(now)
+    current = previous
+    done = None if current is None else pending.reached(current)
     if done is None:
-        now, done = None, 0
-    total = len(given.arrivals)
-    if now is not None and done == total and not _same(now, given):
-        yield _decided(now, given, plan, watch)
+        current, done = None, 0
+    total = len(pending.arrivals)
+    if current is not None and done == total and not _same(current, pending):
+        yield _decided(current, pending, plan, watch)
     for step in range(done, total):
-        told = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
-        now = _then(now, given.clicks(step + 1), experience, given, plan, told)
-        yield now
+        step_watch = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
+        current = _then(current, pending.clicks(step + 1), experience, pending, plan, step_watch)
+        yield current
 
 
 def _then(
-    before: Watched | None,
+    previous: Watched | None,
     clicks: Clicks,
     experience: Callable[[], Experience],
-    given: Waiting,
+    pending: Waiting,
     plan: WatchPlan,
     watch: Watch,
 ) -> Watched:
-    if before is None:
-        held, history = experience(), StreamHistory.none()
-        state = begin(clicks, plan.stream, watch, experience=held)
-        other = int(state.fusion.detection.detected.sum())
+    if previous is None:
+        known_experience, history = experience(), StreamHistory.none()
+        state = begin(clicks, plan.stream, watch, experience=known_experience)
+        changed_count = int(state.fusion.detection.detected.sum())
     else:
-        held, history = before.experience, before.history
-        state = advance(before.state, clicks, plan.stream, watch, experience=held)
-        other = changed(before.fusion, state.fusion)
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=held)
-    history = _with_step(history, clicks, state, ahead, other, plan)
-    known = {**given.held._asdict(), "scores": given.scores}
-    return Watched(state, ahead, history, held, given.excluded, weights=clicks.weights, **known)
+        known_experience, history = previous.experience, previous.history
+        state = advance(previous.state, clicks, plan.stream, watch, experience=known_experience)
+        changed_count = changed(previous.fusion, state.fusion)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=known_experience)
+    history = _with_step(history, clicks, state, ahead, changed_count, plan)
+    expert_knowledge = {**pending.held._asdict(), "scores": pending.scores}
+    return Watched(
+        state, ahead, history, known_experience, pending.excluded, weights=clicks.weights, **expert_knowledge
+    )
 
 
-def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
+def _decided(previous: Watched, pending: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
     """Hold fixed what the expert decided since; no step of the history, for nobody came."""
-    clicks = given.clicks(len(given.arrivals))
-    state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=before.experience)
-    held = given.held._asdict()
-    return replace(before, state=state, outlook=ahead, scores=given.scores, **held)
+    clicks = pending.clicks(len(pending.arrivals))
+    state = advance(previous.state, clicks, plan.stream, watch, experience=previous.experience)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=previous.experience)
+    held_spots = pending.held._asdict()
+    return replace(previous, state=state, outlook=ahead, scores=pending.scores, **held_spots)
 
 
 def revised(
-    before: Watched,
+    previous: Watched,
     clicks: Clicks,
     state: StreamState,
     experience: Experience,
@@ -433,19 +451,24 @@ def revised(
 ) -> Watched:
     """Put what the same clicks amount to in the light of other images in place of the last step."""
     ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
-    other = int(before.history.changed[-1]) + changed(before.fusion, state.fusion)
-    history = _with_step(before.history.until(-1), clicks, state, ahead, other, plan)
-    return replace(before, state=state, outlook=ahead, experience=experience, history=history)
+    changed_count = int(previous.history.changed[-1]) + changed(previous.fusion, state.fusion)
+    history = _with_step(previous.history.until(-1), clicks, state, ahead, changed_count, plan)
+    return replace(previous, state=state, outlook=ahead, experience=experience, history=history)
 
 
 def _with_step(
-    history: StreamHistory, clicks: Clicks, state: StreamState, ahead: Outlook, other: int, plan: WatchPlan
+    history: StreamHistory,
+    clicks: Clicks,
+    state: StreamState,
+    ahead: Outlook,
+    changed_count: int,
+    plan: WatchPlan,
 ) -> StreamHistory:
     history = history.then(
         annotators=len(clicks.annotators),
         clicks=len(clicks),
         detections=int(state.fusion.detection.detected.sum()),
-        changed=other,
+        changed=changed_count,
         expected=ahead.expected,
         chance=ahead.any,
         sensitivity=ahead.sensitivity,
@@ -458,19 +481,19 @@ def _with_step(
     return replace(history, firm=firm)
 
 
-def _same(watched: Watched, given: Waiting) -> bool:
+def _same(watched: Watched, pending: Waiting) -> bool:
     """Tell whether an answer rests on what the expert knows now, and on the scores of now."""
-    held = given.held
+    held_spots = pending.held
     spots = all(
-        np.array_equal(getattr(watched.known, name), getattr(held.known, name))
+        np.array_equal(getattr(watched.known, name), getattr(held_spots.known, name))
         for name in ("x", "y", "present")
     )
-    same = watched.control == held.control and _equal(watched.scores, given.scores)
-    return spots and same and _equal(watched.viewed, held.viewed)
+    same = watched.control == held_spots.control and _equal(watched.scores, pending.scores)
+    return spots and same and _equal(watched.viewed, held_spots.viewed)
 
 
-def _equal(one: FloatArray | None, other: FloatArray | None) -> bool:
-    return one is other if one is None or other is None else np.array_equal(one, other)
+def _equal(left: FloatArray | None, right: FloatArray | None) -> bool:
+    return left is right if left is None or right is None else np.array_equal(left, right)
 
 
 def _names(kind: type[Settings]) -> list[str]:
@@ -515,14 +538,14 @@ def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Wait
     weights = (
         {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
     )
-    held = HeldFixed(clicks.known, clicks.viewed, clicks.control)
-    return Waiting(arrivals, clicks.annotators, held, (), weights, clicks.scores)
+    held_spots = HeldFixed(clicks.known, clicks.viewed, clicks.control)
+    return Waiting(arrivals, clicks.annotators, held_spots, (), weights, clicks.scores)
 
 
 def _by_time(clicks: Clicks) -> IntArray:
     people = len(clicks.annotators)
     first = np.full(people, np.inf)
     if clicks.time is not None:
-        known = np.isfinite(clicks.time)
-        np.minimum.at(first, clicks.annotator[known], clicks.time[known])
+        has_time = np.isfinite(clicks.time)
+        np.minimum.at(first, clicks.annotator[has_time], clicks.time[has_time])
     return np.argsort(first, kind="stable").astype(np.int64)

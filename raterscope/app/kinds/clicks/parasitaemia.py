@@ -148,33 +148,35 @@ def tell(fields: Sequence[Field], measures: Measures, image: int | None = None) 
     study = measures.counting.get(None, CountingSubject())
     chance, number = _sum_of(fields)
     spread = dispersion(np.array([field.expected for field in fields]))
-    told = [_parasites(fields, chance, number)]
+    quantities = [_parasites(fields, chance, number)]
     if image is None and len(fields) > 1:
         rate = per_field(chance, len(fields), spread)
-        told.append(
+        quantities.append(
             _told("Per field", "", rate, number / len(fields), f"{_say(number)} / {len(fields):,} fields")
         )
-    told += _by_leukocytes(*_counted(fields, measures, "leukocytes", image), study)
-    told.append(_by_volume(fields, chance, number, spread, study.thickness))
-    told += _by_red_cells(*_counted(fields, measures, "red_cells", image), study)
-    return tuple(told)
+    quantities += _by_leukocytes(*_counted(fields, measures, "leukocytes", image), study)
+    quantities.append(_by_volume(fields, chance, number, spread, study.thickness))
+    quantities += _by_red_cells(*_counted(fields, measures, "red_cells", image), study)
+    return tuple(quantities)
 
 
 def note_of(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
     """Say what the intervals hold and what they do not, and what was assumed; see `tell`."""
     if image is not None:
         fields = [field for field in fields if field.image == image]
-    said = ["95 % intervals hold the doubt of the detections and that of counting"]
+    sentences = ["95 % intervals hold the doubt of the detections and that of counting"]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
-        said.append(f"counts vary {spread:.1f} times as much between fields as by chance, which widens them")
+        sentences.append(
+            f"counts vary {spread:.1f} times as much between fields as by chance, which widens them"
+        )
     study = measures.counting.get(None, CountingSubject())
     on, leukocytes = _counted(fields, measures, "leukocytes", image)
     if leukocytes is not None and study.leukocytes_per_microlitre is None:
-        said.append(f"{_say(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
+        sentences.append(f"{_say(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
     if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image)[1]:
-        said.append(f"{_say(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
-    note = "; ".join(said) + ". What nobody clicked on is not in them."
+        sentences.append(f"{_say(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
+    note = "; ".join(sentences) + ". What nobody clicked on is not in them."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
         note += f" Below {ENOUGH} parasites, {MANY} leukocytes are to be counted."
     return note
@@ -191,12 +193,12 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
     decisions = study.decisions()
     state = fold(decisions)
     measures = read_measures(decisions, state)
-    entries = [one for one in study.images() if not request.items or one.id in request.items]
+    entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
     fields = []
     for step, entry in enumerate(entries):
         watch(step / len(entries), f"counting on {plain(entry.name)}")
-        shown = study.shown.result(entry.id)
-        field = field_of(entry, None if shown is None else shown[1], state.spots(entry.id), measures)
+        result = study.shown.result(entry.id)
+        field = field_of(entry, None if result is None else result[1], state.spots(entry.id), measures)
         fields += [] if field is None else [field]
     if not fields:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
@@ -204,14 +206,22 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
 
 
 def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[object]]:
-    whole = (None,) if len(fields) > 1 else ()
-    for image in (*whole, *(field.image for field in fields)):
-        here = [field for field in fields if image in (None, field.image)]
-        name = "" if image is None else here[0].name
-        yield name, "Found", sum(field.found for field in here), None, None, "", ""
-        for one in tell(fields, measures, image):
-            if one.rate is not None:
-                yield name, one.title, one.rate.value, one.rate.low, one.rate.high, one.unit, one.formula
+    all_images = (None,) if len(fields) > 1 else ()
+    for image in (*all_images, *(field.image for field in fields)):
+        image_fields = [field for field in fields if image in (None, field.image)]
+        name = "" if image is None else image_fields[0].name
+        yield name, "Found", sum(field.found for field in image_fields), None, None, "", ""
+        for quantity in tell(fields, measures, image):
+            if quantity.rate is not None:
+                yield (
+                    name,
+                    quantity.title,
+                    quantity.rate.value,
+                    quantity.rate.low,
+                    quantity.rate.high,
+                    quantity.unit,
+                    quantity.formula,
+                )
 
 
 def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
@@ -225,26 +235,28 @@ def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
 def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Told:
     below = np.cumsum(chance)
     low, high = (float(np.count_nonzero(below < share)) for share in (0.025, 0.975))
-    found = sum(field.found for field in fields)
+    spot_count = sum(field.found for field in fields)
     on = f" on {counted(len(fields), 'field')}" if len(fields) > 1 else ""
-    return Told("Parasites", "expected", Rate(number, low, high), f"{found:,} found{on}")
+    return Told("Parasites", "expected", Rate(number, low, high), f"{spot_count:,} found{on}")
 
 
 def _counted(
-    fields: Sequence[Field], measures: Measures, what: str, image: int | None
+    fields: Sequence[Field], measures: Measures, cells: str, image: int | None
 ) -> tuple[Sequence[Field], float | None]:
     """Give the fields on which cells were counted, and how many there are.
 
     What was counted on all together comes first; else the images on which some were counted by themselves.
     """
-    together: float | None = getattr(measures.counting.get(None), what, None)
+    together: float | None = getattr(measures.counting.get(None), cells, None)
     if image is None and together is not None:
         return fields, together
-    alone: Mapping[int | None, float | None] = {
-        key: getattr(one, what) for key, one in measures.counting.items() if key is not None
+    counts_of: Mapping[int | None, float | None] = {
+        key: getattr(counting, cells) for key, counting in measures.counting.items() if key is not None
     }
-    here = [field for field in fields if alone.get(field.image) is not None]
-    return here, sum(alone[field.image] or 0.0 for field in here) if here else None
+    counted_fields = [field for field in fields if counts_of.get(field.image) is not None]
+    return counted_fields, sum(
+        counts_of[field.image] or 0.0 for field in counted_fields
+    ) if counted_fields else None
 
 
 def _by_leukocytes(

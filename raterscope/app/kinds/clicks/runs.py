@@ -78,7 +78,7 @@ def gather_others(
     views : mapping of image to views
     watch : Watch
     """
-    found: list[tuple[Clicks, Fusion]] = []
+    taught: list[tuple[Clicks, Fusion]] = []
     runs: dict[int, bool] = {}
     rest = [entry.id for entry in study.items()["clicks"] if entry.id not in fused]
     for done, image in enumerate(rest if learns_across_images(plan) else ()):
@@ -93,9 +93,9 @@ def gather_others(
             study.runs.result(run, image) if runs[run] and not study.shown.outdated(entry, [image]) else None
         )
         if fusion is not None:
-            held = held_fixed(image, state, views)._asdict()
-            found.append((replace(study.clicks(image, entry), **held), fusion))
-    return OtherImages(tuple(found), tuple(run for run, alike in runs.items() if alike))
+            held_spots = held_fixed(image, state, views)._asdict()
+            taught.append((replace(study.clicks(image, entry), **held_spots), fusion))
+    return OtherImages(tuple(taught), tuple(run for run, alike in runs.items() if alike))
 
 
 def others_in_words(log: Mapping[str, Any]) -> str:
@@ -120,10 +120,10 @@ def others_in_words(log: Mapping[str, Any]) -> str:
 def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:
     """Tell whether a run found its clusters and votes as a plan would."""
     try:
-        other = FusionPlan.from_dict(run.settings)
+        run_plan = FusionPlan.from_dict(run.settings)
     except SettingsError:  # of an older version
         return False
-    return (other.algorithm, other.clustering, other.assignment) == (
+    return (run_plan.algorithm, run_plan.clustering, run_plan.assignment) == (
         plan.algorithm, plan.clustering, plan.assignment,
     )  # fmt: skip
 
@@ -183,23 +183,26 @@ def gather(
         clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
         return replace(clicks, **held_fixed(image, state, views, truth)._asdict())
 
-    asked = {image: names[image] for image in images}
-    found = running.gather(asked, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
-    others = OtherImages()
+    names_by_image = {image: names[image] for image in images}
+    inputs = running.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
+    other_images = OtherImages()
     if plan is not None:
-        others = gather_others(
+        other_images = gather_others(
             study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
         )
-    last_view = max((one[-1].id for one in views.values()), default=0)
-    return Inputs(**vars(found), truth_held=hold_truth, weights=weights, last_view=last_view, others=others)
+    last_view = max((image_views[-1].id for image_views in views.values()), default=0)
+    return Inputs(
+        **vars(inputs), truth_held=hold_truth, weights=weights, last_view=last_view, others=other_images
+    )
 
 
 def counted_in(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
     """Tell who did not count fully in a run, and why; who was left out, at 0."""
-    then = fold([one for one in decisions if one.id <= run.known]).counted
+    counted = fold([decision for decision in decisions if decision.id <= run.known]).counted
     weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
     return {
-        name: Weighed(weight, then[name].reason if name in then else "") for name, weight in weights.items()
+        name: Weighed(weight, counted[name].reason if name in counted else "")
+        for name, weight in weights.items()
     }
 
 
@@ -215,7 +218,7 @@ def fuse_inputs(
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run whole, without the images that failed; gives its number."""
     plan, inputs = answer.plan, answer.inputs
-    images = [image_record(one) for one in answer.outcomes.values()]
+    images = [image_record(outcome) for outcome in answer.outcomes.values()]
     return running.keep(
         answer,
         study,
@@ -237,9 +240,11 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
 def _scores(inputs: Inputs) -> dict[str, object]:
     """Give on how many images a program was weighed as well, and with how many detections."""
-    searched = [one.scores for one in inputs.given.values() if one.scores is not None]
-    found = {"images": len(searched), "detections": sum(map(len, searched))}
-    return {"scores": found} if searched else {}
+    scores = [
+        image_clicks.scores for image_clicks in inputs.given.values() if image_clicks.scores is not None
+    ]
+    record = {"images": len(scores), "detections": sum(map(len, scores))}
+    return {"scores": record} if scores else {}
 
 
 def _views(inputs: Inputs) -> dict[str, int]:
@@ -269,7 +274,7 @@ def run_record(
         seconds=seconds,
     )  # fmt: skip
     outcomes = list(outcomes)
-    fusions = [one.fusion for one in outcomes if one.fusion is not None]
+    fusions = [outcome.fusion for outcome in outcomes if outcome.fusion is not None]
     images = [image_record(outcome) for outcome in outcomes]
     notices = run_notices(fusions)
     named: dict[str, Any] = {"controls": dict(controls)} if controls else {}
@@ -279,8 +284,8 @@ def run_record(
 
 def scores_record(clicks: Mapping[str, Clicks], source: Mapping[str, object]) -> dict[str, object]:
     """Say where the scores of a program came from, ready for JSON: the file, images and detections."""
-    searched = [one.scores for one in clicks.values() if one.scores is not None]
-    return {**source, "images": len(searched), "detections": sum(map(len, searched))}
+    scores = [image_clicks.scores for image_clicks in clicks.values() if image_clicks.scores is not None]
+    return {**source, "images": len(scores), "detections": sum(map(len, scores))}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
@@ -394,8 +399,8 @@ def fuse_images(
     if carries_reliability(plan):
         jobs = 1
     if learns_across_images(plan):
-        alone = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
-        return _learnt(clicks, alone, plan, others, part(watch, _ALONE, 1.0))
+        separate = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
+        return _learnt(clicks, separate, plan, others, part(watch, _ALONE, 1.0))
     return _each_by_itself(clicks, plan, jobs, watch)
 
 
@@ -403,31 +408,31 @@ def _each_by_itself(
     clicks: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     done: dict[str, Outcome[Fusion]] = {}
-    left = dict(clicks)
+    remaining = dict(clicks)
     total = sum(map(_work_of, clicks.values())) or 1
     finished = first = 0
     reliability: dict[str, float] = {}
     started = time.monotonic()
-    if plan.algorithm in _DEAF and max(map(len, left.values()), default=0) > _DEAF_FROM:
-        done = _in_processes(left, plan, min(jobs, len(left)), watch)
-        left.clear()
-    while left:
+    if plan.algorithm in _DEAF and max(map(len, remaining.values()), default=0) > _DEAF_FROM:
+        done = _in_processes(remaining, plan, min(jobs, len(remaining)), watch)
+        remaining.clear()
+    while remaining:
         measured = finished - first
-        if jobs > 1 and len(left) > 1 and measured:
+        if jobs > 1 and len(remaining) > 1 and measured:
             seconds = (time.monotonic() - started) * (total - finished) / measured
             if seconds > _WORTH:
                 rest = part(watch, finished / total, 1.0)
-                done |= _in_processes(left, plan, min(jobs, len(left)), rest)
+                done |= _in_processes(remaining, plan, min(jobs, len(remaining)), rest)
                 break
-        name = next(iter(left))
-        work = _work_of(left[name])
+        name = next(iter(remaining))
+        work = _work_of(remaining[name])
         step = wrapping(
             part(watch, finished / total, (finished + work) / total, f"{name}: "), partial(Draft, name)
         )
-        own = left.pop(name)
-        done[name] = outcome = _outcome(name, own, plan, step, reliability)
+        image_clicks = remaining.pop(name)
+        done[name] = outcome = _outcome(name, image_clicks, plan, step, reliability)
         if outcome.fusion is not None:
-            reliability |= _reliability(own, outcome.fusion)
+            reliability |= _reliability(image_clicks, outcome.fusion)
         finished += work
         if not first:  # which is no measure: it may have waited for the loops to be compiled
             first, started = finished, time.monotonic()
@@ -436,28 +441,34 @@ def _each_by_itself(
 
 def _learnt(
     clicks: Mapping[str, Clicks],
-    alone: Mapping[str, Outcome[Fusion]],
+    separate: Mapping[str, Outcome[Fusion]],
     plan: FusionPlan,
     others: Sequence[tuple[Clicks, Fusion]],
     watch: Watch,
 ) -> dict[str, Outcome[Fusion]]:
     """Let the images that were fused teach each other. Where that fails, none of them has an answer."""
-    fused = {name: outcome.fusion for name, outcome in alone.items() if outcome.fusion is not None}
+    fused = {name: outcome.fusion for name, outcome in separate.items() if outcome.fusion is not None}
     started = time.perf_counter()
 
     def together() -> list[Fusion]:
-        known = [renew_known(one, fusion, plan) for one, fusion in others] if fused else []
-        every = [*(clicks[name] for name in fused), *(one for one, _ in others)] if fused else []
-        before = [*fused.values(), *known]
-        learnt = learn_from_each_other(every, before, plan, part(watch, 0.0, 0.5))
-        return with_halves(every, before, learnt, plan, part(watch, 0.5, 1.0))
+        renewed = (
+            [renew_known(image_clicks, fusion, plan) for image_clicks, fusion in others] if fused else []
+        )
+        all_clicks = (
+            [*(clicks[name] for name in fused), *(other_clicks for other_clicks, _ in others)]
+            if fused
+            else []
+        )
+        fusions = [*fused.values(), *renewed]
+        learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5))
+        return with_halves(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0))
 
     learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)
-    outcomes = dict(alone)
+    outcomes = dict(separate)
     for turn, name in enumerate(fused):
         outcomes[name] = Outcome(
-            name, learnt[turn] if learnt else None, problem, details, alone[name].seconds + seconds
+            name, learnt[turn] if learnt else None, problem, details, separate[name].seconds + seconds
         )
     return outcomes
 
@@ -468,8 +479,8 @@ def _work_of(clicks: Clicks) -> int:
 
 def _reliability(clicks: Clicks, fusion: Fusion) -> dict[str, float]:
     """Give the reliability (eq. 12) of everybody who clicked on the image."""
-    found = zip(clicks.annotators, fusion.clustering.reliability.tolist(), strict=True)
-    return {name: value for name, value in found if math.isfinite(value)}
+    pairs = zip(clicks.annotators, fusion.clustering.reliability.tolist(), strict=True)
+    return {name: value for name, value in pairs if math.isfinite(value)}
 
 
 def _outcome(
@@ -485,7 +496,7 @@ def _outcome(
 
 
 def _in_processes(
-    left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+    remaining: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
     finished = 0
@@ -493,17 +504,19 @@ def _in_processes(
     def tick(count: int) -> None:
         nonlocal finished
         finished = count
-        watch(count / len(left), f"fused {count} of {len(left)} images")
+        watch(count / len(remaining), f"fused {count} of {len(remaining)} images")
 
     def fuse_here(name: str) -> Outcome[Fusion]:
-        return _outcome(name, left[name], plan, lambda *_, **__: tick(finished))
+        return _outcome(name, remaining[name], plan, lambda *_, **__: tick(finished))
 
     # The longest first, so that no process is left alone with a long one at the end.
-    order = sorted(left, key=lambda name: -len(left[name]))
+    order = sorted(remaining, key=lambda name: -len(remaining[name]))
     meanwhile = None if plan.algorithm in _DEAF else fuse_here
-    done = in_processes(_outcome, {name: (name, left[name], plan) for name in order}, jobs, tick, meanwhile)
-    for name in [name for name in left if name not in done]:
-        done |= in_processes(_outcome, {name: (name, left[name], plan)}, 1, tick)
+    done = in_processes(
+        _outcome, {name: (name, remaining[name], plan) for name in order}, jobs, tick, meanwhile
+    )
+    for name in [name for name in remaining if name not in done]:
+        done |= in_processes(_outcome, {name: (name, remaining[name], plan)}, 1, tick)
         if name not in done:
             done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
     return done

@@ -108,11 +108,11 @@ def about() -> str:
 def _click_rows(name: str, clicks: Clicks) -> list[tuple[str, ...]]:
     assert clicks.time is not None
     rows: list[tuple[str, ...]] = [
-        (clicks.annotators[who], name, f"{x:.1f}", f"{y:.1f}", f"{when:.2f}")
-        for who, x, y, when in zip(clicks.annotator, clicks.x, clicks.y, clicks.time, strict=True)
+        (clicks.annotators[annotator], name, f"{x:.1f}", f"{y:.1f}", f"{when:.2f}")
+        for annotator, x, y, when in zip(clicks.annotator, clicks.x, clicks.y, clicks.time, strict=True)
     ]
     idle = np.flatnonzero(clicks.counts() == 0)
-    return rows + [(clicks.annotators[who], name, "", "", "") for who in idle]
+    return rows + [(clicks.annotators[annotator], name, "", "", "") for annotator in idle]
 
 
 def _truth_rows(name: str, smear: Smear) -> list[tuple[str, ...]]:
@@ -134,8 +134,8 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         keep_once(study, answer, digest, keep, part(watch, 0.9, 0.95))
         tools.write_report(study, results / REPORT, part(watch, 0.95, 1.0))
         radius = study.settings.matching_radius()
-        places = {name: study.truth(number).places for name, number in inputs.items.items()}
-    evaluations = evaluate_outcomes(answer.outcomes, places, radius)
+        true_positions = {name: study.truth(number).places for name, number in inputs.items.items()}
+    evaluations = evaluate_outcomes(answer.outcomes, true_positions, radius)
     record = run_record(
         answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,
         inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,

@@ -42,15 +42,15 @@ _MOST = 30
 
 
 def images_found(
-    study: Study, found: Sequence[CountedImage], measures: Measures, watch: Watch = silent
+    study: Study, images: Sequence[CountedImage], measures: Measures, watch: Watch = silent
 ) -> Gallery | None:
     """Show the images, of many those with the most spots in dispute; None where no file is at hand."""
-    order = sorted(range(len(found)), key=lambda at: -int(found[at].disputed.sum()))
-    shown = [found[at] for at in sorted(order[:_MOST])]
+    order = sorted(range(len(images)), key=lambda at: -int(images[at].disputed.sum()))
+    shown_images = [images[at] for at in sorted(order[:_MOST])]
     pictures = []
-    for done, one in enumerate(shown):
-        watch(done / len(shown), f"drawing {plain(one.entry.name)}")
-        picture = _picture(study, one, measures.pixel_size(one.entry.id, one.entry.pixel_size))
+    for done, image in enumerate(shown_images):
+        watch(done / len(shown_images), f"drawing {plain(image.entry.name)}")
+        picture = _picture(study, image, measures.pixel_size(image.entry.id, image.entry.pixel_size))
         if picture is not None:
             pictures.append(picture)
     if not pictures:
@@ -59,33 +59,39 @@ def images_found(
         Swatch(DARK.accent, "present: circles"),
         Swatch(DARK.disputed, "in dispute, present or not: squares"),
     )
-    lost = len(shown) - len(pictures)
+    lost = len(shown_images) - len(pictures)
     note = []
-    if len(shown) < len(found):
-        note.append(f"Of {len(found):,} images those with the most spots in dispute are shown.")
+    if len(shown_images) < len(images):
+        note.append(f"Of {len(images):,} images those with the most spots in dispute are shown.")
     if lost:
         note.append(f"The files of {counted(lost, 'image')} cannot be read.")
     return Gallery("Images with what was found", pictures, legend, " ".join(note))
 
 
-def _picture(study: Study, one: CountedImage, pixel_size: float | None) -> Picture | None:
+def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None) -> Picture | None:
     from raterscope.app.formats.pyramids import is_large, load_overview
 
-    place = study.locate(one.entry)
-    if place is None or place.is_dir():
+    path = study.locate(counted_image.entry)
+    if path is None or path.is_dir():
         return None
     try:
-        large = is_large(one.entry.width, one.entry.height)  # kept by its content, as the window does
-        pixels = load_overview(place, _SIDE, digest_of_file(place) if large else None)
+        large = is_large(
+            counted_image.entry.width, counted_image.entry.height
+        )  # kept by its content, as the window does
+        pixels = load_overview(path, _SIDE, digest_of_file(path) if large else None)
     except (InputError, MemoryError):
         return None
     image = Image.fromarray(pixels).convert("RGB")
-    width, height = one.entry.width, one.entry.height
+    width, height = counted_image.entry.width, counted_image.entry.height
     scale = min(1.0, _SIDE / max(width, height))
     image = image.resize((max(1, round(width * scale)), max(1, round(height * scale))), Image.Resampling.BOX)
     brush = ImageDraw.Draw(image)
     for x, y, present, disputed in zip(
-        one.spots.x * scale, one.spots.y * scale, one.spots.present, one.disputed, strict=True
+        counted_image.spots.x * scale,
+        counted_image.spots.y * scale,
+        counted_image.spots.present,
+        counted_image.disputed,
+        strict=True,
     ):
         if not (present or disputed):
             continue
@@ -95,74 +101,76 @@ def _picture(study: Study, one: CountedImage, pixel_size: float | None) -> Pictu
             (_RADIUS, DARK.disputed if disputed else DARK.accent, 2),
         ):
             draw((x - radius, y - radius, x + radius, y + radius), outline=colour, width=line)
-    words = f"{int(one.spots.present.sum()):,} found"
-    disputed = int(one.disputed.sum())
+    words = f"{int(counted_image.spots.present.sum()):,} found"
+    disputed = int(counted_image.disputed.sum())
     words += f", {disputed:,} in dispute" if disputed else ""
     if pixel_size is not None:
         words += f"; bar {scale_bar(image, scale / pixel_size, 'µm')}"
     elif scale < 1:
         words += f"; shown at {significant(100 * scale, 2)} % of its size"
-    return photograph(image, plain(one.entry.name), words)
+    return photograph(image, plain(counted_image.entry.name), words)
 
 
 def clicks_section(
     study: Study,
-    found: Sequence[CountedImage],
+    images: Sequence[CountedImage],
     measures: Measures,
     excluded: Mapping[str, str],
     watch: Watch = silent,
 ) -> Section:
     """Tell of all images of clicks that were fused; `excluded` gives the reason of each as it stands now."""
-    last = max((one.run for one in found), key=lambda run: run.id)
+    last = max((image.run for image in images), key=lambda run: run.id)
     weighed = counted_in(last, study.decisions())
-    people = annotators_table(found, weighed, excluded, part(watch, 0.0, 0.2))
-    blocks: list[Block | None] = [_unsettled(found), _facts(found, measures), counts_table(found)]
-    blocks += against_truth(found, study.settings.matching_radius())
-    blocks += [parasitaemia_table(found, measures), people, measurements_table(found, measures)]
-    blocks.append(images_found(study, found, measures, part(watch, 0.2, 1.0)))
+    people = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
+    blocks: list[Block | None] = [_unsettled(images), _facts(images, measures), counts_table(images)]
+    blocks += against_truth(images, study.settings.matching_radius())
+    blocks += [parasitaemia_table(images, measures), people, measurements_table(images, measures)]
+    blocks.append(images_found(study, images, measures, part(watch, 0.2, 1.0)))
     return Section("Clicks", [block for block in blocks if block is not None], breaks=True)
 
 
-def _unsettled(found: Sequence[CountedImage]) -> Notices | None:
+def _unsettled(images: Sequence[CountedImage]) -> Notices | None:
     """Say which results did not converge or are not settled by the votes, with advice; None where none."""
-    of: dict[str, list[str]] = {}
-    for one in found:
-        words = of_clicks(one.fusion, one.run.settings)
+    images_by_words: dict[str, list[str]] = {}
+    for image in images:
+        words = of_clicks(image.fusion, image.run.settings)
         if words:
-            of.setdefault(words, []).append(plain(one.entry.name))
+            images_by_words.setdefault(words, []).append(plain(image.entry.name))
     sentences = []
-    for words, names in of.items():
-        others = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
-        sentences.append(f"{names[0]}{others}: {words}")
-    sentences += run_notices([one.fusion for one in found])
-    logs = {one.run.id: one.run.log for one in found}
+    for words, names in images_by_words.items():
+        rest = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
+        sentences.append(f"{names[0]}{rest}: {words}")
+    sentences += run_notices([image.fusion for image in images])
+    logs = {image.run.id: image.run.log for image in images}
     sentences += [words for words in map(others_in_words, logs.values()) if words]
     return Notices(sentences) if sentences else None
 
 
-def _facts(found: Sequence[CountedImage], measures: Measures) -> Facts:
-    looked = np.array([len(one.annotators) for one in found])
-    least, most = int(looked.min()), int(looked.max())
-    each = f"{least:,} to {most:,} an image" if least < most else f"{most:,} an image"
-    people = counted(len({name for one in found for name in one.annotators}), "annotator")
-    clicks = sum(int(one.fusion.rates.clicks.sum()) for one in found)
-    twice = sum(len(one.fusion.mark) for one in found) - clicks
-    each = (f", {each}" if len(found) > 1 else "") + (
+def _facts(images: Sequence[CountedImage], measures: Measures) -> Facts:
+    looked = np.array([len(image.annotators) for image in images])
+    smallest, largest = int(looked.min()), int(looked.max())
+    annotators_per_image = (
+        f"{smallest:,} to {largest:,} an image" if smallest < largest else f"{largest:,} an image"
+    )
+    annotators = counted(len({name for image in images for name in image.annotators}), "annotator")
+    clicks = sum(int(image.fusion.rates.clicks.sum()) for image in images)
+    twice = sum(len(image.fusion.mark) for image in images) - clicks
+    annotators_per_image = (f", {annotators_per_image}" if len(images) > 1 else "") + (
         f"; {counted(twice, 'duplicate click')} at the same position by the same annotator not counted"
         if twice > 0
         else ""
     )
-    sizes = {(round(one.entry.width), round(one.entry.height)) for one in found}
-    scales = {measures.pixel_size(one.entry.id, one.entry.pixel_size) for one in found}
+    sizes = {(round(image.entry.width), round(image.entry.height)) for image in images}
+    scales = {measures.pixel_size(image.entry.id, image.entry.pixel_size) for image in images}
     facts = [
-        ("Images", f"{counted(len(found), 'image')}, {_sizes(sizes)}"),
+        ("Images", f"{counted(len(images), 'image')}, {_sizes(sizes)}"),
         ("Pixel size", _scales(scales)),
-        ("Clicks", f"{counted(clicks, 'click')} by {people}{each}"),
+        ("Clicks", f"{counted(clicks, 'click')} by {annotators}{annotators_per_image}"),
     ]
-    known = [len(one.truth) for one in found if one.truth.known]
-    if known:
-        facts.append(("Ground truth", f"{sum(known):,} on {counted(len(known), 'image')}"))
-    runs = {one.run.id: one.run for one in found}
+    truth_counts = [len(image.truth) for image in images if image.truth.known]
+    if truth_counts:
+        facts.append(("Ground truth", f"{sum(truth_counts):,} on {counted(len(truth_counts), 'image')}"))
+    runs = {image.run.id: image.run for image in images}
     return Facts([*facts, *(("Run", run_in_words(run)) for run in runs.values())])
 
 
@@ -173,10 +181,10 @@ def _sizes(sizes: set[tuple[int, int]]) -> str:
 
 
 def _scales(scales: set[float | None]) -> str:
-    known = sorted(scale for scale in scales if scale is not None)
-    if not known:
+    known_scales = sorted(scale for scale in scales if scale is not None)
+    if not known_scales:
         return "not known"
-    words = f"{known[0]:.4g}" + (f" to {known[-1]:.4g}" if len(known) > 1 else "")
+    words = f"{known_scales[0]:.4g}" + (f" to {known_scales[-1]:.4g}" if len(known_scales) > 1 else "")
     return f"{words} µm" + (", of some images not known" if None in scales else "")
 
 
@@ -196,34 +204,34 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     """Count on the images; with the option `crowd_size`, measure against the number of annotators too."""
     study, state = request.study, request.state
     crowd_size = request.options.get("crowd_size")
-    ids = {one.id for one in request.items}
+    ids = {item.id for item in request.items}
     entries = [entry for entry in study.images() if entry.id in ids]
-    found, runs = [], {}
+    counted_images, runs = [], {}
     for done, entry in enumerate(entries):
         watch(0.5 * done / len(entries), f"counting on {plain(entry.name)}")
-        one = read_counted(study, entry, state.spots(entry.id))
-        if one is not None:
-            found.append(one)
-            runs[one.run.id] = one.run
+        counted_image = read_counted(study, entry, state.spots(entry.id))
+        if counted_image is not None:
+            counted_images.append(counted_image)
+            runs[counted_image.run.id] = counted_image.run
     measures = read_measures(study.decisions(), state)
     last = 1.0 if crowd_size is None else 0.6
-    sections = [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, last))]
-    views = {image: some for image, some in study.views.by_image().items() if image in ids}
-    if found and crowd_size is None:
-        kept = kept_section(study)
-        sections += [] if kept is None else [kept]
-    elif found and crowd_size is not None:
-        run = max((one.run for one in found), key=lambda run: run.id)
-        images = [one.entry.id for one in found]
+    sections = [clicks_section(study, counted_images, measures, state.excluded, part(watch, 0.5, last))]
+    views = {image: image_views for image, image_views in study.views.by_image().items() if image in ids}
+    if counted_images and crowd_size is None:
+        crowd_section = kept_section(study)
+        sections += [] if crowd_section is None else [crowd_section]
+    elif counted_images and crowd_size is not None:
+        run = max((counted_image.run for counted_image in counted_images), key=lambda run: run.id)
+        images = [counted_image.entry.id for counted_image in counted_images]
         sections.append(crowd_size_section(study, images, run, crowd_size, part(watch, last, 1.0)))
     return ReportPart(sections, runs, views=views)
 
 
 def held_fixed(
-    run: RunEntry, then: ReviewState, names: Mapping[tuple[str, int], str], fixed: bool
+    run: RunEntry, state: ReviewState, names: Mapping[tuple[str, int], str], fixed: bool
 ) -> tuple[str, str]:
     """Describe control images, viewed spots, scores and other images of a run; see `Report.held_fixed`."""
-    controls = _controls(run, then, names)
+    controls = _controls(run, state, names)
     words = _TEACHING if fixed else ""
     viewed = run.log.get("viewed")
     if isinstance(viewed, int) and viewed > 0:
@@ -232,18 +240,18 @@ def held_fixed(
             "left without a decision."
         )
     words += controls + _scores(run)
-    others = run.log.get("others")
-    if isinstance(others, int) and others > 0:
-        words += f" {counted(others, 'other image')}, as fused in earlier runs, taught the crowd's rates too."
+    other_images = run.log.get("others")
+    if isinstance(other_images, int) and other_images > 0:
+        words += f" {counted(other_images, 'other image')}, as fused in earlier runs, taught the crowd's rates too."
     return "No decided spot was held fixed." if controls else "Nothing was held fixed.", words
 
 
 def _scores(run: RunEntry) -> str:
     """Say that a program's scores were weighed in a run of clicks; empty where none were."""
-    found = run.log.get("scores")
-    if not isinstance(found, dict) or not all(isinstance(found.get(one), int) for one in _SCORED):
+    scores = run.log.get("scores")
+    if not isinstance(scores, dict) or not all(isinstance(scores.get(key), int) for key in _SCORED):
         return ""
-    images, detections = (found[one] for one in _SCORED)
+    images, detections = (scores[key] for key in _SCORED)
     return (
         f" The scores of a program, {counted(detections, 'detection')} on {counted(images, 'image')}, were "
         "weighed as one more observer: the posterior by the votes was multiplied by the likelihood ratio of "
@@ -253,9 +261,9 @@ def _scores(run: RunEntry) -> str:
     )
 
 
-def _controls(run: RunEntry, then: ReviewState, items: Mapping[tuple[str, int], str]) -> str:
+def _controls(run: RunEntry, state: ReviewState, items: Mapping[tuple[str, int], str]) -> str:
     """Name the control images of a run of clicks; empty where it has none."""
-    said = []
+    sentences = []
     for kind, holds, rule in (
         ("Positive", True, "a run without any structure is excluded by them"),
         (
@@ -264,15 +272,15 @@ def _controls(run: RunEntry, then: ReviewState, items: Mapping[tuple[str, int], 
             "their clusters are held to be artefacts, and as many are expected on the others",
         ),
     ):
-        marks = {image: then.control(image) for image in run.items}
+        marks = {image: state.control(image) for image in run.items}
         names = [
             plain(items.get(("clicks", image), f"image {image}"), 40)
             for image, mark in marks.items()
             if mark is not None and mark.holds == holds
         ]
         if names:
-            said.append(f" {kind} control images: {', '.join(names)}; {rule}.")
-    return "".join(said)
+            sentences.append(f" {kind} control images: {', '.join(names)}; {rule}.")
+    return "".join(sentences)
 
 
 def _read_options(options: argparse.Namespace) -> dict[str, Any]:

@@ -78,10 +78,10 @@ class CountedImage:
 
 def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
     """Read the fusion shown of an image and lay the expert's decisions over it; None without one."""
-    shown = study.shown.result(entry.id)
-    if shown is None:
+    result = study.shown.result(entry.id)
+    if result is None:
         return None
-    run, fusion = shown
+    run, fusion = result
     return CountedImage(
         entry=entry,
         run=run,
@@ -93,46 +93,53 @@ def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> Coun
     )
 
 
-def against_truth(found: Sequence[CountedImage], radius: float) -> list[Block]:
+def against_truth(images: Sequence[CountedImage], radius: float) -> list[Block]:
     """Compare with ground truth within a radius, on the images that have some; nothing without."""
-    known = [one for one in found if one.truth.known]
-    if not known:
+    known_images = [image for image in images if image.truth.known]
+    if not known_images:
         return []
-    fused = [evaluate_fusion(one.fusion, one.truth.places, radius) for one in known]
+    fused = [evaluate_fusion(image.fusion, image.truth.places, radius) for image in known_images]
     decided = [
-        evaluate(np.column_stack([one.spots.x, one.spots.y])[one.spots.present], one.truth.places, radius)
-        for one in known
+        evaluate(
+            np.column_stack([image.spots.x, image.spots.y])[image.spots.present], image.truth.places, radius
+        )
+        for image in known_images
     ]
-    rows = shortened([_row(plain(one.entry.name), [each]) for one, each in zip(known, decided, strict=True)])
-    if len(known) > 1:
+    rows = shortened(
+        [
+            _row(plain(image.entry.name), [evaluation])
+            for image, evaluation in zip(known_images, decided, strict=True)
+        ]
+    )
+    if len(known_images) > 1:
         rows.append(_row("all images", decided))
-    if any(len(one.judged) for one in known):
+    if any(len(image.judged) for image in known_images):
         rows.append(_row("all images, before the expert", fused))
-    held = sorted({one.run.id for one in known if one.run.log.get("truth_held")})
+    held_runs = sorted({image.run.id for image in known_images if image.run.log.get("truth_held")})
     note = (
         f"A spot that was found matches a true position within {radius:g} px, one to one. Sensitivity: share "
         "of the true positions that were found; precision: share of what was found that is known; F1: both "
         "in one. 95 % intervals are Wilson's, as if spots were independent of each other."
     )
-    if len(known) > 1:
+    if len(known_images) > 1:
         (mean,) = compare({"mean": fused})
         note += (
             " The mean over images, before the expert, as the comparison of runs shows it: sensitivity "
             f"{share(mean.sensitivity)}, precision {share(mean.precision)}, F1 {share(mean.f_one)}."
         )
-    if held:
-        runs = " and ".join(str(number) for number in held)
+    if held_runs:
+        runs = " and ".join(str(number) for number in held_runs)
         note += f" Ground truth were held fixed in run {runs}: the figures say little of the method."
     columns = ("Image", "Known", "Found", "Matched", "Sensitivity", "Precision", "F1")
-    return [Table("Against ground truth", columns, rows, note), _curves(known, radius)]
+    return [Table("Against ground truth", columns, rows, note), _curves(known_images, radius)]
 
 
-def _row(name: str, every: Sequence[Evaluation]) -> tuple[str, ...]:
+def _row(name: str, evaluations: Sequence[Evaluation]) -> tuple[str, ...]:
     hits, false, missed = (
-        sum(getattr(one, each) for one in every)
-        for each in ("true_positive", "false_positive", "false_negative")
+        sum(getattr(evaluation, count) for evaluation in evaluations)
+        for count in ("true_positive", "false_positive", "false_negative")
     )
-    whole = 2 * hits + false + missed
+    total = 2 * hits + false + missed
     return (
         name,
         f"{hits + missed:,}",
@@ -140,37 +147,37 @@ def _row(name: str, every: Sequence[Evaluation]) -> tuple[str, ...]:
         f"{hits:,}",
         _share(hits, hits + missed),
         _share(hits, hits + false),
-        share(2 * hits / whole if whole else float("nan")),
+        share(2 * hits / total if total else float("nan")),
     )
 
 
-def _share(part: int, whole: int) -> str:
-    return estimate(part / whole, *wilson(part, whole)) if whole else NONE
+def _share(part: int, total: int) -> str:
+    return estimate(part / total, *wilson(part, total)) if total else NONE
 
 
-def _curves(known: Sequence[CountedImage], radius: float) -> Gallery:
+def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
     """Draw precision over sensitivity and the calibration of all spots together, before the expert."""
-    posterior, true = judged_spots([(one.fusion, one.truth.places) for one in known], radius)
-    drawn, sure = (
-        curves_of(posterior, true, sum(len(one.truth) for one in known)),
+    posterior, true = judged_spots([(image.fusion, image.truth.places) for image in images], radius)
+    curves, reliability = (
+        curves_of(posterior, true, sum(len(image.truth) for image in images)),
         calibration(posterior, true),
     )
-    filled = sure.count > 0
+    filled = reliability.count > 0
     pictures = [
         draw_lines(
-            [paper_line(drawn.sensitivity, drawn.precision, LINES[0])], "sensitivity", "precision",
-            "Precision and sensitivity", f"average precision {share(drawn.average_precision)}",
+            [paper_line(curves.sensitivity, curves.precision, LINES[0])], "sensitivity", "precision",
+            "Precision and sensitivity", f"average precision {share(curves.average_precision)}",
         ),
         draw_lines(
-            [paper_line(sure.posterior[filled], sure.share[filled], LINES[0], dots=True)],
+            [paper_line(reliability.posterior[filled], reliability.share[filled], LINES[0], dots=True)],
             "probability of a spot", "share that is known", "Calibration",
-            f"expected error {share(sure.error)}; on the diagonal a probability is what it says",
+            f"expected error {share(reliability.error)}; on the diagonal a probability is what it says",
             diagonal=True,
         ),
     ]  # fmt: skip
-    many = counted(len(posterior), "spot")
+    spot_count = counted(len(posterior), "spot")
     return Gallery(
-        "Probabilities against ground truth", pictures, (), f"{many}, before the expert's decisions."
+        "Probabilities against ground truth", pictures, (), f"{spot_count}, before the expert's decisions."
     )
 
 
@@ -215,8 +222,8 @@ def crowd_size_section(
 
 def kept_section(study: Study) -> Section | None:
     """Draw the curves that the study keeps; None where there are none."""
-    kept = kept_crowd_sizes(study)
-    return None if kept is None else _section(kept.curves, kept.facts)
+    stored = kept_crowd_sizes(study)
+    return None if stored is None else _section(stored.curves, stored.facts)
 
 
 def _section(curves: Sequence[CrowdSizeCurve], facts: str) -> Section:
@@ -259,10 +266,10 @@ def _picture(curves: Sequence[CrowdSizeCurve], stage: str, measure: str, colours
             lines.append(
                 paper_line(at, mean, colours[_clustering(curve.method)], dots, mean - error, mean + error)
             )
-    most = max(float(curve.annotators.max()) for curve in curves)
+    largest = max(float(curve.annotators.max()) for curve in curves)
     return draw_lines(
         lines, "annotators", measure, f"{measure.capitalize()} after {stage}",
-        "mean, shaded by a standard error to each side", most=most,
+        "mean, shaded by a standard error to each side", most=largest,
     )  # fmt: skip
 
 
@@ -295,76 +302,79 @@ _MOST_COMPARED = 1000
 """Annotators every two of whom are compared: a million pairs."""
 
 
-def counts_table(found: Sequence[CountedImage]) -> Table:
+def counts_table(images: Sequence[CountedImage]) -> Table:
     """Tell how many structures are on each image and on all together."""
-    rows = shortened([_counts(plain(one.entry.name), [one]) for one in found])
-    if len(found) > 1:
-        rows.append(_counts("all images", found))
+    rows = shortened([_counts(plain(image.entry.name), [image]) for image in images])
+    if len(images) > 1:
+        rows.append(_counts("all images", images))
     note = (
         "Found: spots that count as structures, the expert's decisions included. Expected: the sum of the "
         "probabilities that a spot is a structure, with the interval that holds the number with 95 %; errors "
         "of the probabilities are taken to go all the same way, since the same annotators are behind them. "
         "It knows nothing of structures that nobody clicked on."
     )
-    doubtful = np.concatenate([one.spots.posterior[one.disputed] for one in found])
+    doubtful = np.concatenate([image.spots.posterior[image.disputed] for image in images])
     if len(doubtful):
         note += " " + matters_in_words(np.minimum(doubtful, 1 - doubtful), "disputed spot")
     columns = ("Image", "Annotators", "Clicks", "Found", "Expected (95 %)", "In dispute", "Decided")
     return Table("Counts", columns, rows, note)
 
 
-def _counts(name: str, found: Sequence[CountedImage]) -> Sequence[str]:
+def _counts(name: str, images: Sequence[CountedImage]) -> Sequence[str]:
     posterior, low, high = (
-        np.concatenate([getattr(one.spots, each) for one in found]) for each in ("posterior", "low", "high")
+        np.concatenate([getattr(image.spots, column) for image in images])
+        for column in ("posterior", "low", "high")
     )
     return (
         name,
-        f"{len({who for one in found for who in one.annotators}):,}",
-        f"{sum(int(one.fusion.rates.clicks.sum()) for one in found):,}",
-        f"{sum(int(one.spots.present.sum()) for one in found):,}",
+        f"{len({annotator for image in images for annotator in image.annotators}):,}",
+        f"{sum(int(image.fusion.rates.clicks.sum()) for image in images):,}",
+        f"{sum(int(image.spots.present.sum()) for image in images):,}",
         estimate(*expected_count(posterior, low, high)),
-        f"{sum(int(one.disputed.sum()) for one in found):,}",
-        f"{sum(int(one.spots.decided.sum()) for one in found):,}",
+        f"{sum(int(image.disputed.sum()) for image in images):,}",
+        f"{sum(int(image.spots.decided.sum()) for image in images):,}",
     )
 
 
-def parasitaemia_table(found: Sequence[CountedImage], measures: Measures) -> Table | None:
+def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
     """Tell the parasitaemia; None where nothing was counted that parasites are told for."""
     if not measures.counting:
         return None
     fields = [
-        field for one in found if (field := field_of(one.entry, one.fusion, one.judged, measures)) is not None
+        field
+        for image in images
+        if (field := field_of(image.entry, image.fusion, image.judged, measures)) is not None
     ]
     rows = [
-        (told.title, told.in_words(), told.interval() or NONE, told.formula)
-        for told in tell(fields, measures)
-        if told.rate is not None
+        (quantity.title, quantity.in_words(), quantity.interval() or NONE, quantity.formula)
+        for quantity in tell(fields, measures)
+        if quantity.rate is not None
     ]
     note = f"All images together, as fields of one film. {note_of(fields, measures)} Source: {SOURCE}."
     columns = ("Parasites", "Value", "95 % interval", "Formula")
     return Table("Parasitaemia", columns, rows, note, words=frozenset({3}))
 
 
-def measurements_table(found: Sequence[CountedImage], measures: Measures) -> Table | None:
+def measurements_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
     """List what was drawn on the images, where something was."""
     rows = []
-    for one in found:
-        size = measures.pixel_size(one.entry.id, one.entry.pixel_size)
-        for shape in measures.shapes.get(one.entry.id, ()):
+    for image in images:
+        size = measures.pixel_size(image.entry.id, image.entry.pixel_size)
+        for shape in measures.shapes.get(image.entry.id, ()):
             pixels = f"{shape.length:,.1f} px" if shape.area is None else f"{shape.area:,.0f} px²"
-            known = NONE
+            calibrated = NONE
             if size is not None:
                 length, area = shape.length * size, (shape.area or 0.0) * size**2
-                known = f"{significant(length)} µm" if shape.area is None else f"{significant(area)} µm²"
+                calibrated = f"{significant(length)} µm" if shape.area is None else f"{significant(area)} µm²"
             name = f"{shape.subject.shape} {shape.subject.number}"
             scale = NONE if size is None else f"{size:.4g}"
-            rows.append((plain(one.entry.name), name, pixels, known, scale, plain(shape.made.who, 40)))
+            rows.append((plain(image.entry.name), name, pixels, calibrated, scale, plain(shape.made.who, 40)))
     columns = ("Image", "What", "Pixels", "Micrometres", "µm a pixel", "By")
     return Table("Measurements", columns, shortened(rows), words=frozenset({1, 5})) if rows else None
 
 
 def annotators_table(
-    found: Sequence[CountedImage],
+    images: Sequence[CountedImage],
     weighed: Mapping[str, Weighed],
     excluded: Mapping[str, str],
     watch: Watch = silent,
@@ -373,27 +383,27 @@ def annotators_table(
 
     Parameters
     ----------
-    found : sequence of CountedImage
+    images : sequence of CountedImage
     weighed : mapping of annotator to Weighed
         Whoever did not count fully in the last run; they are listed in any case.
     excluded : mapping of annotator to reason
         As the expert has it now.
     watch : Watch
     """
-    names, rates = pool_rates([one.fusion for one in found], [one.annotators for one in found])
+    names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()
-    agreement = _agreement(found, {names[r] for r in order[:_MOST_COMPARED]}, watch)
+    agreement = _agreement(images, {names[r] for r in order[:_MOST_COMPARED]}, watch)
     standing = [
-        dict(zip(agreement.names, agreement.standing(each).tolist(), strict=True))
-        for each in (agreement.dice, agreement.kappa)
+        dict(zip(agreement.names, agreement.standing(measure).tolist(), strict=True))
+        for measure in (agreement.dice, agreement.kappa)
     ]
     rows: list[Sequence[str]] = []
-    for place, r in enumerate(order):
+    for position, r in enumerate(order):
         name = names[r]
-        if place < _MOST_ANNOTATORS or name in weighed:
+        if position < _MOST_ANNOTATORS or name in weighed:
             since = " (excluded since)" if name in excluded else ""
-            figures = (_rate(each[r]) for each in (rates.reliability, rates.sensitivity, rates.precision))
-            means = (share(each.get(name, math.nan), 2) for each in standing)
+            figures = (_rate(values[r]) for values in (rates.reliability, rates.sensitivity, rates.precision))
+            means = (share(values.get(name, math.nan), 2) for values in standing)
             clicks = f"{int(rates.clicks[r]):,}"
             rows.append((plain(name, 40) + since, clicks, *figures, *means, _weight(weighed.get(name))))
     left_out = [name for name in weighed if name not in set(names)]
@@ -408,40 +418,40 @@ def annotators_table(
     return Table("Annotators", columns, rows, note, words=frozenset({7}))
 
 
-def _weight(one: Weighed | None) -> str:
-    if one is None:
+def _weight(weighed: Weighed | None) -> str:
+    if weighed is None:
         return "1"
-    how = part_of_one(one.weight) if one.weight else "left out"
-    return f"{how}: {plain(one.reason) or 'no reason given'}"
+    words = part_of_one(weighed.weight) if weighed.weight else "left out"
+    return f"{words}: {plain(weighed.reason) or 'no reason given'}"
 
 
-def _note_of(agreement: ClickAgreement, many: int) -> str:
+def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
     note = (
         "Over all images, with 95 % intervals. Reliability: share of clicks that are no outliers. Dice and "
         "kappa (Cohen's): agreement with the others on which spots are there, on the images that both "
         "looked at, the mean over the others weighted by the spots in common."
     )
     means = {
-        name: _mean_of_pairs(agreement, each)
-        for name, each in (("Dice", agreement.dice), ("kappa", agreement.kappa))
+        name: _mean_of_pairs(agreement, measure)
+        for name, measure in (("Dice", agreement.dice), ("kappa", agreement.kappa))
     }
-    said = [f"{name} is {share(mean, 2)}" for name, mean in means.items() if math.isfinite(mean)]
-    if said:
-        note += f" Over all pairs of annotators {' and '.join(said)}."
-    if len(agreement.names) < many:
+    phrases = [f"{name} is {share(mean, 2)}" for name, mean in means.items() if math.isfinite(mean)]
+    if phrases:
+        note += f" Over all pairs of annotators {' and '.join(phrases)}."
+    if len(agreement.names) < annotator_count:
         note += f" Compared are the {len(agreement.names):,} who clicked most."
-    if many > _MOST_ANNOTATORS:
+    if annotator_count > _MOST_ANNOTATORS:
         note += (
-            f" Shown are the {_MOST_ANNOTATORS} who clicked most, of {many:,}; "
+            f" Shown are the {_MOST_ANNOTATORS} who clicked most, of {annotator_count:,}; "
             "`raterscope export --what annotators` writes all."
         )
     return note
 
 
-def _agreement(found: Sequence[CountedImage], these: set[str], watch: Watch) -> ClickAgreement:
-    kept = [[r for r, name in enumerate(one.annotators) if name in these] for one in found]
-    marked = [one.fusion.marked[rows] for one, rows in zip(found, kept, strict=True)]
-    names = [[one.annotators[r] for r in rows] for one, rows in zip(found, kept, strict=True)]
+def _agreement(images: Sequence[CountedImage], compared: set[str], watch: Watch) -> ClickAgreement:
+    kept_rows = [[r for r, name in enumerate(image.annotators) if name in compared] for image in images]
+    marked = [image.fusion.marked[rows] for image, rows in zip(images, kept_rows, strict=True)]
+    names = [[image.annotators[r] for r in rows] for image, rows in zip(images, kept_rows, strict=True)]
     return click_agreement(marked, names, watch)
 
 
