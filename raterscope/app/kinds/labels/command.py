@@ -109,9 +109,11 @@ def fuse_study(
     path: Path = options.labels[0]
     if len(options.labels) > 1:
         raise InputError("is a study; expected no other file beside it", file=path)
-    given = next((option for name, option in _OF_FILES.items() if getattr(options, name)), None)
-    if given is not None:
-        raise InputError(f"is a study, which has what {given} would say; expected no {given}", file=path)
+    misplaced = next((option for name, option in _OF_FILES.items() if getattr(options, name)), None)
+    if misplaced is not None:
+        raise InputError(
+            f"is a study, which has what {misplaced} would say; expected no {misplaced}", file=path
+        )
     if options.run is not None and (options.settings or options.hold_truth or options.folds):
         raise InputError("--run writes what was fused; expected no --set, --hold-truth or --folds beside it")
     names = [] if options.question is None else [options.question]
@@ -132,22 +134,22 @@ def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
     run = study.runs.get(number)
     plan = plan_of(run) if run.kind == "labels" else None
     if plan is None:
-        what = (
+        subject = (
             f"run {number} is of {run.kind}"
             if run.kind != "labels"
             else f"run {number} is of another version"
         )
-        raise InputError(f"{what}; expected a run of labels", file=study.path)
-    items, given, outcomes = {}, {}, {}
+        raise InputError(f"{subject}; expected a run of labels", file=study.path)
+    items, questions_read, outcomes = {}, {}, {}
     for question in questions:
         answered = read_answer(study, study.question(question))
         if answered is not None:
             name = answered.entry.name
-            items[name], given[name] = question, answered.question
+            items[name], questions_read[name] = question, answered.question
             outcomes[name] = Outcome(name, answered.result, "", "", run.seconds)
     if not outcomes:
         raise InputError(f"run {number} has no result for this question", file=study.path)
-    inputs = Inputs(items, given, run.known, run.imported or 0, run.excluded)
+    inputs = Inputs(items, questions_read, run.known, run.imported or 0, run.excluded)
     return Answer(plan, inputs, outcomes, run.started, run.seconds)
 
 
@@ -174,23 +176,23 @@ def fuse_labels(options: argparse.Namespace) -> int:
         else:
             answer, sources, notices = _fuse_files(options, plan, fused)
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
-        judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
+        judged, failed = judged_of(answer, texts, all_methods=options.compare, watch=rest)
         curves = {} if settings is None else _curves(answer, settings, part(watch, 0.85, 0.95))
         over_time = _over_time(answer, options.rates_over_time, part(watch, 0.95, 0.97))
         rest = part(watch, 0.97, 1.0)
-        found = write_in_folder(
+        saved = write_in_folder(
             lambda folder: _write(folder, options, answer, judged, curves, over_time, sources, rest),
             options.output,
         )
-    written, large = found.answer
+    files, large = saved.answer
     notices += [*failed, *large, *notices_of(answer, judged)]
     lines = [*summary_of(answer, time.perf_counter() - clock, judged)]
-    for name, one in curves.items():
-        notices += [f"{where(answer, name)}{sentence}" for sentence in one.failed]
-        lines += [f"{where(answer, name)}{line}" for line in folded_in_words(one)]
+    for name, folded in curves.items():
+        notices += [f"{where(answer, name)}{sentence}" for sentence in folded.failed]
+        lines += [f"{where(answer, name)}{line}" for line in folded_in_words(folded)]
     tell(dict.fromkeys(notices), lines)
-    tell_files(written, found.place)
-    found.tell("All results are in")
+    tell_files(files, saved.place)
+    saved.tell("All results are in")
     failures(answer.outcomes)
     return 0
 
@@ -201,18 +203,18 @@ def _fuse_files(
     """Read and fuse files of votes; gives also what run.json says of them, and notices."""
     with by_option():
         tables = _read(options, part(watch, 0.0, 0.25))
-    asked, notices = _asked(tables, options.question)
-    questions, said = _questions(asked, _understanding(options))
+    question_files, notices = _asked(tables, options.question)
+    questions, understood = _questions(question_files, _understanding(options))
     if options.subsample is not None:
         questions, about = _subsampled(questions, *options.subsample)
-        said += about
+        understood += about
     if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
         raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
     make_folder(options.output)
     inputs = Inputs(dict.fromkeys(questions, 0), questions)
     answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    return answer, files_and_digests(dict.fromkeys(table.path for table in tables)), notices + said
+    return answer, files_and_digests(dict.fromkeys(table.path for table in tables)), notices + understood
 
 
 def summary_of(
@@ -220,12 +222,12 @@ def summary_of(
 ) -> Iterator[str]:
     """Say in a few lines what came out; with a judgement by method and question where there are truths."""
     questions = answer.inputs.given
-    people = {name for one in questions.values() for name in one.labels.annotators}
-    tasks = sum(len(one.labels.tasks) for one in questions.values())
+    annotators = {name for question in questions.values() for name in question.labels.annotators}
+    tasks = sum(len(question.labels.tasks) for question in questions.values())
     about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
     yield (
-        f"{counted(sum(len(one.labels) for one in questions.values()), 'vote')} by "
-        f"{counted(len(people), 'annotator')} on {counted(tasks, 'task')}{about}, "
+        f"{counted(sum(len(question.labels) for question in questions.values()), 'vote')} by "
+        f"{counted(len(annotators), 'annotator')} on {counted(tasks, 'task')}{about}, "
         f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
 
@@ -241,12 +243,12 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         f"{plain(name, 30)} {share:.1%}" for name, share in zip(fusion.classes, fusion.shares, strict=True)
     ]
     doubtful = int((fusion.posterior.max(axis=1) < _DOUBTFUL).sum())
-    held = int((fusion.known != OPEN).sum())
+    held_count = int((fusion.known != OPEN).sum())
     words = [
         f"expected shares: {_few(shares)}",
         f"{counted(doubtful, 'task')} disputed (< {_DOUBTFUL:.0%})",
     ]
-    yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
+    yield "; ".join(words + ([f"{counted(held_count, 'truth')} held fixed"] if held_count else []))
     if fusion.power < 1.0:
         yield f"each vote is weighted {fusion.power:g}, which predicts held-out votes best"
     accuracy, _, _ = accuracies(rates_for(question, result))
@@ -254,14 +256,14 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     if groups is not None:
         sizes = groups.found.sizes().tolist()
         parts = [f"{plain(name)} ({size:,})" for name, size in zip(groups.names, sizes, strict=True)]
-        many = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
-        yield f"{many} of annotators: {_few(parts)}"
-    for method, one in judged.items():
-        area = f"AUC {one.area:.3f}, " if math.isfinite(one.area) else ""
+        community_count = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
+        yield f"{community_count} of annotators: {_few(parts)}"
+    for method, assessment in judged.items():
+        area = f"AUC {assessment.area:.3f}, " if math.isfinite(assessment.area) else ""
         yield (
-            f"{method} against the truth of {counted(one.judged, 'task')}: accuracy {one.accuracy:.3f} "
-            f"({one.accuracy_low:.3f} to {one.accuracy_high:.3f}), {area}"
-            f"log loss {one.log_loss:.3f}, calibration error {one.calibration.error:.3f}"
+            f"{method} against the truth of {counted(assessment.judged, 'task')}: accuracy "
+            f"{assessment.accuracy:.3f} ({assessment.accuracy_low:.3f} to {assessment.accuracy_high:.3f}), "
+            f"{area}log loss {assessment.log_loss:.3f}, calibration error {assessment.calibration.error:.3f}"
         )
 
 
@@ -318,41 +320,45 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLa
 
 def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[TrueLabels]:
     try:
-        found = read_labels(path, None, watch, truth=True)
+        labels_read = read_labels(path, None, watch, truth=True)
     except UnknownColumns as unknown:
-        known = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
-        found = read_labels(path, known, watch, truth=True)
-    truths = [table for table in found if isinstance(table, TrueLabels) and len(table)]
+        named_columns = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
+        labels_read = read_labels(path, named_columns, watch, truth=True)
+    truths = [table for table in labels_read if isinstance(table, TrueLabels) and len(table)]
     if not truths:
         raise InputError("holds no true classes; expected the columns task and label", file=path)
     return truths
 
 
 def _asked(tables: list[LabelTable | TrueLabels], chosen: str | None) -> tuple[list[Asked], list[str]]:
-    asked, notices = by_question(tables)
-    asked = asked_for(asked, chosen)
+    question_files, notices = by_question(tables)
+    question_files = asked_for(question_files, chosen)
     for truth in (table for table in tables if isinstance(table, TrueLabels)):
-        if chosen is None and not any(truth in one.truths for one in asked):
+        if chosen is None and not any(truth in files.truths for files in question_files):
             raise InputError("tells the truth of none of the tasks that were voted on", file=truth.path)
-    return asked, notices
+    return question_files, notices
 
 
-def _questions(asked: list[Asked], told: Understanding) -> tuple[dict[str, Question], list[str]]:
-    questions, said = {}, []
-    for one in asked:
+def _questions(
+    question_files: list[Asked], understanding: Understanding
+) -> tuple[dict[str, Question], list[str]]:
+    questions, notices_of_all = {}, []
+    for files in question_files:
         try:
-            questions[one.name], notices = question_of(one, told)
+            questions[files.name], notices = question_of(files, understanding)
         except InputError as error:
-            if len(asked) == 1:
+            if len(question_files) == 1:
                 raise
-            what = f"{error.what.rstrip('.')}; --question NAME takes one question alone"
-            raise InputError(what, field=one.name) from error
-        said += [f"{plain(one.name)}: {notice}" if len(asked) > 1 else notice for notice in notices]
-    return questions, said
+            message = f"{error.what.rstrip('.')}; --question NAME takes one question alone"
+            raise InputError(message, field=files.name) from error
+        notices_of_all += [
+            f"{plain(files.name)}: {notice}" if len(question_files) > 1 else notice for notice in notices
+        ]
+    return questions, notices_of_all
 
 
 def judged_of(
-    answer: Answer, texts: Mapping[str, str], *, every: bool = False, watch: Watch = silent
+    answer: Answer, texts: Mapping[str, str], *, all_methods: bool = False, watch: Watch = silent
 ) -> tuple[Judged, list[str]]:
     """Judge the answer to every question by its truths; see `judgements`."""
     judged: Judged = {}
@@ -363,13 +369,15 @@ def judged_of(
         if result is None:
             continue
         step = part(watch, done / len(questions), (done + 1) / len(questions))
-        judged[name], said = judgements(question, answer.plan, result, texts=texts, every=every, watch=step)
-        failed += said
-        known = bool((question.truth != OPEN).any())
-        if not judged[name] and (every or known):
+        judged[name], problems = judgements(
+            question, answer.plan, result, texts=texts, all_methods=all_methods, watch=step
+        )
+        failed += problems
+        has_truth = bool((question.truth != OPEN).any())
+        if not judged[name] and (all_methods or has_truth):
             why = (
                 "all are held fixed, where --folds measures and holds them by turns"
-                if known
+                if has_truth
                 else "none is known"
             )
             failed.append(f"{where(answer, name)}There is no truth to measure by: {why}.")
@@ -378,12 +386,12 @@ def judged_of(
 
 def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str, FoldedCurves]:
     """Measure all methods on every question by cross-validation."""
-    found = {}
+    curves = {}
     questions = answer.inputs.given
     for done, (name, question) in enumerate(questions.items()):
         step = part(watch, done / len(questions), (done + 1) / len(questions))
-        found[name] = fold_question(question, settings, answer.plan, step)
-    return found
+        curves[name] = fold_question(question, settings, answer.plan, step)
+    return curves
 
 
 def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, DecisionRates]:
@@ -401,17 +409,17 @@ def _subsampled(
     questions: Mapping[str, Question], class_votes: int, least: int
 ) -> tuple[dict[str, Question], list[str]]:
     """Keep of each question the tasks that experienced annotators voted on."""
-    kept, said = {}, []
+    subsampled, sentences = {}, []
     for name, question in questions.items():
-        some = subsample(question.labels, question.truth, class_votes, least)
-        kept[name] = Question(some.labels, some.truth)
+        sample = subsample(question.labels, question.truth, class_votes, least)
+        subsampled[name] = Question(sample.labels, sample.truth)
         head = f"{plain(name)}: " if len(questions) > 1 else ""
-        said.append(
-            f"{head}Subsample: {len(some.tasks):,} of {counted(len(question.labels.tasks), 'task')}, with "
-            f"{counted(len(some.labels), 'vote')} by {counted(len(some.annotators), 'annotator')}; "
-            f"{some.experienced:,} of all annotators have {class_votes} votes on tasks of each class."
+        sentences.append(
+            f"{head}Subsample: {len(sample.tasks):,} of {counted(len(question.labels.tasks), 'task')}, with "
+            f"{counted(len(sample.labels), 'vote')} by {counted(len(sample.annotators), 'annotator')}; "
+            f"{sample.experienced:,} of all annotators have {class_votes} votes on tasks of each class."
         )
-    return kept, said
+    return subsampled, sentences
 
 
 def _record(
@@ -444,19 +452,19 @@ def _write(
 
     Gives the files, and what is left out of them.
     """
-    written: list[Path] = []
-    said: list[str] = []
-    for name, result, here, step in folders_of(answer, folder, watch):
+    files: list[Path] = []
+    omissions: list[str] = []
+    for name, result, subfolder, step in folders_of(answer, folder, watch):
         output = QuestionOutput(
             answer.inputs.given[name], answer.plan, result,
             _record(answer, name, sources, options, curves), judged.get(name, {}), options.steps,
             curves.get(name), over_time.get(name), options.charts,
         )  # fmt: skip
-        written += write_question(here, output, step)
+        files += write_question(subfolder, output, step)
         if not has_confusion(output):
             rows = result.fusion.confusion.alpha.size
-            said.append(f"{where(answer, name)}confusion.csv is left out: it would have {rows:,} rows")
-    return written, said
+            omissions.append(f"{where(answer, name)}confusion.csv is left out: it would have {rows:,} rows")
+    return files, omissions
 
 
 def notices_of(answer: Answer, judged: Judged) -> Iterator[str]:

@@ -70,13 +70,13 @@ def corners_of(
         return (outputs[0], outputs[1], outputs[2]), np.eye(3)
     right = np.flatnonzero(meaning == true)
     wrong = np.where(meaning == true, -1.0, mean)
-    most = int(wrong.argmax())
+    wrong_output = int(wrong.argmax())
     share[:, 1] = 1.0
     share[right] = (1.0, 0.0, 0.0)
-    if wrong[most] >= 0:
-        share[most] = (0.0, 0.0, 1.0)
+    if wrong[wrong_output] >= 0:
+        share[wrong_output] = (0.0, 0.0, 1.0)
     names = " or ".join(plain(outputs[at], 20) for at in right.tolist()) or "none is right"
-    return (names, "all others", plain(outputs[most], 20)), share
+    return (names, "all others", plain(outputs[wrong_output], 20)), share
 
 
 def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> Charts:
@@ -94,11 +94,11 @@ def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int
 def course_charts(labels: Labels, course: CommunityCourse) -> Charts:
     """Draw the communities of every moment, a row of triangles each (Figs. 11 to 13)."""
     charts: Charts = []
-    every = np.concatenate(course.prototypes).mean(axis=0)
+    mean = np.concatenate(course.prototypes).mean(axis=0)
     for at, title in enumerate(course.titles):
         sizes = course.over.moments[at].sizes().tolist()
         numbers = course.over.identity[at].tolist()
-        triangles = _triangles(labels, course.prototypes[at], sizes, numbers, every)
+        triangles = _triangles(labels, course.prototypes[at], sizes, numbers, mean)
         charts += [(f"{name}, {title}", chart) for name, chart in triangles]
     return charts
 
@@ -125,16 +125,18 @@ def participation_charts(course: CommunityCourse, annotators: Sequence[int], nam
     colours = [_colour(number) for number in range(course.over.count)]
     return [
         (
-            plain(names[who], 40),
+            plain(names[annotator], 40),
             PaperChart(
                 share_bars(
-                    np.array([course.participation(moment, who) for moment in range(len(course.titles))]),
+                    np.array(
+                        [course.participation(moment, annotator) for moment in range(len(course.titles))]
+                    ),
                     course.titles, course.names, inks=colours,
                 ),
                 420, 34 * max(len(course.titles), LEAST_ROWS) + 40, _BARS,
             ),
         )
-        for who in annotators
+        for annotator in annotators
     ]  # fmt: skip
 
 
@@ -146,17 +148,19 @@ def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int])
     assert fusion.drift is not None
     assert labels.meaning is not None
     charts: Charts = []
-    known = [at for at in range(len(fusion.classes)) if (labels.meaning == at).any()]
-    for who in annotators:
-        rows = row_over_time(fusion.drift, who).mean
-        names, share = corners_of(fusion.outputs, labels.meaning, known[0], rows[:, known[0]].mean(axis=0))
-        several = [known] if len(fusion.outputs) == 3 else [[at] for at in known]
+    represented = [at for at in range(len(fusion.classes)) if (labels.meaning == at).any()]
+    for annotator in annotators:
+        rows = row_over_time(fusion.drift, annotator).mean
+        names, share = corners_of(
+            fusion.outputs, labels.meaning, represented[0], rows[:, represented[0]].mean(axis=0)
+        )
+        several = [represented] if len(fusion.outputs) == 3 else [[at] for at in represented]
         for group in several:
             if len(several) > 1:
                 mean = rows[:, group[0]].mean(axis=0)
                 names, share = corners_of(fusion.outputs, labels.meaning, group[0], mean)
-            chart = _trace(labels, fusion.drift, who, rows @ share, group, names)
-            title = plain(labels.annotators[who], 40)
+            chart = _trace(labels, fusion.drift, annotator, rows @ share, group, names)
+            title = plain(labels.annotators[annotator], 40)
             if len(several) > 1:
                 title += f", true: {plain(fusion.classes[group[0]], 30)}"
             charts.append((title, chart))
@@ -177,27 +181,29 @@ def aligned_steps(
 
 def _places(labels: Labels) -> NDArray[np.int64]:
     """Count the votes of all annotators before each vote; those of unknown time come last."""
-    place = np.arange(len(labels))
+    position = np.arange(len(labels))
     if labels.time is not None:
-        place[np.argsort(labels.time, kind="stable")] = np.arange(len(labels))
-    return place
+        position[np.argsort(labels.time, kind="stable")] = np.arange(len(labels))
+    return position
 
 
 def _aligned(
-    place: NDArray[np.int64], drift: Drift, annotator: int, marks: int
+    position: NDArray[np.int64], drift: Drift, annotator: int, marks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    own = drift.vote[drift.steps(annotator)]
-    steps = np.unique(np.linspace(0, len(own) - 1, min(marks, len(own))).astype(np.int64))
-    return steps, place[own[steps]] + 1
+    own_votes = drift.vote[drift.steps(annotator)]
+    steps = np.unique(np.linspace(0, len(own_votes) - 1, min(marks, len(own_votes))).astype(np.int64))
+    return steps, position[own_votes[steps]] + 1
 
 
-def most_changed(constancy: Constancy | None, drift: Drift, most: int) -> list[int]:
+def most_changed(constancy: Constancy | None, drift: Drift, limit: int) -> list[int]:
     """Choose annotators to draw: of those who changed, or else of all, those with the most votes."""
-    many = np.diff(drift.start)
-    among = np.arange(len(many)) if constancy is None else np.sort(constancy.changed())
+    vote_counts = np.diff(drift.start)
+    among = np.arange(len(vote_counts)) if constancy is None else np.sort(constancy.changed())
     if not len(among):
-        among = np.arange(len(many))
-    return [int(at) for at in among[np.argsort(-many[among], kind="stable")][:most] if many[at]]
+        among = np.arange(len(vote_counts))
+    return [
+        int(at) for at in among[np.argsort(-vote_counts[among], kind="stable")][:limit] if vote_counts[at]
+    ]
 
 
 def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
@@ -212,28 +218,28 @@ def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
 def participation_rows(course: CommunityCourse, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """Give the rows of the table of participation over time, without shares of 0."""
     for at, title in enumerate(course.titles):
-        now, identity = course.over.moments[at], course.over.identity[at].tolist()
-        for row, who in enumerate(now.members.tolist()):
+        communities, identity = course.over.moments[at], course.over.identity[at].tolist()
+        for row, annotator in enumerate(communities.members.tolist()):
             for column, number in enumerate(identity):
-                share = float(now.participation[row, column])
+                share = float(communities.participation[row, column])
                 if share >= 0.0005:
-                    yield (title, names[who], number + 1, course.names[number], f"{share:.4g}")
+                    yield (title, names[annotator], number + 1, course.names[number], f"{share:.4g}")
 
 
 def trace_rows(labels: Labels, fusion: LabelFusion) -> Iterator[tuple[object, ...]]:
     """Give the rows of the table of traces: all annotators' matrices at moments that are the same for all."""
     drift = fusion.drift
     assert drift is not None
-    place = _places(labels)
-    for who in np.flatnonzero(np.diff(drift.start)).tolist():
-        steps, votes = _aligned(place, drift, who, _ROWS)
-        alpha = drift.alpha[drift.steps(who)][steps].astype(np.float64)
+    position = _places(labels)
+    for annotator in np.flatnonzero(np.diff(drift.start)).tolist():
+        steps, votes = _aligned(position, drift, annotator, _ROWS)
+        alpha = drift.alpha[drift.steps(annotator)][steps].astype(np.float64)
         rows = alpha / alpha.sum(axis=2, keepdims=True)
-        for at, (step, many) in enumerate(zip(steps.tolist(), votes.tolist(), strict=True)):
+        for at, (step, vote) in enumerate(zip(steps.tolist(), votes.tolist(), strict=True)):
             for true, name in enumerate(fusion.classes):
-                for given, output in enumerate(fusion.outputs):
-                    probability = shortest(float(rows[at, true, given]))
-                    yield (labels.annotators[who], step + 1, many, name, output, probability)
+                for output_index, output in enumerate(fusion.outputs):
+                    probability = shortest(float(rows[at, true, output_index]))
+                    yield (labels.annotators[annotator], step + 1, vote, name, output, probability)
 
 
 def _triangles(
@@ -244,7 +250,7 @@ def _triangles(
     mean: FloatArray,
 ) -> Charts:
     assert labels.meaning is not None
-    most = max(sizes, default=1)
+    largest = max(sizes, default=1)
     charts: Charts = []
     for true, name in enumerate(labels.classes):
         if not (labels.meaning == true).any():
@@ -254,7 +260,7 @@ def _triangles(
             TernaryPoint(
                 prototype[true] @ share,
                 _colour(number),
-                _SMALLEST + (_LARGEST - _SMALLEST) * (size / most) ** 0.5,
+                _SMALLEST + (_LARGEST - _SMALLEST) * (size / largest) ** 0.5,
                 str(number + 1),
             )
             for prototype, size, number in zip(prototypes, sizes, numbers, strict=True)
@@ -271,19 +277,19 @@ def _trace(
     classes: Sequence[int],
     corners: tuple[str, str, str],
 ) -> TernaryChart:
-    kept = np.unique(np.linspace(0, len(shares) - 1, min(len(shares), _POINTS)).astype(np.int64))
-    paths = [TernaryPath(shares[kept, true], _TRACES[true % len(_TRACES)]) for true in classes]
+    points_kept = np.unique(np.linspace(0, len(shares) - 1, min(len(shares), _POINTS)).astype(np.int64))
+    paths = [TernaryPath(shares[points_kept, true], _TRACES[true % len(_TRACES)]) for true in classes]
     points = []
     steps, votes = aligned_steps(labels, drift, annotator, _MARKS)
     labelled = np.full(3, np.inf)
-    for step, many in zip(steps.tolist(), votes.tolist(), strict=True):
-        here = shares[step, classes[0]]
-        apart = bool(np.abs(here - labelled).sum() > _APART)
-        labelled = here if apart else labelled
+    for step, vote in zip(steps.tolist(), votes.tolist(), strict=True):
+        share = shares[step, classes[0]]
+        apart = bool(np.abs(share - labelled).sum() > _APART)
+        labelled = share if apart else labelled
         if len(classes) > 1:
             paths.append(TernaryPath(shares[step, classes], _EDGE, 1.0))
         points += [
-            TernaryPoint(shares[step, true], _EDGE, 3.5, f"{many:,}" if apart and true == classes[0] else "")
+            TernaryPoint(shares[step, true], _EDGE, 3.5, f"{vote:,}" if apart and true == classes[0] else "")
             for true in classes
         ]
     points += [TernaryPoint(shares[-1, true], _TRACES[true % len(_TRACES)], 6.0) for true in classes]
@@ -326,14 +332,14 @@ class GroupedAnswer:
     groups: Groups | None
     watch: Watch = silent
 
-    def obstacle(self, what: str) -> str:
+    def obstacle(self, chart: str) -> str:
         """Say why something of `WHAT` cannot be shown; nothing where it can."""
-        if what == "traces":
+        if chart == "traces":
             dynamic = self.fusion.drift is not None
             return "" if dynamic else "traces are those of dynamic IBCC; fuse with --algorithm dynibcc"
         if self.groups is None:
             return "holds no communities"
-        return "" if what == "communities" else obstacle(self.labels, self.fusion, self.groups.basis)
+        return "" if chart == "communities" else obstacle(self.labels, self.fusion, self.groups.basis)
 
     @cached_property
     def course(self) -> CommunityCourse:
@@ -349,22 +355,22 @@ class GroupedAnswer:
             return [int(at) for at in (-votes).argsort(kind="stable")[:_MOST_ANNOTATORS]]
         return most_changed(constancy(self.labels, self.fusion), drift, _MOST_ANNOTATORS)
 
-    def charts(self, what: str) -> tuple[Charts, Sequence[Key]]:
+    def charts(self, chart: str) -> tuple[Charts, Sequence[Key]]:
         """Draw something of `WHAT`, with its legend."""
         labels, groups = self.labels, self.groups
-        if what == "traces":
+        if chart == "traces":
             return trace_charts(labels, self.fusion, self.drawn()), class_keys(self.fusion.classes)
         assert groups is not None
-        if what == "communities":
+        if chart == "communities":
             sizes = groups.found.sizes().tolist()
             charts = community_charts(labels, groups.found.prototype, sizes)
             return charts, community_keys(groups.names)
         keys = community_keys(self.course.names)
-        if what == "participation":
+        if chart == "participation":
             return participation_charts(self.course, self.drawn(), labels.annotators), keys
         return course_charts(labels, self.course), keys
 
-    def write(self, what: str, path: Path, form: str) -> Path:
+    def write(self, chart: str, path: Path, form: str) -> Path:
         """Write something of `WHAT` as "svg" or "csv".
 
         Raises
@@ -372,13 +378,13 @@ class GroupedAnswer:
         InputError
             When there is nothing of it, or it cannot be written.
         """
-        reason = self.obstacle(what)
+        reason = self.obstacle(chart)
         if reason:
             raise InputError(reason)
         if form == "svg":
-            charts, keys = self.charts(what)
+            charts, keys = self.charts(chart)
             return write_whole(path, sheet(charts, keys))
-        entries = [f"{true}: {given}" for true in self.fusion.classes for given in self.fusion.outputs]
+        entries = [f"{true}: {output}" for true in self.fusion.classes for output in self.fusion.outputs]
         tables: dict[str, tuple[Sequence[str], Callable[[], Iterable[Sequence[object]]]]] = {
             "communities-over-time": ((*COURSE, *entries), lambda: course_rows(self.course)),
             "participation": (
@@ -386,17 +392,17 @@ class GroupedAnswer:
             ),
             "traces": (TRACES, lambda: trace_rows(self.labels, self.fusion)),
         }  # fmt: skip
-        columns, rows = tables[what]
+        columns, rows = tables[chart]
         return write_table(path, columns, rows())
 
 
 def write_all(folder: Path, answer: GroupedAnswer, watch: Watch = silent) -> list[Path]:
     """Write those of `CHART_FILES` that the answer has."""
-    written = []
+    files = []
     for at, name in enumerate(CHART_FILES):
         part(watch, at / len(CHART_FILES), 1.0)(0.0, f"writing {name}")
         path = folder / name
-        what = path.stem.replace("_", "-")
-        if not answer.obstacle(what):
-            written.append(answer.write(what, path, path.suffix[1:]))
-    return written
+        chart = path.stem.replace("_", "-")
+        if not answer.obstacle(chart):
+            files.append(answer.write(chart, path, path.suffix[1:]))
+    return files

@@ -59,11 +59,11 @@ class CommunityCourse:
 
     def participation(self, moment: int, annotator: int) -> FloatArray:
         """Give an annotator's share in each lasting community at a moment; zeros for one in none."""
-        now, identity = self.over.moments[moment], self.over.identity[moment]
+        at_moment, identity = self.over.moments[moment], self.over.identity[moment]
         shares = np.zeros(self.over.count)
-        row = np.flatnonzero(now.members == annotator)
+        row = np.flatnonzero(at_moment.members == annotator)
         if len(row):
-            shares[identity] = now.participation[row[0]]
+            shares[identity] = at_moment.participation[row[0]]
         return shares
 
 
@@ -81,15 +81,15 @@ def obstacle(labels: Labels, fusion: LabelFusion | None, basis: str) -> str:
 
 
 def communities_by_tasks(
-    labels: Labels, mean: FloatArray, some: NDArray[np.int64] | None, method: str, watch: Watch = silent
+    labels: Labels, mean: FloatArray, votes: NDArray[np.int64] | None, method: str, watch: Watch = silent
 ) -> Communities:
     """Group by common tasks, by some of the votes or by all."""
     task, annotator = labels.task, labels.annotator
-    if some is not None:
-        task, annotator = task[some], annotator[some]
+    if votes is not None:
+        task, annotator = task[votes], annotator[votes]
     settings = CommonTaskSettings(method=method)
-    many = len(labels.tasks), len(labels.annotators)
-    return common_task_communities(task, annotator, *many, settings, watch, mean)
+    counts = len(labels.tasks), len(labels.annotators)
+    return common_task_communities(task, annotator, *counts, settings, watch, mean)
 
 
 def follow_communities(
@@ -119,12 +119,12 @@ def follow_communities(
     matched = (
         moments
         if groups.basis == "behaviour"
-        else [replace(one, prototype=np.empty((one.count, 0, 0))) for one in moments]
+        else [replace(moment, prototype=np.empty((moment.count, 0, 0))) for moment in moments]
     )
     over = _numbered_by_last(replace(follow(matched, len(labels.annotators)), moments=tuple(moments)))
-    many = len(groups.names)
-    names = groups.names + names_of(labels, over.latest()[many:], groups.basis, many)
-    return CommunityCourse(over, titles, caption, names, tuple(one.prototype for one in moments))
+    group_count = len(groups.names)
+    names = groups.names + names_of(labels, over.latest()[group_count:], groups.basis, group_count)
+    return CommunityCourse(over, titles, caption, names, tuple(moment.prototype for moment in moments))
 
 
 def _behaviour_until(
@@ -133,9 +133,11 @@ def _behaviour_until(
     settings = CommunitySettings(method=last.method)
     moments: list[Communities] = []
     for step, share in enumerate(SHARES):
-        here = part(watch, step / len(SHARES), (step + 1) / len(SHARES), f"{percent(share)} of the votes: ")
-        mean, votes = _until(labels, fusion, share, here)
-        moments.append(communities(mean, votes, settings, here))
+        step_watch = part(
+            watch, step / len(SHARES), (step + 1) / len(SHARES), f"{percent(share)} of the votes: "
+        )
+        mean, votes = _until(labels, fusion, share, step_watch)
+        moments.append(communities(mean, votes, settings, step_watch))
     titles = [f"{percent(share)} of votes" for share in (*SHARES, 1.0)]
     return [*moments, last], titles, "of each one's votes"
 
@@ -146,14 +148,14 @@ def _until(
     """Estimate matrices after a share of each annotator's votes, as `rates_of` does after all of them."""
     drift = fusion.drift
     assert drift is not None
-    many = np.diff(drift.start)
-    count = np.where(many > 0, np.rint(share * np.maximum(many - 1, 0)).astype(np.int64) + 1, 0)
-    step = np.arange(len(drift.vote)) - np.repeat(drift.start[:-1], many)
-    given = np.zeros(len(labels), dtype=bool)
-    given[drift.vote[step < np.repeat(count, many)]] = True
-    then = replace(labels.subset(given), known=fusion.known)
+    vote_counts = np.diff(drift.start)
+    count = np.where(vote_counts > 0, np.rint(share * np.maximum(vote_counts - 1, 0)).astype(np.int64) + 1, 0)
+    step = np.arange(len(drift.vote)) - np.repeat(drift.start[:-1], vote_counts)
+    is_given = np.zeros(len(labels), dtype=bool)
+    is_given[drift.vote[step < np.repeat(count, vote_counts)]] = True
+    labels_then = replace(labels.subset(is_given), known=fusion.known)
     last = at(fusion, share=share).counts()
-    return estimate_rates(then, fusion.posterior, last=last, watch=watch).mean, count
+    return estimate_rates(labels_then, fusion.posterior, last=last, watch=watch).mean, count
 
 
 def _tasks_until(
@@ -161,27 +163,31 @@ def _tasks_until(
 ) -> tuple[list[Communities], list[str], str]:
     times = labels.time
     assert times is not None
-    known = np.isfinite(times)
-    ends = np.quantile(times[known], [step / PARTS for step in range(1, PARTS + 1)])
+    has_time = np.isfinite(times)
+    ends = np.quantile(times[has_time], [step / PARTS for step in range(1, PARTS + 1)])
     moments: list[Communities] = []
     for step, end in enumerate(ends[:-1].tolist()):
-        here = part(watch, step / (PARTS - 1), (step + 1) / (PARTS - 1), f"votes {step + 1} of {PARTS}: ")
-        then = known & (times <= end)
-        now = mean if fusion.drift is None else _mean_then(fusion, then)
-        moments.append(communities_by_tasks(labels, now, np.flatnonzero(then), last.method, here))
+        step_watch = part(
+            watch, step / (PARTS - 1), (step + 1) / (PARTS - 1), f"votes {step + 1} of {PARTS}: "
+        )
+        is_before = has_time & (times <= end)
+        mean_then = mean if fusion.drift is None else _mean_then(fusion, is_before)
+        moments.append(
+            communities_by_tasks(labels, mean_then, np.flatnonzero(is_before), last.method, step_watch)
+        )
     write = _date if ends[-1] - ends[0] > DAY else _hour
     titles = [f"until {write(end)}" for end in ends[:-1].tolist()]
     return [*moments, last], [*titles, "after all votes"], "by all votes until then"
 
 
-def _mean_then(fusion: LabelFusion, then: NDArray[np.bool_]) -> FloatArray:
+def _mean_then(fusion: LabelFusion, is_before: NDArray[np.bool_]) -> FloatArray:
     """Give every annotator's expected confusion matrix after the votes that had come."""
     drift, prior = fusion.drift, fusion.confusion.prior
     assert drift is not None
-    who = np.repeat(np.arange(len(drift.start) - 1), np.diff(drift.start))
-    came = np.flatnonzero(then[drift.vote])
+    annotator = np.repeat(np.arange(len(drift.start) - 1), np.diff(drift.start))
+    steps = np.flatnonzero(is_before[drift.vote])
     last = np.full(len(drift.start) - 1, -1, dtype=np.int64)
-    np.maximum.at(last, who[came], came)
+    np.maximum.at(last, annotator[steps], steps)
     alpha = np.broadcast_to(prior, (len(last), *prior.shape)).copy()
     alpha[last >= 0] = drift.alpha[last[last >= 0]]
     return Confusion(alpha, prior).mean()
@@ -205,12 +211,12 @@ def _written(seconds: float, form: str) -> str:
 def _numbered_by_last(over: CommunitiesOverTime) -> CommunitiesOverTime:
     """Give the communities of the last moment their numbers in it, and those gone by then the next."""
     final = over.identity[-1]
-    gone = np.setdiff1d(np.arange(over.count), final)
+    dissolved = np.setdiff1d(np.arange(over.count), final)
     number = np.full(max(over.count, 1), -1, dtype=np.int16)
     number[final] = np.arange(len(final))
-    number[gone] = len(final) + np.arange(len(gone))
+    number[dissolved] = len(final) + np.arange(len(dissolved))
     events = over.events.copy()
     for column in (2, 3):
         named = events[:, column] >= 0
         events[named, column] = number[events[named, column]]
-    return replace(over, identity=tuple(number[each] for each in over.identity), events=events)
+    return replace(over, identity=tuple(number[identity] for identity in over.identity), events=events)

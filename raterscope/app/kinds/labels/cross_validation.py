@@ -75,28 +75,28 @@ class KeptFolds:
     facts: str
 
 
-def keep_folds(question: int, found: FoldedCurves, study: Study, watch: Watch = silent) -> KeptFolds | None:
+def keep_folds(question: int, folded: FoldedCurves, study: Study, watch: Watch = silent) -> KeptFolds | None:
     """Keep curves in the study, in place of those before; None where they are too large for that."""
     watch(0.0, "keeping what was measured")
     day = datetime.now(UTC).astimezone().date().isoformat()
-    facts = f"Measured {day}: {found.settings.in_words()}."
-    if sum(one.posterior.size for one in found.methods) > _MOST_KEPT:
+    facts = f"Measured {day}: {folded.settings.in_words()}."
+    if sum(method.posterior.size for method in folded.methods) > _MOST_KEPT:
         return None
     record = {
         "facts": facts,
-        "settings": found.settings.as_dict(),
-        "classes": list(found.classes),
-        "counts": [found.tasks, found.annotators, found.votes],
-        "truth": found.truth.tolist(),
-        "fold": found.fold.tolist(),
-        "failed": list(found.failed),
+        "settings": folded.settings.as_dict(),
+        "classes": list(folded.classes),
+        "counts": [folded.tasks, folded.annotators, folded.votes],
+        "truth": folded.truth.tolist(),
+        "fold": folded.fold.tolist(),
+        "failed": list(folded.failed),
         "methods": [
-            {"name": one.name, "seconds": one.seconds, "posterior": one.posterior.ravel().tolist()}
-            for one in found.methods
+            {"name": method.name, "seconds": method.seconds, "posterior": method.posterior.ravel().tolist()}
+            for method in folded.methods
         ],
     }
     study.settings.keep_folds(question, record)
-    return KeptFolds(found, facts)
+    return KeptFolds(folded, facts)
 
 
 def kept_folds(question: int, study: Study, watch: Watch = silent) -> KeptFolds | None:
@@ -110,18 +110,18 @@ def kept_folds(question: int, study: Study, watch: Watch = silent) -> KeptFolds 
         truth, fold = (np.array(record[name], dtype=np.int16) for name in ("truth", "fold"))
         methods = tuple(
             judge_folds(
-                str(one["name"]),
-                np.array(one["posterior"], dtype=np.float64).reshape(len(truth), len(classes)),
-                truth, fold, classes, float(one["seconds"]),
+                str(record_of_method["name"]),
+                np.array(record_of_method["posterior"], dtype=np.float64).reshape(len(truth), len(classes)),
+                truth, fold, classes, float(record_of_method["seconds"]),
             )
-            for one in record["methods"]
+            for record_of_method in record["methods"]
         )  # fmt: skip
         tasks, annotators, votes = map(int, record["counts"])
-        found = FoldedCurves(
+        folded = FoldedCurves(
             FoldedSettings.from_dict(record["settings"]), classes, tasks, annotators, votes, truth, fold,
             methods, tuple(map(str, record["failed"])),
         )  # fmt: skip
-        return KeptFolds(found, str(record["facts"]))
+        return KeptFolds(folded, str(record["facts"]))
     except (KeyError, TypeError, ValueError, SettingsError):
         return None
 
@@ -134,31 +134,31 @@ def area_in_words(values: tuple[float, float, float]) -> str:
     return f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if np.isfinite(low) else "")
 
 
-def in_words(found: FoldedCurves) -> Iterator[str]:
+def in_words(folded: FoldedCurves) -> Iterator[str]:
     """Say how each method does, a line each, the best first."""
     yield (
-        f"ROC by {found.folds}-fold cross-validation of {counted(found.truths, 'known task')}, "
-        f"{counted(found.votes, 'vote')} by {counted(found.annotators, 'annotator')}:"
+        f"ROC by {folded.folds}-fold cross-validation of {counted(folded.truths, 'known task')}, "
+        f"{counted(folded.votes, 'vote')} by {counted(folded.annotators, 'annotator')}:"
     )
-    for one in found.ranked():
+    for method in folded.ranked():
         yield (
-            f"{labeller_title(one.name)}: AUC {area_in_words(one.area())}, mean of folds "
-            f"{area_in_words(mean_area(one.areas()))}"
+            f"{labeller_title(method.name)}: AUC {area_in_words(method.area())}, mean of folds "
+            f"{area_in_words(mean_area(method.areas()))}"
         )
 
 
-def write_areas(path: Path, found: FoldedCurves) -> Path:
+def write_areas(path: Path, folded: FoldedCurves) -> Path:
     """Write the AUC of each method: pooled with its interval, the mean of the folds, and each fold."""
-    columns = (*AREAS, *(f"fold {number + 1}" for number in range(found.folds)))
-    return write_table(path, columns, _area_rows(found))
+    columns = (*AREAS, *(f"fold {number + 1}" for number in range(folded.folds)))
+    return write_table(path, columns, _area_rows(folded))
 
 
-def write_curves(path: Path, found: FoldedCurves) -> Path:
+def write_curves(path: Path, folded: FoldedCurves) -> Path:
     """Write the points of the ROC curves: pooled, the average of the folds, and each fold."""
-    return write_table(path, CURVES, _curve_rows(found))
+    return write_table(path, CURVES, _curve_rows(folded))
 
 
-def write_charts(path: Path, found: FoldedCurves) -> Path:
+def write_charts(path: Path, folded: FoldedCurves) -> Path:
     """Draw the pooled ROC curves of every class as SVG, methods with the largest mean AUC first.
 
     Raises
@@ -166,72 +166,75 @@ def write_charts(path: Path, found: FoldedCurves) -> Path:
     InputError
         When no class has a curve, or the file cannot be written.
     """
-    if not found.shown:
+    if not folded.shown:
         raise InputError("truths of two classes are needed for a ROC curve")
-    order = [one.name for one in found.ranked()]
+    order = [method.name for method in folded.ranked()]
     charts = [
         (
-            f"{found.folds}-fold cross-validation, class {plain(found.classes[true], 30)}",
-            curve_chart(found, true, order),
+            f"{folded.folds}-fold cross-validation, class {plain(folded.classes[true], 30)}",
+            curve_chart(folded, true, order),
         )
-        for true in found.shown[:_MOST_CLASSES]
+        for true in folded.shown[:_MOST_CLASSES]
     ]
-    several = len(found.shown) > 1
-    return write_whole(path, sheet(charts, curve_keys(found, None if several else found.shown[0], order)))
+    several = len(folded.shown) > 1
+    return write_whole(path, sheet(charts, curve_keys(folded, None if several else folded.shown[0], order)))
 
 
-def write_folded(folder: Path, found: FoldedCurves) -> list[Path]:
+def write_folded(folder: Path, folded: FoldedCurves) -> list[Path]:
     """Write all of it into a folder: `ROC_FILES`, without the drawing where no class has a curve."""
     areas, curves, chart = (folder / name for name in ROC_FILES)
-    written = [write_areas(areas, found), write_curves(curves, found)]
-    return [*written, write_charts(chart, found)] if found.shown else written
+    files = [write_areas(areas, folded), write_curves(curves, folded)]
+    return [*files, write_charts(chart, folded)] if folded.shown else files
 
 
-def curve_chart(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> PaperChart:
+def curve_chart(folded: FoldedCurves, true: int, order: Sequence[str] = ()) -> PaperChart:
     """Draw the pooled ROC curves of a class: methods in an order, by default the best first."""
     lines = []
-    for key, one in zip(curve_keys(found, true, order), _ranked(found, true, order), strict=True):
-        curve = one.pooled.curves[true]
+    for key, method in zip(curve_keys(folded, true, order), _ranked(folded, true, order), strict=True):
+        curve = method.pooled.curves[true]
         points = curve.false_positive_rate, curve.sensitivity
         lines.append(paper_line(*points, key.ink, dots=len(curve.threshold) < 4, dashes=key.dashes))
     return line_chart(lines, "false positive rate", "sensitivity", diagonal=True)
 
 
-def curve_keys(found: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[Key]:
+def curve_keys(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[Key]:
     """Name the methods of `curve_chart`, with their pooled AUC of a class, or the mean of the classes."""
     return [
         Key(
-            f"{labeller_title(one.name)}, AUC {area_in_words(one.area(true))}",
+            f"{labeller_title(method.name)}, AUC {area_in_words(method.area(true))}",
             LINES[at % len(LINES)],
             DASHES[at // len(LINES) % len(DASHES)],
         )
-        for at, one in enumerate(_ranked(found, true, order))
+        for at, method in enumerate(_ranked(folded, true, order))
     ]
 
 
-def _ranked(found: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[FoldedMethod]:
+def _ranked(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[FoldedMethod]:
     if order:
-        methods = {one.name: one for one in found.methods}
+        methods = {method.name: method for method in folded.methods}
         return [methods[name] for name in order]
-    return sorted(found.methods, key=lambda one: -np.nan_to_num(one.area(true)[0], nan=-1.0))
+    return sorted(folded.methods, key=lambda method: -np.nan_to_num(method.area(true)[0], nan=-1.0))
 
 
-def _area_rows(found: FoldedCurves) -> Iterator[tuple[object, ...]]:
-    several = len(found.shown) > 1
-    for one in found.ranked():
-        for true in ((None,) if several else ()) + found.shown:
-            folds = one.areas(true)
-            tasks = found.truths if true is None else one.pooled.curves[true].count
-            figures = (*one.area(true), *mean_area(folds), one.seconds, *folds.tolist())
-            name = MEAN if true is None else found.classes[true]
-            yield (one.name, name, tasks, *map(shortest, figures))
+def _area_rows(folded: FoldedCurves) -> Iterator[tuple[object, ...]]:
+    several = len(folded.shown) > 1
+    for method in folded.ranked():
+        for true in ((None,) if several else ()) + folded.shown:
+            folds = method.areas(true)
+            tasks = folded.truths if true is None else method.pooled.curves[true].count
+            figures = (*method.area(true), *mean_area(folds), method.seconds, *folds.tolist())
+            name = MEAN if true is None else folded.classes[true]
+            yield (method.name, name, tasks, *map(shortest, figures))
 
 
-def _curve_rows(found: FoldedCurves) -> Iterator[tuple[object, ...]]:
-    for one in found.ranked():
-        for true in found.shown:
-            head = one.name, found.classes[true]
-            judged = [("pooled", one.pooled), *((f"fold {at + 1}", o) for at, o in enumerate(one.by_fold))]
+def _curve_rows(folded: FoldedCurves) -> Iterator[tuple[object, ...]]:
+    for method in folded.ranked():
+        for true in folded.shown:
+            head = method.name, folded.classes[true]
+            judged = [
+                ("pooled", method.pooled),
+                *((f"fold {at + 1}", o) for at, o in enumerate(method.by_fold)),
+            ]
             for name, assessment in judged:
                 if assessment is None or not np.isfinite(assessment.curves[true].area):
                     continue
@@ -239,5 +242,5 @@ def _curve_rows(found: FoldedCurves) -> Iterator[tuple[object, ...]]:
                 points = zip(curve.threshold, curve.false_positive_rate, curve.sensitivity, strict=True)
                 for point in points:
                     yield (*head, name, *map(shortest, point))
-            for across, up in zip(*one.average(true), strict=True):
+            for across, up in zip(*method.average(true), strict=True):
                 yield (*head, "mean of folds", "", shortest(across), shortest(up))

@@ -101,17 +101,17 @@ def follow_question(
         For an unknown class, and where they cannot be followed.
     """
     labels = question.labels
-    place = len(labels.classes) - 1 if chosen is None else chosen
-    if isinstance(place, str):
-        if place not in labels.classes:
+    class_index = len(labels.classes) - 1 if chosen is None else chosen
+    if isinstance(class_index, str):
+        if class_index not in labels.classes:
             expected = ", ".join(plain(name, 40) for name in labels.classes)
-            raise InputError(f"there is no class {plain(place)}; expected one of {expected}")
-        place = labels.classes.index(place)
+            raise InputError(f"there is no class {plain(class_index)}; expected one of {expected}")
+        class_index = labels.classes.index(class_index)
     try:
-        course, found = course_of(labels, place, question.truth, watch)
+        course, measured = course_of(labels, class_index, question.truth, watch)
     except ClicksError as error:
         raise InputError(str(error).replace("clusters", "tasks")) from error
-    return DecisionRates(course, found, labels.classes[place], labels.annotators)
+    return DecisionRates(course, measured, labels.classes[class_index], labels.annotators)
 
 
 def course_of(
@@ -125,8 +125,8 @@ def course_of(
         Where that cannot be done.
     """
     course = follow(decisions_of(labels, chosen), watch=watch)
-    known = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
-    return course, measure(course, known)
+    is_positive = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
+    return course, measure(course, is_positive)
 
 
 def decisions_of(labels: Labels, chosen: int) -> Decisions:
@@ -144,14 +144,14 @@ def decisions_of(labels: Labels, chosen: int) -> Decisions:
 
 
 def series_of(
-    course: DecisionCourse, found: Measured | None, key: str, annotator: int = -1
+    course: DecisionCourse, measured: Measured | None, key: str, annotator: int = -1
 ) -> Sequence[Series]:
     """Give the lines of one quantity, a method each.
 
     Parameters
     ----------
     course : DecisionCourse
-    found : Measured or None
+    measured : Measured or None
         Only for quantities of decisions.
     key : str
         "sensitivity", "specificity", "prevalence"; of decisions "wrong", "found" (their sensitivity),
@@ -164,57 +164,58 @@ def series_of(
         return _rates(course, key, annotator, at)
     if key == "prevalence":
         return [Series(name, at, course.prevalence[row]) for row, name in enumerate(course.estimated)]
-    assert found is not None
+    assert measured is not None
     if key == "roc":
         return [
-            _roc(name, score, found.truth) for name, score in zip(found.methods, found.score, strict=True)
+            _roc(name, score, measured.truth)
+            for name, score in zip(measured.methods, measured.score, strict=True)
         ]
     if key.startswith("error "):
-        level = 10 * np.log10(np.maximum(found.error[int(key[-1])], _LEAST))
+        level = 10 * np.log10(np.maximum(measured.error[int(key[-1])], _LEAST))
         return [Series(name, at, level[row]) for row, name in enumerate(course.estimated)]
-    values = {"wrong": found.wrong, "found": found.sensitivity, "precision": found.precision}[key]
-    return [Series(name, at, values[row]) for row, name in enumerate(found.methods)]
+    values = {"wrong": measured.wrong, "found": measured.sensitivity, "precision": measured.precision}[key]
+    return [Series(name, at, values[row]) for row, name in enumerate(measured.methods)]
 
 
-def rates_charts(found: DecisionRates) -> list[tuple[str, Drawable]]:
+def rates_charts(rates: DecisionRates) -> list[tuple[str, Drawable]]:
     """Draw rates with intervals; where truths are known errors of rates, decisions and their ROC too."""
     charts: list[tuple[str, Drawable]] = [
-        (f"{key.capitalize()}, {plain(found.name, 30)}", _chart(found, key, key))
+        (f"{key.capitalize()}, {plain(rates.name, 30)}", _chart(rates, key, key))
         for key in ("sensitivity", "specificity", "prevalence")
     ]
-    if found.measured is not None:
+    if rates.measured is not None:
         charts += [
-            (f"Error of {name}", _chart(found, f"error {at}", "mean squared error, dB"))
+            (f"Error of {name}", _chart(rates, f"error {at}", "mean squared error, dB"))
             for at, name in enumerate(ERRORS)
         ]
-        charts.append(("Wrong decisions", _chart(found, "wrong", "share wrong")))
-        charts.append(("ROC at the end", _chart(found, "roc", "sensitivity")))
+        charts.append(("Wrong decisions", _chart(rates, "wrong", "share wrong")))
+        charts.append(("ROC at the end", _chart(rates, "roc", "sensitivity")))
     return charts
 
 
-def rates_keys(found: DecisionRates) -> list[Key]:
+def rates_keys(rates: DecisionRates) -> list[Key]:
     """Name the lines of `rates_charts`."""
-    methods = found.course.estimated if found.measured is None else found.measured.methods
+    methods = rates.course.estimated if rates.measured is None else rates.measured.methods
     return [Key(METHODS[name], *_look(name)) for name in methods]
 
 
-def write_rates(path: Path, found: DecisionRates) -> Path:
+def write_rates(path: Path, rates: DecisionRates) -> Path:
     """Write the rates of every annotator after each step, by each method; a row without name is the mean."""
-    return write_table(path, RATES, _rate_rows(found))
+    return write_table(path, RATES, _rate_rows(rates))
 
 
-def write_rates_chart(path: Path, found: DecisionRates) -> Path:
+def write_rates_chart(path: Path, rates: DecisionRates) -> Path:
     """Draw `rates_charts` as SVG."""
-    return write_whole(path, sheet(rates_charts(found), rates_keys(found)))
+    return write_whole(path, sheet(rates_charts(rates), rates_keys(rates)))
 
 
-def write_rates_files(folder: Path, found: DecisionRates) -> list[Path]:
+def write_rates_files(folder: Path, decision_rates: DecisionRates) -> list[Path]:
     """Write all of it into a folder: `RATES_FILES`."""
     rates, decisions, chart = (folder / name for name in RATES_FILES)
     return [
-        write_rates(rates, found),
-        write_table(decisions, DECISIONS, _decision_rows(found)),
-        write_rates_chart(chart, found),
+        write_rates(rates, decision_rates),
+        write_table(decisions, DECISIONS, _decision_rows(decision_rates)),
+        write_rates_chart(chart, decision_rates),
     ]
 
 
@@ -223,28 +224,28 @@ def _look(method: str) -> tuple[str, tuple[float, ...]]:
     return LINES[row % len(LINES)], DASHES[row // len(LINES) % len(DASHES)]
 
 
-def _chart(found: DecisionRates, key: str, up: str) -> PaperChart:
-    series = series_of(found.course, found.measured, key)
+def _chart(rates: DecisionRates, key: str, up: str) -> PaperChart:
+    series = series_of(rates.course, rates.measured, key)
     roc = key == "roc"
-    lines = [paper_line(one.across, one.down, *_ends(one)) for one in series]
-    most = 1.0 if roc else float(found.course.at[-1])
+    lines = [paper_line(line.across, line.down, *_ends(line)) for line in series]
+    end = 1.0 if roc else float(rates.course.at[-1])
     low, high = 0.0, 1.0
     if key.startswith("error "):
-        values = np.concatenate([one.down for one in series])
+        values = np.concatenate([line.down for line in series])
         values = values[np.isfinite(values)]
         low, high = (
             (5 * np.floor(values.min() / 5), 5 * np.ceil(values.max() / 5)) if len(values) else (-5, 0)
         )
         high = max(high, low + 5)
-    across = "false positive rate" if roc else found.step
-    return line_chart(lines, across, up, most, diagonal=roc, low=float(low), high=float(high))
+    across = "false positive rate" if roc else rates.step
+    return line_chart(lines, across, up, end, diagonal=roc, low=float(low), high=float(high))
 
 
 def _ends(
-    one: Series,
+    line: Series,
 ) -> tuple[str, bool, FloatArray | None, FloatArray | None, tuple[float, ...]]:
-    colour, dashes = _look(one.method)
-    return colour, False, one.low, one.high, dashes
+    colour, dashes = _look(line.method)
+    return colour, False, line.low, line.high, dashes
 
 
 def _rates(course: DecisionCourse, key: str, annotator: int, at: FloatArray) -> list[Series]:
@@ -264,10 +265,10 @@ def _mean_rates(
     rates: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
     """Average rates (M, T, R) over annotators, with the interval of the first method's mean."""
-    known = np.isfinite(rates)
-    values = np.where(known, rates, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    finite = np.isfinite(rates)
+    values = np.where(finite, rates, 0).sum(axis=2) / np.maximum(finite.sum(axis=2), 1)
     spread = np.where(np.isfinite(low), (high - low) / (2 * _Z), 0.0)
-    half = _Z * np.sqrt((spread**2).sum(axis=1)) / np.maximum(known[0].sum(axis=1), 1)
+    half = _Z * np.sqrt((spread**2).sum(axis=1)) / np.maximum(finite[0].sum(axis=1), 1)
     return values, (np.clip(values[0] - half, 0, 1), np.clip(values[0] + half, 0, 1))
 
 
@@ -278,28 +279,31 @@ def _roc(key: str, score: FloatArray, truth: NDArray[np.bool_]) -> Series:
     return Series(key, np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]))
 
 
-def _rate_rows(found: DecisionRates) -> Iterator[tuple[object, ...]]:
-    course = found.course
+def _rate_rows(decision_rates: DecisionRates) -> Iterator[tuple[object, ...]]:
+    course = decision_rates.course
     means = [series_of(course, None, key) for key in ("sensitivity", "specificity")]
     for step, at in enumerate(course.at.tolist()):
         for row, method in enumerate(course.estimated):
             mean: list[float] = []
             for side in means:
-                one = side[row]
-                ends = (one.low, one.high)
-                mean += [one.down[step], *(np.nan if end is None else end[step] for end in ends)]
+                value = side[row]
+                ends = (value.low, value.high)
+                mean += [value.down[step], *(np.nan if end is None else end[step] for end in ends)]
             yield (at, method, "", *map(shortest, map(float, mean)))
-            for who in np.flatnonzero(np.isfinite(course.sensitivity[row, step])).tolist():
+            for annotator in np.flatnonzero(np.isfinite(course.sensitivity[row, step])).tolist():
                 figures: list[float] = []
                 for side_at, rates in enumerate((course.sensitivity, course.specificity)):
                     ends_of = (course.low, course.high) if row == 0 else ()
-                    figures += [rates[row, step, who], *(end[side_at, step, who] for end in ends_of)]
+                    figures += [
+                        rates[row, step, annotator],
+                        *(end[side_at, step, annotator] for end in ends_of),
+                    ]
                     figures += [np.nan] * (2 - len(ends_of))
-                yield (at, method, found.annotators[who], *map(shortest, map(float, figures)))
+                yield (at, method, decision_rates.annotators[annotator], *map(shortest, map(float, figures)))
 
 
-def _decision_rows(found: DecisionRates) -> Iterator[tuple[object, ...]]:
-    course, measured = found.course, found.measured
+def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
+    course, measured = rates.course, rates.measured
     methods = course.estimated if measured is None else measured.methods
     for step, at in enumerate(course.at.tolist()):
         for row, method in enumerate(methods):
@@ -307,7 +311,7 @@ def _decision_rows(found: DecisionRates) -> Iterator[tuple[object, ...]]:
             figures = [course.prevalence[row, step] if estimates else np.nan]
             if measured is not None:
                 figures += [
-                    one[row, step] for one in (measured.wrong, measured.sensitivity, measured.precision)
+                    values[row, step] for values in (measured.wrong, measured.sensitivity, measured.precision)
                 ]
                 figures += [measured.error[kind, row, step] if estimates else np.nan for kind in range(3)]
             else:

@@ -35,8 +35,8 @@ _NOT_MEASURED = "This method was not measured on comparable crowds."
 def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust | None:
     """Compare the probability of each task's consensus with known truths, else with decisions."""
     watch(0.0, "comparing with the ground truth")
-    shown, result = study.shown.run_and_result(question, "labels", None)
-    if shown is None or not isinstance(result, LabelResult):
+    run, result = study.shown.run_and_result(question, "labels", None)
+    if run is None or not isinstance(result, LabelResult):
         return None
     fusion = result.fusion
     truth = measured(result, truth_about(study, study.question(question), fusion))
@@ -44,12 +44,12 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     if model is not None:
         trust = Trust("task", True, model.calibration)
     else:
-        trust = trust_from("task", [], [_decided(study, question, shown)])
+        trust = trust_from("task", [], [_decided(study, question, run)])
     if trust.judged >= FEW:
         return trust
-    crowd = study.vote_set(question, shown.imported)
+    crowd = study.vote_set(question, run.imported)
     per_task = len(crowd.task) / max(len(np.unique(crowd.task)), 1)
-    kind = _MEASURED.get(shown.algorithm)
+    kind = _MEASURED.get(run.algorithm)
     words = (
         _NOT_MEASURED
         if kind is None
@@ -58,57 +58,62 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     return replace(trust, comparable=words)
 
 
-def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, BoolArray]:
+def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArray, BoolArray]:
     """Give the probability of the consensus of each decided task before the decision, and if it is right."""
     runs = study.runs.all()
     by_run: dict[int, list[tuple[str, str]]] = {}
-    for name, one in fold(study.decisions()).tasks(question).items():
-        run = run_before(runs, shown, question, one.decision)
+    for name, decided_task in fold(study.decisions()).tasks(question).items():
+        run = run_before(runs, shown_run, question, decided_task.decision)
         if run is not None:
-            by_run.setdefault(run.id, []).append((name, one.label))
-    found: list[tuple[float, bool]] = []
+            by_run.setdefault(run.id, []).append((name, decided_task.label))
+    pairs: list[tuple[float, bool]] = []
     for number, tasks in by_run.items():
         result = study.runs.result(number, question)
         if not isinstance(result, LabelResult):
             continue
         fusion, label = result.fusion, result.fusion.label()
         names = study.vote_set(question, study.runs.get(number).imported).tasks[: len(label)]
-        place = {name: task for task, name in enumerate(names)}
-        for name, said in tasks:
-            task = place.get(name)
+        index_of = {name: task for task, name in enumerate(names)}
+        for name, decided_task in tasks:
+            task = index_of.get(name)
             if task is not None and fusion.known[task] == OPEN:
-                found.append((float(fusion.posterior[task].max()), fusion.classes[label[task]] == said))
-    return np.array([p for p, _ in found]), np.array([yes for _, yes in found], dtype=bool)
+                pairs.append(
+                    (float(fusion.posterior[task].max()), fusion.classes[label[task]] == decided_task)
+                )
+    return np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool)
 
 
-def compare_runs(at: ComparedItem, found: Differences) -> None:
+def compare_runs(at: ComparedItem, differences: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""
-    then, now = at.then, at.now
-    assert isinstance(then, LabelResult)
-    assert isinstance(now, LabelResult)
-    before, after = then.fusion, now.fusion
+    old_result, new_result = at.then, at.now
+    assert isinstance(old_result, LabelResult)
+    assert isinstance(new_result, LabelResult)
+    old_fusion, new_fusion = old_result.fusion, new_result.fusion
     old_names = at.study.vote_set(at.item, at.earlier.imported).tasks
     new_names = at.study.vote_set(at.item, at.later.imported).tasks
-    old_disputed, new_disputed = (disputed_tasks(one) for one in (before, after))
-    found.disputed_before += int(old_disputed.sum())
-    found.disputed_after += int(new_disputed.sum())
+    old_disputed, new_disputed = (disputed_tasks(fusion) for fusion in (old_fusion, new_fusion))
+    differences.disputed_before += int(old_disputed.sum())
+    differences.disputed_after += int(new_disputed.sum())
     number = {name: task for task, name in enumerate(old_names)}
-    was, now_is = before.label(), after.label()
+    was, now_is = old_fusion.label(), new_fusion.label()
     decided = at.state.tasks(at.item)
     for task, name in enumerate(new_names[: len(now_is)]):
         earlier = number.get(name)
-        settled = after.known[task] != OPEN or name in decided
+        settled = new_fusion.known[task] != OPEN or name in decided
         if settled and earlier is not None and earlier < len(was) and old_disputed[earlier]:
-            found.decided += 1
+            differences.decided += 1
         if settled or earlier is None or earlier >= len(was):
             continue
-        old, new = before.classes[was[earlier]], after.classes[now_is[task]]
-        shares = float(before.posterior[earlier, was[earlier]]), float(after.posterior[task, now_is[task]])
+        old, new = old_fusion.classes[was[earlier]], new_fusion.classes[now_is[task]]
+        shares = (
+            float(old_fusion.posterior[earlier, was[earlier]]),
+            float(new_fusion.posterior[task, now_is[task]]),
+        )
         if old != new:
             classes = f"{plain(old)} \N{RIGHTWARDS ARROW} {plain(new)}"
             words = f"{classes} ({share_in_words(shares[1])}): {plain(name)}"
-            found.changes.append(at.change(words, 1 + shares[1], name=name))
+            differences.changes.append(at.change(words, 1 + shares[1], name=name))
         elif new_disputed[task] and not old_disputed[earlier]:
-            found.newly_disputed += 1
+            differences.newly_disputed += 1
             words = f"{step_in_words(*shares)}, {plain(new)}, disputed now: {plain(name)}"
-            found.changes.append(at.change(words, shares[0] - shares[1], name=name))
+            differences.changes.append(at.change(words, shares[0] - shares[1], name=name))

@@ -140,7 +140,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     groups = groups_of(labels, output.result, accuracies(rates)[0])
     take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
-    written = [
+    files = [
         write_labels(
             folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
             fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
@@ -154,29 +154,29 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
             folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, rates,
             votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.3, 0.7),
         )  # fmt: skip
-        written.append(confusion)
+        files.append(confusion)
     if groups is not None:
         columns = community_columns(fusion)
-        written.append(
+        files.append(
             write_table(folder / "communities.csv", columns, community_rows(groups, labels.annotators))
         )
     if output.assessments:
         columns = (*EVALUATION, *_class_areas(fusion.classes))
-        written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
-    asked = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
-    written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
+        files.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
+    proposals = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
+    files.append(write_table(folder / "next_votes.csv", NEXT_VOTES, proposals))
     if output.curves is not None:
-        written += write_folded(folder, output.curves)
+        files += write_folded(folder, output.curves)
     if output.over_time is not None:
-        written += write_rates_files(folder, output.over_time)
+        files += write_rates_files(folder, output.over_time)
     if output.charts:
-        written += write_all(folder, GroupedAnswer(labels, fusion, rates, groups, part(watch, 0.7, 0.9)))
+        files += write_all(folder, GroupedAnswer(labels, fusion, rates, groups, part(watch, 0.7, 0.9)))
     for name in (
         "confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES, *RATES_FILES, *CHART_FILES
     ):  # fmt: skip
-        if folder / name not in written:
+        if folder / name not in files:
             take_away(folder / name)
-    return [*written, write_record(folder / "run.json", output.record)]
+    return [*files, write_record(folder / "run.json", output.record)]
 
 
 def has_confusion(output: QuestionOutput) -> bool:
@@ -259,7 +259,7 @@ def write_people(
 
 def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
     """Name the columns of communities.csv."""
-    entries = (f"{true}: {given}" for true in fusion.classes for given in fusion.outputs)
+    entries = (f"{true}: {output}" for true in fusion.classes for output in fusion.outputs)
     return (*COMMUNITIES, *entries)
 
 
@@ -274,16 +274,16 @@ def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
 
 def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:
     """Give the rows of next_votes.csv, the most telling vote first; no annotator for somebody new."""
-    asked = next_votes(labels, fusion, ASKED, watch=watch)
-    found = fusion.label()
-    for row in range(len(asked)):
-        task, who = int(asked.task[row]), int(asked.annotator[row])
-        best = int(found[task])
+    proposals = next_votes(labels, fusion, ASKED, watch=watch)
+    labels_found = fusion.label()
+    for row in range(len(proposals)):
+        task, annotator = int(proposals.task[row]), int(proposals.annotator[row])
+        best = int(labels_found[task])
         yield (
             labels.tasks[task],
-            labels.annotators[who] if who >= 0 else "",
-            shortest(float(asked.gain[row])),
-            shortest(float(asked.gain_of_new[row])),
+            labels.annotators[annotator] if annotator >= 0 else "",
+            shortest(float(proposals.gain[row])),
+            shortest(float(proposals.gain_of_new[row])),
             fusion.classes[best],
             shortest(float(fusion.posterior[task, best])),
             int(fusion.votes[task]),
@@ -292,13 +292,13 @@ def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -
 
 def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
     """Give the rows of evaluation.csv, a method each."""
-    for method, one in assessments.items():
+    for method, assessment in assessments.items():
         figures = (
-            one.accuracy, one.accuracy_low, one.accuracy_high, one.area, one.log_loss, one.brier,
-            one.calibration.error,
+            assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high, assessment.area,
+            assessment.log_loss, assessment.brier, assessment.calibration.error,
         )  # fmt: skip
-        areas = [curve.area for curve in one.curves] if len(one.classes) > 2 else []
-        yield (method, one.judged, *map(shortest, (*figures, *areas)))
+        areas = [curve.area for curve in assessment.curves] if len(assessment.classes) > 2 else []
+        yield (method, assessment.judged, *map(shortest, (*figures, *areas)))
 
 
 def _class_areas(classes: Sequence[str]) -> list[str]:
@@ -322,16 +322,16 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
         When there are no labels, nothing was fused or decided yet, or a file cannot be written.
     """
     write = _WRITERS[request.what]
-    every = [entry for entry in study.questions() if not request.items or entry.id in request.items]
-    if not every:
+    requested = [entry for entry in study.questions() if not request.items or entry.id in request.items]
+    if not requested:
         raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
-    entries = [entry for entry in every if _ready(study, entry, request.what)]
-    if not entries or (request.items and len(entries) < len(every)):
+    entries = [entry for entry in requested if _ready(study, entry, request.what)]
+    if not entries or (request.items and len(entries) < len(requested)):
         raise InputError(_missing(request.what), file=study.path)
-    written: list[Path] = []
-    for entry, path, here in files_for(request, [(entry, entry.name) for entry in entries], watch):
-        written += write(study, entry, request.format, path, here)
-    return written
+    files: list[Path] = []
+    for entry, path, step in files_for(request, [(entry, entry.name) for entry in entries], watch):
+        files += write(study, entry, request.format, path, step)
+    return files
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,15 +359,19 @@ class Settled:
 def settled(study: Study, answered: Answered) -> Settled:
     """Lay what the expert decided over an answer."""
     tasks, fusion = answered.question.labels.tasks, answered.result.fusion
-    place = {name: at for at, name in enumerate(tasks)}
-    decided = {place[one.task]: one for one in decided_labels(study, answered.entry) if one.task in place}
-    said = dict.fromkeys(one.label for one in decided.values())
-    classes = (*fusion.classes, *(name for name in said if name not in fusion.classes))
+    index_of = {name: at for at, name in enumerate(tasks)}
+    decided = {
+        index_of[decision.task]: decision
+        for decision in decided_labels(study, answered.entry)
+        if decision.task in index_of
+    }
+    decided_names = dict.fromkeys(decision.label for decision in decided.values())
+    classes = (*fusion.classes, *(name for name in decided_names if name not in fusion.classes))
     posterior = np.zeros((len(tasks), len(classes)))
     posterior[:, : len(fusion.classes)] = fusion.posterior
     label, entropy = fusion.label(), fusion.entropy()
-    for at, one in decided.items():
-        label[at] = classes.index(one.label)
+    for at, decision in decided.items():
+        label[at] = classes.index(decision.label)
         posterior[at] = 0.0
         posterior[at, label[at]] = 1.0
         entropy[at] = 0.0
@@ -377,31 +381,31 @@ def settled(study: Study, answered: Answered) -> Settled:
 def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
     """List what the expert decided of a question's tasks and stands, with who, when and why."""
     state: ReviewState = fold(study.decisions())
-    found = []
-    for task, one in state.tasks(entry.id).items():
-        by = state.decision(one.decision)
-        who, when, why = ("", None, "") if by is None else (by.who, by.at, by.reason)
-        found.append(DecidedLabel(task, one.label, who, when, why))
-    return found
+    labels = []
+    for task, decision in state.tasks(entry.id).items():
+        by = state.decision(decision.decision)
+        expert, when, why = ("", None, "") if by is None else (by.who, by.at, by.reason)
+        labels.append(DecidedLabel(task, decision.label, expert, when, why))
+    return labels
 
 
-def _ready(study: Study, entry: QuestionEntry, what: str) -> bool:
-    if what in ("votes", "rates-over-time"):
+def _ready(study: Study, entry: QuestionEntry, export: str) -> bool:
+    if export in ("votes", "rates-over-time"):
         return bool(len(study.vote_set(entry.id).task))
-    if what == "decided":
+    if export == "decided":
         return bool(decided_labels(study, entry))
     answered = read_answer(study, entry)
-    if what == "roc-curves" and not (study.vote_set(entry.id).truth != OPEN).any():
+    if export == "roc-curves" and not (study.vote_set(entry.id).truth != OPEN).any():
         return False
-    return answered is not None and (what not in OF_COMMUNITIES or answered.result.communities is not None)
+    return answered is not None and (export not in OF_COMMUNITIES or answered.result.communities is not None)
 
 
-def _missing(what: str) -> str:
-    if what == "decided":
+def _missing(export: str) -> str:
+    if export == "decided":
         return "holds no decision on a task yet"
-    if what == "roc-curves":
+    if export == "roc-curves":
         return "holds no known truths with a run of labels; `raterscope import --kind true-labels` reads them"
-    if what in OF_COMMUNITIES:
+    if export in OF_COMMUNITIES:
         return "holds no communities yet; `raterscope run` finds them, with --set communities=behaviour"
     return "holds no run of labels yet; `raterscope run` makes one"
 
@@ -415,26 +419,30 @@ def _answer(study: Study, entry: QuestionEntry) -> Answered:
 
 def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
-    tasks, now = answered.question.labels.tasks, settled(study, answered)
+    tasks, answer = answered.question.labels.tasks, settled(study, answered)
     if form == "crowd-kit":
-        return [write_crowdkit_truth(path, tasks, now.classes, now.label, watch)]
+        return [write_crowdkit_truth(path, tasks, answer.classes, answer.label, watch)]
     if form == "label-studio":
         fusion = answered.result.fusion
-        wide = np.zeros((len(tasks), len(now.classes)))
+        wide = np.zeros((len(tasks), len(answer.classes)))
         wide[:, : len(fusion.classes)] = fusion.posterior
         return write_label_studio(
-            path, tasks, now.classes, wide, fusion.label(), model=_model(answered), decided=now.decided,
+            path, tasks, answer.classes, wide, fusion.label(), model=_model(answered), decided=answer.decided,
             pictures=_pictures(study, entry), watch=watch,
         )  # fmt: skip
     votes = answered.result.fusion.votes
-    return [write_labels(path, tasks, now.classes, now.posterior, now.label, now.entropy, votes, watch)]
+    return [
+        write_labels(
+            path, tasks, answer.classes, answer.posterior, answer.label, answer.entropy, votes, watch
+        )
+    ]
 
 
 def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
-    now = settled(study, answered)
+    answer = settled(study, answered)
     tasks = answered.question.labels.tasks
-    return [write_crowdkit_probabilities(path, tasks, now.classes, now.posterior, watch)]
+    return [write_crowdkit_probabilities(path, tasks, answer.classes, answer.posterior, watch)]
 
 
 def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
@@ -473,27 +481,27 @@ def _write_communities(study: Study, entry: QuestionEntry, form: str, path: Path
 
 
 def _write_grouped(
-    what: str, study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch
+    export: str, study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch
 ) -> list[Path]:
     """Write communities over time, participation or traces, see `GroupedAnswer`."""
     answered = _answer(study, entry)
     labels, fusion, rates = answered.question.labels, answered.result.fusion, answered.rates
     groups = groups_of(labels, answered.result, accuracies(rates)[0])
-    return [GroupedAnswer(labels, fusion, rates, groups, watch).write(what, path, form)]
+    return [GroupedAnswer(labels, fusion, rates, groups, watch).write(export, path, form)]
 
 
 def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write the ROC curves of all methods, which are measured here, with default settings."""
     answered = _answer(study, entry)
-    found = fold_question(answered.question, FoldedSettings(), plan_of(answered.run), watch)
-    return [(write_charts if form == "svg" else write_curves)(path, found)]
+    folded = fold_question(answered.question, FoldedSettings(), plan_of(answered.run), watch)
+    return [(write_charts if form == "svg" else write_curves)(path, folded)]
 
 
 def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write rates over time for decisions on the last class."""
     question = Question(labels_of(study, entry.id), study.vote_set(entry.id).truth)
-    found = follow_question(question, watch=watch)
-    return [(write_rates_chart if form == "svg" else write_rates)(path, found)]
+    rates = follow_question(question, watch=watch)
+    return [(write_rates_chart if form == "svg" else write_rates)(path, rates)]
 
 
 def _write_next(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
@@ -514,9 +522,9 @@ def _write_decided(study: Study, entry: QuestionEntry, form: str, path: Path, wa
     decided = decided_labels(study, entry)
     if form != "crowd-kit":
         return [write_decided(path, decided)]
-    classes = tuple(dict.fromkeys(one.label for one in decided))
-    label = np.array([classes.index(one.label) for one in decided], dtype=np.int16)
-    return [write_crowdkit_truth(path, [one.task for one in decided], classes, label, watch)]
+    classes = tuple(dict.fromkeys(label.label for label in decided))
+    label = np.array([classes.index(label.label) for label in decided], dtype=np.int16)
+    return [write_crowdkit_truth(path, [label.task for label in decided], classes, label, watch)]
 
 
 def _votes(answered: Answered) -> NDArray[np.int64]:
@@ -535,7 +543,7 @@ def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
     named = {at: name for at, name in enumerate(crowd.pictures) if name}
     if named:
         return named
-    names = {one.id: one.path or one.name for one in study.images()}
+    names = {image.id: image.path or image.name for image in study.images()}
     return {task: names[image] for task, image in pictures_of(study, entry.id).items() if image in names}
 
 

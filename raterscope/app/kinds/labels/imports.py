@@ -66,7 +66,7 @@ class Understanding:
     stands: tuple[tuple[str, str], ...] = ()
     prior: tuple[tuple[float, ...], ...] | None = None
 
-    def scheme(self, said: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
+    def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
         """Give a question's scheme, its outputs being these, and what was taken for granted, in sentences.
 
         Raises
@@ -74,8 +74,8 @@ class Understanding:
         InputError
             For outputs, classes or a prior that do not go together.
         """
-        outputs = _named(self.outputs, "--outputs") or tuple(said)
-        _refuse_others(said, outputs, "was said by annotators; expected it among --outputs")
+        outputs = _named(self.outputs, "--outputs") or tuple(labels_given)
+        _refuse_others(labels_given, outputs, "was said by annotators; expected it among --outputs")
         classes = _named(self.classes, "--classes")
         notices: list[str] = []
         plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
@@ -129,44 +129,52 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
     """
     votes = [table for table in tables if isinstance(table, LabelTable)]
     named = dict.fromkeys(table.question.casefold() for table in votes if table.question)
-    found: dict[str, list[LabelTable]] = {}
+    votes_of: dict[str, list[LabelTable]] = {}
     for table in votes:
         key = (table.question or UNNAMED).casefold()
         if not table.question and len(named) == 1:
             (only,) = named
-            others = {name for one in votes if one.question.casefold() == only for name in one.outputs}
-            key = only if others & set(table.outputs) else key
-        found.setdefault(key, []).append(table)
-    truths: dict[str, list[TrueLabels]] = {key: [] for key in found}
-    said = []
-    tasks = {key: {name for one in those for name in one.tasks} for key, those in found.items()}
-    said_of = {key: {name for one in those for name in one.outputs} for key, those in found.items()}
+            outputs_of_named = {
+                name for table in votes if table.question.casefold() == only for name in table.outputs
+            }
+            key = only if outputs_of_named & set(table.outputs) else key
+        votes_of.setdefault(key, []).append(table)
+    truths: dict[str, list[TrueLabels]] = {key: [] for key in votes_of}
+    notices = []
+    tasks = {
+        key: {name for table in tables_of_question for name in table.tasks}
+        for key, tables_of_question in votes_of.items()
+    }
+    outputs_of = {
+        key: {name for table in tables_of_question for name in table.outputs}
+        for key, tables_of_question in votes_of.items()
+    }
     for truth in (table for table in tables if isinstance(table, TrueLabels)):
         key = truth.question.casefold()
-        if key not in found:
-            key = max(found, key=partial(_fit, truth, tasks, said_of), default="")
-        there = len(tasks[key].intersection(truth.tasks)) if found else 0
-        if there < len(truth):
-            lost = counted(len(truth) - there, "task")
-            said.append(f"{plain(truth.path.name)}: the truth of {lost} without votes is left out")
-        if there:
+        if key not in votes_of:
+            key = max(votes_of, key=partial(_fit, truth, tasks, outputs_of), default="")
+        matching = len(tasks[key].intersection(truth.tasks)) if votes_of else 0
+        if matching < len(truth):
+            lost = counted(len(truth) - matching, "task")
+            notices.append(f"{plain(truth.path.name)}: the truth of {lost} without votes is left out")
+        if matching:
             truths[key].append(truth)
-    asked = []
-    for key, those in found.items():
-        name = next((one.question for one in those if one.question), UNNAMED)
-        asked.append(Asked(name, tuple(those), tuple(truths[key])))
-    return asked, said
+    questions = []
+    for key, tables_of_question in votes_of.items():
+        name = next((table.question for table in tables_of_question if table.question), UNNAMED)
+        questions.append(Asked(name, tuple(tables_of_question), tuple(truths[key])))
+    return questions, notices
 
 
 def _fit(
-    truth: TrueLabels, tasks: Mapping[str, set[str]], said_of: Mapping[str, set[str]], key: str
+    truth: TrueLabels, tasks: Mapping[str, set[str]], outputs_of: Mapping[str, set[str]], key: str
 ) -> tuple[bool, bool, int]:
     """Say how well true classes fit a question; the greatest fits best."""
-    there = len(tasks[key].intersection(truth.tasks))
-    return there > 0, not said_of[key].isdisjoint(truth.classes), there
+    matching = len(tasks[key].intersection(truth.tasks))
+    return matching > 0, not outputs_of[key].isdisjoint(truth.classes), matching
 
 
-def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, list[str]]:
+def question_of(files: Asked, understanding: Understanding) -> tuple[Question, list[str]]:
     """Join the votes of a question, and its true classes; gives also what was taken for granted.
 
     Raises
@@ -177,14 +185,14 @@ def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, l
     together: Scheme | None = None
     number: dict[str, int] = {}
     records = []
-    for table in asked.votes:
+    for table in files.votes:
         together = widened(together, table.outputs)
         people = [number.setdefault(name, len(number)) for name in table.annotators]
         records.append(votes_record(table, np.array(people, dtype=np.int32)))
     assert together is not None
-    scheme, notices = understanding.scheme(together.outputs, asked.truths)
+    scheme, notices = understanding.scheme(together.outputs, files.truths)
     crowd = join_votes(records, scheme, len(number))
-    for truth in asked.truths:
+    for truth in files.truths:
         apply_truth(crowd, truth_record(truth))
     return Question(crowd.labels(tuple(number)), crowd.truth), notices
 
@@ -248,15 +256,15 @@ def _named(names: tuple[str, ...], option: str) -> tuple[str, ...]:
     return names
 
 
-def _refuse_others(names: Sequence[str], known: Sequence[str], what: str) -> None:
-    other = next((name for name in names if name not in known), None)
-    if other is not None:
-        raise InputError(f"{plain(other)} {what}")
+def _refuse_others(names: Sequence[str], expected: Sequence[str], problem: str) -> None:
+    unexpected = next((name for name in names if name not in expected), None)
+    if unexpected is not None:
+        raise InputError(f"{plain(unexpected)} {problem}")
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(plain(name, 30) for name in names[:8])
-    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+    listed = ", ".join(plain(name, 30) for name in names[:8])
+    return listed + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 
 
 def _shape(prior: Sequence[Sequence[float]]) -> str:
@@ -275,24 +283,24 @@ def are_of_labels(mapping: Mapping[str, str] | None) -> bool:
     return not _OF_LABELS.isdisjoint((mapping or {}).values())
 
 
-def likelier(unknown: UnknownColumns) -> UnknownColumns:
+def likelier(error: UnknownColumns) -> UnknownColumns:
     """Ask for the columns of labels or pairs, where an unknown header is not likely to be one of clicks."""
-    assert unknown.file is not None
-    places = [
+    assert error.file is not None
+    counts = [
         name
-        for at, name in enumerate(unknown.header)
-        if name not in unknown.guess and all(_is_number(row[at]) for row in unknown.rows)
+        for at, name in enumerate(error.header)
+        if name not in error.guess and all(_is_number(row[at]) for row in error.rows)
     ]
-    if not {"x", "y"} <= set(unknown.missing) or len(places) > 1:
-        return unknown
+    if not {"x", "y"} <= set(error.missing) or len(counts) > 1:
+        return error
     try:
-        if {name.casefold().strip() for name in unknown.header} >= _PAIR:
-            read_pairs(unknown.file)
+        if {name.casefold().strip() for name in error.header} >= _PAIR:
+            read_pairs(error.file)
         else:
-            read_labels(unknown.file)
+            read_labels(error.file)
     except UnknownColumns as other:
         return other
-    return unknown
+    return error
 
 
 def read_label_files(
@@ -318,14 +326,14 @@ def read_label_files(
         Where the files are open already.
     watch : Watch
     """
-    found: list[LabelTable | TrueLabels] = []
+    tables: list[LabelTable | TrueLabels] = []
     sources = Sources() if sources is None else sources
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
         mapping = (mappings or {}).get(path)
-        found += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
-    return tuple(found)
+        tables += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
+    return tuple(tables)
 
 
 def names_of(tables: Sequence[LabelTable | TrueLabels]) -> list[str]:
@@ -358,10 +366,10 @@ def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch:
     for done, table in enumerate(in_order):
         step = part(watch, done / len(in_order), (done + 1) / len(in_order))
         if isinstance(table, LabelTable):
-            said = add_votes(study, table, step)
+            sentence = add_votes(study, table, step)
         else:
-            said = add_true_labels(study, table, step)
-        sentences.append(f"{plain(table.path.name)}: {said}")
+            sentence = add_true_labels(study, table, step)
+        sentences.append(f"{plain(table.path.name)}: {sentence}")
     return sentences
 
 

@@ -122,8 +122,8 @@ def _sample() -> Sample:
 _DRAWN = ("csv", "svg")
 
 
-def _table(what: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
-    return Export(what, title, formats, of_run=of_run, by_question=True)
+def _table(name: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
+    return Export(name, title, formats, of_run=of_run, by_question=True)
 
 
 _EXPORTS = (

@@ -87,7 +87,7 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run whole, without the questions that failed; gives its number."""
-    plan, given = answer.plan, answer.inputs.given
+    plan, questions = answer.plan, answer.inputs.given
     return running.keep(
         answer,
         study,
@@ -95,8 +95,13 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         kind="labels",
         algorithm=plan.algorithm,
         seed=plan.settings.as_dict().get("seed"),
-        digest=digest_of(given),
-        log={"questions": [question_record(one, given[name]) for name, one in answer.outcomes.items()]},
+        digest=digest_of(questions),
+        log={
+            "questions": [
+                question_record(outcome_of_question, questions[name])
+                for name, outcome_of_question in answer.outcomes.items()
+            ]
+        },
     )
 
 
@@ -129,8 +134,8 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
         vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
     rates = None if question.excluded is not None else rates_for(question, ended.fusion)
     advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), rates)
-    said = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
-    record["notices"] = list(dict.fromkeys(said))
+    notices = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
+    record["notices"] = list(dict.fromkeys(notices))
     if judged is not None:
         record |= {
             "accuracy": judged.accuracy, "auc": finite_or_none(judged.area), "log_loss": judged.log_loss,
@@ -169,15 +174,15 @@ def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
 
 def digest_of(questions: Mapping[str, Question]) -> str:
     """Compute the SHA-256 of the votes on some questions, with what was held fixed and known."""
-    found = Fingerprint()
+    fingerprint = Fingerprint()
     for name, question in sorted(questions.items()):
         labels = question.labels
-        found.texts(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
-        found.arrays(
+        fingerprint.texts(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
+        fingerprint.arrays(
             labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
             labels.prior, question.truth,
         )  # fmt: skip
-    return str(found)
+    return str(fingerprint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +212,10 @@ class Answered:
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     """Read the answer shown to a question; None before there is one."""
-    shown = study.shown.result(entry.id, "labels")
-    if shown is None:
+    run_and_result = study.shown.result(entry.id, "labels")
+    if run_and_result is None:
         return None
-    run, result = shown
+    run, result = run_and_result
     labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
     out = excluded_votes(study, entry.id, run.excluded, run.imported)
     out = None if out is None else as_it_was(out, result.fusion)
@@ -240,8 +245,8 @@ def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
         output: labels.classes[at] if at != OPEN else ""
         for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
     }
-    place = {name: number for number, name in enumerate(fusion.classes)}
-    meaning = np.array([place.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
+    index_of = {name: number for number, name in enumerate(fusion.classes)}
+    meaning = np.array([index_of.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
     return replace(
         labels,
         label=class_indices(labels.label, labels.outputs, fusion.outputs),
@@ -294,36 +299,40 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
     accuracy : (K,) float64
         Of every annotator; a community's is the mean over its votes.
     """
-    found = result.communities
-    return None if found is None or not found.count else described(labels, found, accuracy)
+    communities_found = result.communities
+    return (
+        None
+        if communities_found is None or not communities_found.count
+        else described(labels, communities_found, accuracy)
+    )
 
 
-def described(labels: Labels, found: Communities, accuracy: FloatArray) -> Groups:
+def described(labels: Labels, groups: Communities, accuracy: FloatArray) -> Groups:
     """Say of communities what there is to say.
 
     Parameters
     ----------
     labels : Labels
         The votes; outputs and classes those of the communities' prototypes.
-    found : Communities
+    groups : Communities
     accuracy : (K,) float64
         Of every annotator; a community's is the mean over its votes.
     """
-    of = found.of(len(labels.annotators))
-    given = labels.votes_of_annotators()
-    weight = [given[of == number] for number in range(found.count)]
+    of = groups.of(len(labels.annotators))
+    vote_counts = labels.votes_of_annotators()
+    weight = [vote_counts[of == number] for number in range(groups.count)]
     return Groups(
-        found=found,
-        names=names_of(labels, found.prototype, found.basis),
+        found=groups,
+        names=names_of(labels, groups.prototype, groups.basis),
         of=of,
-        votes=np.array([one.sum() for one in weight]) / max(int(given.sum()), 1),
+        votes=np.array([member_votes.sum() for member_votes in weight]) / max(int(vote_counts.sum()), 1),
         accuracy=np.array(
             [
-                np.average(accuracy[of == number], weights=one) if one.sum() else np.nan
-                for number, one in enumerate(weight)
+                np.average(accuracy[of == number], weights=member_votes) if member_votes.sum() else np.nan
+                for number, member_votes in enumerate(weight)
             ]
         ),
-        central=found.central(given),
+        central=groups.central(vote_counts),
     )
 
 
@@ -354,7 +363,7 @@ def judgements(
     result: LabelResult,
     *,
     texts: Mapping[str, str] | None = None,
-    every: bool = False,
+    all_methods: bool = False,
     watch: Watch = silent,
 ) -> tuple[dict[str, Assessment], list[str]]:
     """Judge a result by the truths that were kept from it, the vote beside it.
@@ -367,7 +376,7 @@ def judgements(
     result : LabelResult
     texts : mapping of setting to text, optional
         What was set; the other methods take of it what they have too.
-    every : bool
+    all_methods : bool
         Judge all methods.
     watch : Watch
 
@@ -378,23 +387,23 @@ def judgements(
     list of str
         Which methods failed and why.
     """
-    own = assessed(result, question)
-    if own is None:
+    own_assessment = assessed(result, question)
+    if own_assessment is None:
         return {}, []
-    found, said = {plan.algorithm: own}, []
-    others = [VOTE, *(LABELLERS if every else ())]
-    others = [name for name in dict.fromkeys(others) if name != plan.algorithm]
-    for done, name in enumerate(others):
-        known = {spec.name for spec in LABELLERS[name].settings.specs()}
-        shared = {field: text for field, text in (texts or {}).items() if field in known}
-        other = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
-        step = part(watch, done / len(others), (done + 1) / len(others), f"{name}: ")
-        judged, problem, _ = attempt(partial(_judge, question, other, step))
+    assessments, problems = {plan.algorithm: own_assessment}, []
+    methods = [VOTE, *(LABELLERS if all_methods else ())]
+    methods = [name for name in dict.fromkeys(methods) if name != plan.algorithm]
+    for done, name in enumerate(methods):
+        fields = {spec.name for spec in LABELLERS[name].settings.specs()}
+        shared = {field: text for field, text in (texts or {}).items() if field in fields}
+        method_plan = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
+        step = part(watch, done / len(methods), (done + 1) / len(methods), f"{name}: ")
+        judged, problem, _ = attempt(partial(_judge, question, method_plan, step))
         if judged is not None:
-            found[name] = judged
+            assessments[name] = judged
         elif problem:
-            said.append(f"{name} could not be compared: {problem}")
-    return found, said
+            problems.append(f"{name} could not be compared: {problem}")
+    return assessments, problems
 
 
 def assessed(result: LabelResult, question: Question) -> Assessment | None:

@@ -95,8 +95,8 @@ def make_sample(
     watch(0.0, "simulating a crowd")
     crowd = simulated(tasks, annotators)
     files = _write_tables(folder, crowd)
-    shown = _disputed(crowd, pictures, part(watch, 0.1, 0.3))
-    files += _write_pictures(folder / PICTURES, crowd, shown, part(watch, 0.3, 0.8))
+    disputed = _disputed(crowd, pictures, part(watch, 0.1, 0.3))
+    files += _write_pictures(folder / PICTURES, crowd, disputed, part(watch, 0.3, 0.8))
     with made_whole(study_path) as study:
         import_files(study, files, part(watch, 0.8, 1.0))
         labels = crowd.labels
@@ -135,13 +135,13 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
         folder / VOTES,
         ("annotator", "task", "label", "time", "question"),
         (
-            (labels.annotators[who], labels.tasks[task], labels.outputs[said], f"{when:.1f}", QUESTION)
-            for who, task, said, when in votes
+            (labels.annotators[annotator], labels.tasks[task], labels.outputs[label], f"{when:.1f}", QUESTION)
+            for annotator, task, label, when in votes
         ),
     )
     chosen = np.random.default_rng(_SEED).permutation(len(labels.tasks))[:_KNOWN]
-    known = ((labels.tasks[at], labels.classes[crowd.truth[at]]) for at in np.sort(chosen).tolist())
-    write_rows(folder / TRUTH, ("task", "label"), known)
+    known_truths = ((labels.tasks[at], labels.classes[crowd.truth[at]]) for at in np.sort(chosen).tolist())
+    write_rows(folder / TRUTH, ("task", "label"), known_truths)
     return [folder / VOTES, folder / TRUTH]
 
 
@@ -177,9 +177,9 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         _write(results / "labels", answers, judged, part(watch, 0.8, 0.9))
         tools.write_report(study, results / REPORT, part(watch, 0.9, 1.0))
     words = [f"{study_path}: simulated cells, and what a simulated crowd says of them"]
-    shown = answers[METHODS[-1]]
-    words += summary_of(shown, shown.seconds, judged)
-    outcomes = [outcome for one in answers.values() for outcome in one.outcomes.values()]
+    answer = answers[METHODS[-1]]
+    words += summary_of(answer, answer.seconds, judged)
+    outcomes = [outcome for answer in answers.values() for outcome in answer.outcomes.values()]
     return Demonstrated(study_path, words, outcomes)
 
 
@@ -198,9 +198,9 @@ def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
     for method, answer in answers.items():
         for name, outcome in answer.outcomes.items():
             if outcome.fusion is not None:
-                one = assessed(outcome.fusion, answer.inputs.given[name])
-                if one is not None:
-                    judged.setdefault(name, {})[method] = one
+                assessment = assessed(outcome.fusion, answer.inputs.given[name])
+                if assessment is not None:
+                    judged.setdefault(name, {})[method] = assessment
     return judged
 
 
@@ -215,12 +215,12 @@ def _write(
         for name, outcome in answer.outcomes.items():
             if outcome.fusion is None:
                 continue
-            here = folder / method
-            make_folder(here)
+            subfolder = folder / method
+            make_folder(subfolder)
             record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
             question = answer.inputs.given[name]
             output = QuestionOutput(question, answer.plan, outcome.fusion, record, judged.get(name, {}))
-            write_question(here, output, part(watch, done / len(answers), (done + 1) / len(answers)))
+            write_question(subfolder, output, part(watch, done / len(answers), (done + 1) / len(answers)))
 
 
 SAMPLE = Sample(demonstrate, lambda _path: about(), "window-labels.png", 0.1)

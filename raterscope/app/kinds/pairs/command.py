@@ -59,22 +59,22 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     with ProgressLine(sys.stderr) as watch:
         with by_option():
             tables = _read(options, part(watch, 0.0, 0.2))
-        inputs, said = _inputs(asked_for(by_question(tables), options.question), options.exclude)
+        inputs, input_notices = _inputs(asked_for(by_question(tables), options.question), options.exclude)
         make_folder(options.output)
         answer = fuse_inputs(inputs, plan, part(watch, 0.2, 0.8))
-        others = beside_each(answer, part(watch, 0.8, 0.9))
+        other_results = beside_each(answer, part(watch, 0.8, 0.9))
         truths = {} if options.truth is None else _agreements(answer, read_ranking(options.truth))
         rest = part(watch, 0.9, 1.0)
-        found = write_in_folder(
-            lambda folder: _write(folder, answer, others, truths, tables, rest), options.output
+        saved = write_in_folder(
+            lambda folder: _write(folder, answer, other_results, truths, tables, rest), options.output
         )
-    written, large = found.answer
+    files, large = saved.answer
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    lines = [*summary_of(answer, time.perf_counter() - clock, others)] if others else []
-    lines += [f"{where(answer, name)}{one.in_words()}" for name, one in truths.items()]
-    tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines)
-    tell_files(written, found.place)
-    found.tell("All results are in")
+    lines = [*summary_of(answer, time.perf_counter() - clock, other_results)] if other_results else []
+    lines += [f"{where(answer, name)}{agreement.in_words()}" for name, agreement in truths.items()]
+    tell(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
+    tell_files(files, saved.place)
+    saved.tell("All results are in")
     _refuse(answer, tables)
     failures(answer.outcomes)
     return 0
@@ -83,8 +83,8 @@ def fuse_pairs(options: argparse.Namespace) -> int:
 def _refuse(answer: Answer, tables: list[PairTable]) -> None:
     """Name the file where it is one, and holds what cannot be fused."""
     paths = {table.path for table in tables}
-    (first, *others) = answer.outcomes.values()
-    if not others and len(paths) == 1 and first.problem and not first.details:
+    (first, *rest) = answer.outcomes.values()
+    if not rest and len(paths) == 1 and first.problem and not first.details:
         raise InputError(first.problem, file=paths.pop())
 
 
@@ -92,57 +92,64 @@ def summarise(
     answer: Answer, _study: Study, _options: argparse.Namespace, seconds: float, watch: Watch
 ) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
-    others = beside_each(answer, watch)
-    return Summary(notices_of(answer), summary_of(answer, seconds, others) if answer.kept else ())
+    other_results = beside_each(answer, watch)
+    return Summary(notices_of(answer), summary_of(answer, seconds, other_results) if answer.kept else ())
 
 
-def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> Iterator[str]:
+def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, Beside]) -> Iterator[str]:
     """Say in a few lines what came out; with what stands beside the fusion of each question."""
     questions = answer.inputs.given
-    people = {one.annotators[who] for one in questions.values() for who in np.unique(one.annotator).tolist()}
-    items = sum(len(one.items) for one in questions.values())
+    annotators = {
+        question.annotators[index]
+        for question in questions.values()
+        for index in np.unique(question.annotator).tolist()
+    }
+    items = sum(len(question.items) for question in questions.values())
     about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
     yield (
-        f"{counted(sum(map(len, questions.values())), 'comparison')} by {counted(len(people), 'annotator')} "
-        f"of {counted(items, 'item')}{about}, fused by {answer.plan.algorithm} in {seconds:.1f} s"
+        f"{counted(sum(map(len, questions.values())), 'comparison')} by "
+        f"{counted(len(annotators), 'annotator')} of {counted(items, 'item')}{about}, fused by "
+        f"{answer.plan.algorithm} in {seconds:.1f} s"
     )
 
     def of_question(name: str, fusion: PairFusion) -> Iterator[str]:
-        yield from _of_annotators(answer.plan, fusion, others[name])
-        yield from _of_ranking(fusion, others[name])
+        yield from _of_annotators(answer.plan, fusion, other_results[name])
+        yield from _of_ranking(fusion, other_results[name])
 
     yield from by_item(answer, of_question, LISTED)
 
 
-def _of_annotators(plan: PairPlan, fusion: PairFusion, other: Beside) -> Iterator[str]:
-    many = int((fusion.untested == 0).sum())
-    if not many:
+def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: Beside) -> Iterator[str]:
+    tested_count = int((fusion.untested == 0).sum())
+    if not tested_count:
         yield "no annotator could be tested: none is flagged, and the ranking treats all as unbiased"
         return
-    yield _flagged(plan, fusion, counted(many, "tested annotator"))
-    found, both = int(other.by_t_test.sum()), int((other.by_t_test & fusion.flagged).sum())
-    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {found or 'nobody'}"
-    yield words + (f", {both or 'none'} of them flagged too" if found else "")
+    yield _flagged(plan, fusion, counted(tested_count, "tested annotator"))
+    by_t_test, both = int(other_result.by_t_test.sum()), int((other_result.by_t_test & fusion.flagged).sum())
+    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {by_t_test or 'nobody'}"
+    yield words + (f", {both or 'none'} of them flagged too" if by_t_test else "")
 
 
 def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
-    many = int(fusion.flagged.sum())
+    flagged_count = int(fusion.flagged.sum())
     undecidable = 0 if fusion.decidable is None else int((~fusion.decidable & ~fusion.flagged).sum())
     undecidable -= int((fusion.untested != 0).sum()) if undecidable else 0
     about = "" if not undecidable else f"; {undecidable:,} not decidable: too few choices, or doubtful ones"
-    if not many:
+    if not flagged_count:
         return f"nobody of {tested} is flagged{about}"
     counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOUR_WORDS)).tolist()
     kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOUR_WORDS) if counts[at]]
-    words = f"{many:,} of {tested} {'is' if many == 1 else 'are'} flagged ({', '.join(kinds)})"
+    words = (
+        f"{flagged_count:,} of {tested} {'is' if flagged_count == 1 else 'are'} flagged ({', '.join(kinds)})"
+    )
     wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
     if doubt:
         return f"{words}; that at most {wrongly} of them are wrong is not guaranteed: {doubt}"
     return f"{words}, of whom on average at most {wrongly} wrongly{about}"
 
 
-def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
-    split = other.consistency
+def _of_ranking(fusion: PairFusion, other_result: Beside) -> Iterator[str]:
+    split = other_result.consistency
     groups = int(fusion.component.max(initial=-1)) + 1
     across = "" if groups == 1 else f" in {groups:,} groups"
     if fusion.left.any() or fusion.right.any():
@@ -152,14 +159,17 @@ def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
         )
     else:
         yield "all choices are ties: there is nothing to rank by"
-    taken = bool(fusion.flagged.any())
-    if taken:
-        before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
-        moved = int((before != after).sum())
+    has_flagged = bool(fusion.flagged.any())
+    if has_flagged:
+        old_ranks, new_ranks = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
+        moved = int((old_ranks != new_ranks).sum())
         yield f"{counted(moved, 'item') if moved else 'no item'} changed rank as biases were taken out"
-    if math.isfinite(other.bradley_terry):
-        when = " before that" if taken else ""
-        yield f"scores{when} correlate with those of the Bradley-Terry model by {other.bradley_terry:.3f}"
+    if math.isfinite(other_result.bradley_terry):
+        when = " before that" if has_flagged else ""
+        yield (
+            f"scores{when} correlate with those of the Bradley-Terry model by "
+            f"{other_result.bradley_terry:.3f}"
+        )
 
 
 def notices_of(answer: Answer) -> Iterator[str]:
@@ -185,28 +195,30 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
     return tables
 
 
-def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
-    known = (name for one in asked for table in one.tables for name in table.annotators)
-    refuse_unknown(excluded, known, "exclude")
+def _inputs(question_files: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
+    annotators = (name for files in question_files for table in files.tables for name in table.annotators)
+    refuse_unknown(excluded, annotators, "exclude")
     questions: dict[str, Pairs] = {}
-    said: list[str] = []
-    for one in asked:
+    sentences: list[str] = []
+    for files in question_files:
         try:
-            questions[one.name], notices = joined(one.tables, set(excluded))
+            questions[files.name], notices = joined(files.tables, set(excluded))
         except InputError as error:
-            raise InputError(error.what, field=one.name if len(asked) > 1 else None) from error
-        said += [f"{plain(one.name)}: {notice}" if len(asked) > 1 else notice for notice in notices]
-    return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), said
+            raise InputError(error.what, field=files.name if len(question_files) > 1 else None) from error
+        sentences += [
+            f"{plain(files.name)}: {notice}" if len(question_files) > 1 else notice for notice in notices
+        ]
+    return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), sentences
 
 
 def beside_each(answer: Answer, watch: Watch) -> dict[str, Beside]:
     """Ask the other methods about the comparisons of each question that was fused."""
-    found = {}
+    results = {}
     for done, (name, outcome) in enumerate(answer.outcomes.items()):
         step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
         if outcome.fusion is not None:
-            found[name] = beside(answer.inputs.given[name], answer.plan, outcome.fusion, step)
-    return found
+            results[name] = beside(answer.inputs.given[name], answer.plan, outcome.fusion, step)
+    return results
 
 
 def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
@@ -217,21 +229,21 @@ def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
     InputError
         When the ranking has no two items of any question.
     """
-    found = {}
+    by_question = {}
     for name, outcome in answer.outcomes.items():
         items = answer.inputs.given[name].items
         if outcome.fusion is not None and len(set(items) & set(table.items)) > 1:
             fusion, truth = outcome.fusion, placed(table.items, table.place, table.group, items)
-            found[name] = agreements(fusion.score, fusion.corrected, fusion.component, truth)
-    if not found:
+            by_question[name] = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    if not by_question:
         raise InputError("ranks no two items that were compared", file=table.path)
-    return found
+    return by_question
 
 
 def _write(
     folder: Path,
     answer: Answer,
-    others: Mapping[str, Beside],
+    other_results: Mapping[str, Beside],
     truths: Mapping[str, Agreements],
     tables: list[PairTable],
     watch: Watch,
@@ -241,17 +253,17 @@ def _write(
     Gives the files, and what is left out of them.
     """
     inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
-    written: list[Path] = []
-    said: list[str] = []
-    for name, fusion, here, step in folders_of(answer, folder, watch):
+    files: list[Path] = []
+    omissions: list[str] = []
+    for name, fusion, subfolder, step in folders_of(answer, folder, watch):
         pairs = answer.inputs.given[name]
         trust = trust_in_fusion(pairs, fusion, answer.plan, watch=part(step, 0.0, 0.5))
-        record = run_record(answer, name, inputs, others[name]) | {"trust": trust.as_dict()}
+        record = run_record(answer, name, inputs, other_results[name]) | {"trust": trust.as_dict()}
         if name in truths:
             record["ground_truth_ranking"] = truths[name].as_dict()
         output = QuestionOutput(pairs, answer.plan, fusion, record)
-        written += write_question(here, output, part(step, 0.5, 1.0))
+        files += write_question(subfolder, output, part(step, 0.5, 1.0))
         if not has_path(fusion):
             rows = fusion.path.size
-            said.append(f"{where(answer, name)}path.csv is left out: it would have {rows:,} entries")
-    return written, said
+            omissions.append(f"{where(answer, name)}path.csv is left out: it would have {rows:,} entries")
+    return files, omissions

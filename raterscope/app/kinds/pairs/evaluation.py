@@ -94,9 +94,9 @@ class PairsTrust(Trust):
 
     def in_words(self) -> str:
         """Say it in a few sentences."""
-        said = []
+        sentences = []
         if self.sides:
-            said.append(
+            sentences.append(
                 f"Sides were not drawn at random: {self.sides}. The rate of the flip test is not guaranteed."
             )
         judged = self.confirmed + self.cleared
@@ -107,24 +107,24 @@ class PairsTrust(Trust):
                 f"({self.cleared / judged:.0%}, 95 % interval {low:.0%} to {high:.0%}); the rate allows "
                 f"{self.rate:.0%} on average."
             )
-            said.append(words + ("" if judged >= FEW else " That is too few to tell."))
+            sentences.append(words + ("" if judged >= FEW else " That is too few to tell."))
             if self.too_many_cleared:
-                said.append("More are flagged wrongly than the rate allows.")
+                sentences.append("More are flagged wrongly than the rate allows.")
         if self.draws:
-            said.append(
+            sentences.append(
                 f"With the sides of these comparisons drawn again {self.draws} times, so that nobody is "
                 f"biased, {self.share_below:.1%} of the p values were below {_LOOKED_AT:g}, and somebody was "
                 f"flagged in {self.accused} of {self.draws} draws."
             )
             if self.too_many_below:
-                said.append("The p values are too small: do not take them at their word.")
+                sentences.append("The p values are too small: do not take them at their word.")
         if not judged:
-            said.append("You decided on no flagged annotator.")
-        return " ".join([*said, *([self.comparable] if self.comparable and not judged else [])])
+            sentences.append("You decided on no flagged annotator.")
+        return " ".join([*sentences, *([self.comparable] if self.comparable and not judged else [])])
 
     def as_dict(self) -> dict[str, object]:
         """Give the figures, ready for JSON; None where nothing was measured."""
-        known = self.draws > 0
+        drawn = self.draws > 0
         return {
             "contradicted": self.contradicted,
             "sides_not_random_because": self.sides or None,
@@ -133,9 +133,9 @@ class PairsTrust(Trust):
             "redrawn_sides": {
                 "draws": self.draws,
                 "p_values_below": _LOOKED_AT,
-                "share": self.share_below if known else None,
-                "standard_error": self.spread if known else None,
-                "draws_with_flags": self.accused if known else None,
+                "share": self.share_below if drawn else None,
+                "standard_error": self.spread if drawn else None,
+                "draws_with_flags": self.accused if drawn else None,
             },
         }
 
@@ -150,7 +150,9 @@ class PairsTrust(Trust):
 
 def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsTrust | None:
     """Compare the flags of the run shown with later decisions, and with redrawn sides; None without a run."""
-    entry = next((one for one in study.pair_questions() if one.id == question), None)
+    entry = next(
+        (question_entry for question_entry in study.pair_questions() if question_entry.id == question), None
+    )
     answered = None if entry is None else read_answer(study, entry)
     return None if answered is None else trust_in_answer(study, answered, watch)
 
@@ -161,7 +163,7 @@ def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> 
     watch(0.0, "comparing with your decisions")
     flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
     judged = fold(study.decisions()).judged(answered.question.id)
-    verbs = [one.verb for name, one in judged.items() if flagged.get(name, False)]
+    verbs = [task.verb for name, task in judged.items() if flagged.get(name, False)]
     return trust_in_fusion(pairs, fusion, plan_of(run), verbs, watch)
 
 
@@ -220,33 +222,35 @@ def _spread(redrawn: RedrawnSides) -> float:
     return float(np.std(below, ddof=1) / np.sqrt(len(below)))
 
 
-def compare_runs(at: ComparedItem, found: Differences) -> None:
+def compare_runs(at: ComparedItem, differences: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""
-    before, after = at.then, at.now
+    old_fusion, new_fusion = at.then, at.now
     names = at.study.annotators()
-    old = _flags(before, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
-    new = _flags(after, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
-    then = fold([one for one in at.study.decisions() if one.id <= at.earlier.known])
-    judged, earlier = at.state.judged(at.item), then.judged(at.item)
-    found.disputed_before += _count_flagged(old, names, earlier)
-    found.decided += sum(
-        name not in earlier or earlier[name].verb != one.verb for name, one in judged.items()
+    old = _flags(old_fusion, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
+    new = _flags(new_fusion, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
+    old_state = fold([decision for decision in at.study.decisions() if decision.id <= at.earlier.known])
+    judged, earlier = at.state.judged(at.item), old_state.judged(at.item)
+    differences.disputed_before += _count_flagged(old, names, earlier)
+    differences.decided += sum(
+        name not in earlier or earlier[name].verb != task.verb for name, task in judged.items()
     )
-    found.disputed_after += _count_flagged(new, names, judged)
-    for who, (flag, bias) in new.items():
-        if who in old and old[who][0] != flag and names[who] not in judged:
+    differences.disputed_after += _count_flagged(new, names, judged)
+    for annotator, (flag, bias) in new.items():
+        if annotator in old and old[annotator][0] != flag and names[annotator] not in judged:
             state = "flagged now" if flag else "not flagged any more"
-            biases = f"{old[who][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
-            words = f"{state}: {plain(names[who])} (bias {biases})"
-            found.changes.append(at.change(words, abs(np.nan_to_num(bias)), name=names[who]))
-    if len(before.corrected) == len(after.corrected):
-        ranks = [np.argsort(np.argsort(-one.corrected, kind="stable")) for one in (before, after)]
-        found.ranks += int((ranks[0] != ranks[1]).sum())
+            biases = f"{old[annotator][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
+            words = f"{state}: {plain(names[annotator])} (bias {biases})"
+            differences.changes.append(at.change(words, abs(np.nan_to_num(bias)), name=names[annotator]))
+    if len(old_fusion.corrected) == len(new_fusion.corrected):
+        ranks = [
+            np.argsort(np.argsort(-fusion.corrected, kind="stable")) for fusion in (old_fusion, new_fusion)
+        ]
+        differences.ranks += int((ranks[0] != ranks[1]).sum())
 
 
 def _flags(fusion: Any, people: np.ndarray) -> dict[int, tuple[bool, float]]:
     flags = zip(people.tolist(), fusion.flagged.tolist(), fusion.bias.tolist(), strict=False)
-    return {who: (flag, bias) for who, flag, bias in flags}
+    return {annotator: (flag, bias) for annotator, flag, bias in flags}
 
 
 def _count_flagged(
@@ -254,6 +258,6 @@ def _count_flagged(
 ) -> int:
     """Count who is flagged with the expert's word in place of the run's."""
     return sum(
-        judged[names[who]].verb == "flag" if names[who] in judged else flag
-        for who, (flag, _) in flags.items()
+        judged[names[annotator]].verb == "flag" if names[annotator] in judged else flag
+        for annotator, (flag, _) in flags.items()
     )

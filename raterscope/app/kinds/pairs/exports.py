@@ -71,17 +71,17 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     pairs, fusion = output.pairs, output.fusion
     take_away(folder / "run.json")
     share = draw_shares(fusion, output.plan.settings.as_dict()["plus"])
-    written = [
+    files = [
         write_annotators(
             folder / "annotators.csv", pairs.annotators, fusion, share, match(pairs, fusion.score)
         ),
         write_ranking(folder / "ranking.csv", pairs.items, fusion),
     ]
     if has_path(fusion):
-        written.append(write_path(folder / "path.csv", pairs.annotators, fusion, watch))
+        files.append(write_path(folder / "path.csv", pairs.annotators, fusion, watch))
     else:
         take_away(folder / "path.csv")
-    return [*written, write_record(folder / "run.json", output.record)]
+    return [*files, write_record(folder / "run.json", output.record)]
 
 
 def has_path(fusion: PairFusion) -> bool:
@@ -90,7 +90,7 @@ def has_path(fusion: PairFusion) -> bool:
 
 
 def run_record(
-    answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other: Beside
+    answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other_result: Beside
 ) -> dict[str, Any]:
     """Make the contents of run.json: all that a question's results are made from, and how it went."""
     outcome, pairs = answer.outcomes[name], answer.inputs.given[name]
@@ -105,7 +105,7 @@ def run_record(
         "excluded": list(answer.inputs.excluded),
         "rate_promised": not doubt,
         "rate_not_promised_because": doubt or None,
-        "questions": [question_record(outcome, pairs) | other.as_dict()],
+        "questions": [question_record(outcome, pairs) | other_result.as_dict()],
     }
 
 
@@ -122,26 +122,26 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
     InputError
         When there are no pairs, nothing was fused yet, or a file cannot be written.
     """
-    every = [one for one in study.pair_questions() if not request.items or one.id in request.items]
-    if not every:
+    requested = [entry for entry in study.pair_questions() if not request.items or entry.id in request.items]
+    if not requested:
         raise InputError("holds no pairs; `raterscope import` reads them", file=study.path)
-    ready = every
+    ready = requested
     if request.what != "pairs":
-        ready = [one for one in every if study.shown.result(one.id, "pairs") is not None]
-    if not ready or (request.items and len(ready) < len(every)):
+        ready = [entry for entry in requested if study.shown.result(entry.id, "pairs") is not None]
+    if not ready or (request.items and len(ready) < len(requested)):
         raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
     return [
-        _written(study, question, request.what, path, here)
-        for question, path, here in files_for(request, [(one, one.name) for one in ready], watch)
+        _written(study, question, request.what, path, step)
+        for question, path, step in files_for(request, [(entry, entry.name) for entry in ready], watch)
     ]
 
 
-def _written(study: Study, question: PairQuestion, what: str, path: Path, watch: Watch) -> Path:
-    if what == "pairs":
+def _written(study: Study, question: PairQuestion, export: str, path: Path, watch: Watch) -> Path:
+    if export == "pairs":
         return write_pairs(path, pairs_of(study, question.id), watch)
     answered = read_answer(study, question)
     assert answered is not None
-    return _WRITERS[what](study, answered, path, watch)
+    return _WRITERS[export](study, answered, path, watch)
 
 
 def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:

@@ -35,17 +35,25 @@ def by_question(tables: Sequence[PairTable]) -> list[Asked]:
     A file that does not name its question answers the only one that is, if they have an item in common.
     """
     named = dict.fromkeys(table.question.casefold() for table in tables if table.question)
-    found: dict[str, list[PairTable]] = {}
+    tables_of: dict[str, list[PairTable]] = {}
     for table in tables:
         key = (table.question or UNNAMED).casefold()
         if not table.question and len(named) == 1:
             (only,) = named
-            others = {item for one in tables if one.question.casefold() == only for item in one.items}
-            key = only if others.intersection(table.items) else key
-        found.setdefault(key, []).append(table)
+            items_of_named = {
+                item
+                for table_of_name in tables
+                if table_of_name.question.casefold() == only
+                for item in table_of_name.items
+            }
+            key = only if items_of_named.intersection(table.items) else key
+        tables_of.setdefault(key, []).append(table)
     return [
-        Asked(next((one.question for one in those if one.question), UNNAMED), tuple(those))
-        for those in found.values()
+        Asked(
+            next((table.question for table in question_tables if table.question), UNNAMED),
+            tuple(question_tables),
+        )
+        for question_tables in tables_of.values()
     ]
 
 
@@ -70,18 +78,18 @@ def joined(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple
     annotator, left, right, choice, time = [], [], [], [], []
     timed = any(table.time is not None for table in tables)
     for table in tables:
-        who = np.array(
+        annotator_index = np.array(
             [-1 if name in excluded else people.setdefault(name, len(people)) for name in table.annotators],
             dtype=np.int32,
         )[table.annotator]
         item = np.array([items.setdefault(name, len(items)) for name in table.items], dtype=np.int32)
-        kept = who >= 0 if excluded else slice(None)
-        annotator.append(who[kept])
-        left.append(item[table.left[kept]])
-        right.append(item[table.right[kept]])
-        choice.append(table.choice[kept])
+        is_kept = annotator_index >= 0 if excluded else slice(None)
+        annotator.append(annotator_index[is_kept])
+        left.append(item[table.left[is_kept]])
+        right.append(item[table.right[is_kept]])
+        choice.append(table.choice[is_kept])
         if timed:
-            time.append((np.full(len(table), np.nan) if table.time is None else table.time)[kept])
+            time.append((np.full(len(table), np.nan) if table.time is None else table.time)[is_kept])
     if not any(len(part) for part in choice):
         raise InputError("no comparisons are left without the annotators that --exclude names")
     pairs = Pairs(
@@ -96,7 +104,7 @@ def _of_grades(tables: Sequence[PairTable]) -> list[str]:
     graded = {bool((np.abs(table.choice) > 1).any()): table for table in tables if len(table)}
     if len(graded) < 2:
         return []
-    numbers, sides = (plain(graded[one].path.name) for one in (True, False))
+    numbers, sides = (plain(graded[is_graded].path.name) for is_graded in (True, False))
     return [
         f"{numbers} has graded choices and {sides} none above 1; each counts by its size, and by its side "
         "alone with --set graded=no."
@@ -127,12 +135,12 @@ def read_pair_files(
         Where the files are open already.
     watch : Watch
     """
-    found: list[PairTable] = []
+    tables: list[PairTable] = []
     sources = Sources() if sources is None else sources
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
-        found += read_pairs(sources.open(path), (mappings or {}).get(path), step)
-    return tuple(found)
+        tables += read_pairs(sources.open(path), (mappings or {}).get(path), step)
+    return tuple(tables)
 
 
 def names_of(tables: Sequence[PairTable]) -> list[str]:

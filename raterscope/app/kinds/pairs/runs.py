@@ -48,9 +48,9 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         pairs = study.comparison_set(number).pairs(people).without(state.excluded)
         return pairs if len(pairs) else None
 
-    names = {one.id: one.name for one in study.pair_questions()}
-    asked = {number: names[number] for number in questions}
-    inputs = running.gather(asked, study, read, watch, words="reading the comparisons of")
+    names = {question.id: question.name for question in study.pair_questions()}
+    names_by_question = {number: names[number] for number in questions}
+    inputs = running.gather(names_by_question, study, read, watch, words="reading the comparisons of")
     if not inputs.given:
         raise PairsError("There are no comparisons to fuse here.")
     return inputs
@@ -63,7 +63,7 @@ def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run whole, without the questions that failed; gives its number."""
-    plan, given = answer.plan, answer.inputs.given
+    plan, questions = answer.plan, answer.inputs.given
     return running.keep(
         answer,
         study,
@@ -71,8 +71,13 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         kind="pairs",
         algorithm=plan.algorithm,
         seed=plan.settings.as_dict().get("seed"),
-        digest=digest_of(given),
-        log={"questions": [question_record(one, given[name]) for name, one in answer.outcomes.items()]},
+        digest=digest_of(questions),
+        log={
+            "questions": [
+                question_record(outcome_of_question, questions[name])
+                for name, outcome_of_question in answer.outcomes.items()
+            ]
+        },
     )
 
 
@@ -116,11 +121,11 @@ def _undecidable(fusion: PairFusion) -> int:
 
 def digest_of(questions: Mapping[str, Pairs]) -> str:
     """Compute the SHA-256 of the comparisons of some questions."""
-    found = Fingerprint()
+    fingerprint = Fingerprint()
     for name, pairs in sorted(questions.items()):
-        found.texts(name, *pairs.annotators, "", *pairs.items)
-        found.arrays(pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.time)
-    return str(found)
+        fingerprint.texts(name, *pairs.annotators, "", *pairs.items)
+        fingerprint.arrays(pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.time)
+    return str(fingerprint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +150,10 @@ class Answered:
 
 def read_answer(study: Study, question: PairQuestion) -> Answered | None:
     """Read the answer shown to a question; None before there is one."""
-    shown = study.shown.result(question.id, "pairs")
-    if shown is None:
+    result = study.shown.result(question.id, "pairs")
+    if result is None:
         return None
-    run, fusion = shown
+    run, fusion = result
     return Answered(question, run, fusion, pairs_of(study, question.id, run))
 
 
@@ -166,22 +171,25 @@ def decided(study: Study, answered: Answered, watch: Watch = silent) -> PairFusi
     Biases, statistics and the path stay as the run left them.
     """
     fusion, pairs = answered.fusion, answered.pairs
-    verbs = {name: one.verb for name, one in fold(study.decisions()).judged(answered.question.id).items()}
+    verbs = {
+        name: judgement.verb
+        for name, judgement in fold(study.decisions()).judged(answered.question.id).items()
+    }
     flagged = _flagged(pairs, fusion, verbs)
     if np.array_equal(flagged, fusion.flagged):
         return fusion
     plan = plan_of(answered.run)
     if plan is not None and not plan.settings.as_dict()["graded"]:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
-    after = scores(pairs, flagged, watch)
+    corrected = scores(pairs, flagged, watch)
     return replace(
         fusion,
         flagged=flagged,
         behaviour=behaviours(pairs, flagged, fusion.decidable),
-        match=match(pairs, after.score),
-        corrected=after.score,
-        corrected_low=after.low,
-        corrected_high=after.high,
+        match=match(pairs, corrected.score),
+        corrected=corrected.score,
+        corrected_low=corrected.low,
+        corrected_high=corrected.high,
     )
 
 
@@ -221,14 +229,14 @@ class Beside:
 
     def as_dict(self) -> dict[str, Any]:
         """Give the figures, ready for JSON."""
-        found = self.consistency
+        consistency = self.consistency
         figures = {
-            "explained_by_ranking": found.ranking, "disagreement": found.disagreement,
-            "cyclic": found.cyclic, "curl": found.curl, "harmonic": found.harmonic,
+            "explained_by_ranking": consistency.ranking, "disagreement": consistency.disagreement,
+            "cyclic": consistency.cyclic, "curl": consistency.curl, "harmonic": consistency.harmonic,
             "bradley_terry_correlation": self.bradley_terry,
         }  # fmt: skip
-        known = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-        return {"t_test": int(self.by_t_test.sum()), **known}
+        finite_figures = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        return {"t_test": int(self.by_t_test.sum()), **finite_figures}
 
 
 def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = silent) -> Beside:
@@ -243,9 +251,11 @@ def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = sile
         sided = fusion.score
         if (np.abs(pairs.choice) > 1).any():
             sided = scores(replace(pairs, choice=np.sign(pairs.choice))).score
-        told = np.isfinite(odds) & np.isfinite(sided)
-        size = math.sqrt(float(odds[told] @ odds[told]) * float(sided[told] @ sided[told]))
-        like = float(odds[told] @ sided[told]) / size if size else like
+        is_defined = np.isfinite(odds) & np.isfinite(sided)
+        size = math.sqrt(
+            float(odds[is_defined] @ odds[is_defined]) * float(sided[is_defined] @ sided[is_defined])
+        )
+        like = float(odds[is_defined] @ sided[is_defined]) / size if size else like
     return Beside(t_test_flags(fusion), split, like)
 
 
@@ -284,11 +294,11 @@ class Agreements:
         """Give the figures, ready for JSON."""
         return {
             name: {
-                "items": one.items, "agreeing": one.agreeing, "opposed": one.opposed,
-                "kendall_tau": one.tau if math.isfinite(one.tau) else None,
-                "best_found": {str(k): share for k, share in one.best},
+                "items": ranking.items, "agreeing": ranking.agreeing, "opposed": ranking.opposed,
+                "kendall_tau": ranking.tau if math.isfinite(ranking.tau) else None,
+                "best_found": {str(k): share for k, share in ranking.best},
             }
-            for name, one in (("original", self.original), ("corrected", self.corrected))
+            for name, ranking in (("original", self.original), ("corrected", self.corrected))
         }  # fmt: skip
 
     def in_words(self) -> str:
@@ -305,5 +315,7 @@ def agreements(
     original: FloatArray, corrected: FloatArray, component: IndexArray, truth: TrueRanking
 ) -> Agreements:
     """Compare both rankings of n items with the known one."""
-    before, after = (compare_rankings(score, component, truth) for score in (original, corrected))
-    return Agreements(before, after)
+    original_agreement, corrected_agreement = (
+        compare_rankings(score, component, truth) for score in (original, corrected)
+    )
+    return Agreements(original_agreement, corrected_agreement)

@@ -99,8 +99,8 @@ def simulated() -> SimulatedPairs:
 def about() -> str:
     """Say what in the sample is simulated: all of it."""
     crowd = simulated()
-    many = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
-    always, mostly, doubt, tires = many[1:]
+    counts = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
+    always, mostly, doubt, tires = counts[1:]
     ways = (
         f"{always} always, {mostly} mostly, {doubt} when in doubt,\n"
         f"{'':24}{tires} as they begin to tire; {int((crowd.side > 0).sum())} the left one"
@@ -122,10 +122,10 @@ def _write_comparisons(path: Path, pairs: Pairs) -> None:
         ("annotator", "left", "right", "choice", "time", "question"),
         (
             (
-                pairs.annotators[who], pairs.items[left], pairs.items[right],
+                pairs.annotators[annotator], pairs.items[left], pairs.items[right],
                 "left" if choice > 0 else "right", f"{BEGUN + when:.1f}", QUESTION,
             )
-            for who, left, right, choice, when in rows
+            for annotator, left, right, choice, when in rows
         ),
     )  # fmt: skip
 
@@ -140,10 +140,10 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         inputs = gather([question.id for question in study.pair_questions()], study, part(watch, 0.4, 0.45))
         answer = fuse_inputs(inputs, PairPlan(), part(watch, 0.45, 0.7))
         keep_once(study, answer, digest_of(inputs.given), keep)
-        others = _write(results / "pairs", answer, part(watch, 0.7, 0.8))
+        other_results = _write(results / "pairs", answer, part(watch, 0.7, 0.8))
         tools.write_report(study, results / REPORT, part(watch, 0.8, 1.0))
     words = [f"{study_path}: simulated cells, compared in pairs by a simulated crowd"]
-    words += summary_of(answer, answer.seconds, others)
+    words += summary_of(answer, answer.seconds, other_results)
     words += [
         _against_truth(outcome.fusion, inputs.given[name].annotators)
         for name, outcome in answer.outcomes.items()
@@ -155,8 +155,8 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
 def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
     """Say who of the simulated crowd was found: it is known who prefers a side."""
     crowd = simulated()
-    biased = {name for name, one in zip(crowd.pairs.annotators, crowd.biased.tolist(), strict=True) if one}
-    flagged = {name for name, one in zip(annotators, fusion.flagged.tolist(), strict=True) if one}
+    biased = {name for name, flag in zip(crowd.pairs.annotators, crowd.biased.tolist(), strict=True) if flag}
+    flagged = {name for name, flag in zip(annotators, fusion.flagged.tolist(), strict=True) if flag}
     return (
         f"{len(flagged & biased)} of the {len(biased)} simulated annotators who prefer a side are flagged, "
         f"and {len(flagged - biased)} who do not"
@@ -165,19 +165,19 @@ def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
 
 def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, Beside]:
     """Write the results; gives what stands beside the fusion of each question."""
-    others = {}
+    other_results = {}
     for name, outcome in answer.outcomes.items():
         if outcome.fusion is None:
             continue
         make_folder(folder)
         pairs = answer.inputs.given[name]
-        others[name] = beside(pairs, answer.plan, outcome.fusion, part(watch, 0.0, 0.5))
+        other_results[name] = beside(pairs, answer.plan, outcome.fusion, part(watch, 0.0, 0.5))
         record = run_record(
-            answer, name, [{"file": STUDY, "question": name, "simulated": True}], others[name]
+            answer, name, [{"file": STUDY, "question": name, "simulated": True}], other_results[name]
         )
         output = QuestionOutput(pairs, answer.plan, outcome.fusion, record)
         write_question(folder, output, part(watch, 0.5, 1.0))
-    return others
+    return other_results
 
 
 SAMPLE = Sample(demonstrate, lambda _path: about(), "window-pairs.png", 0.1)

@@ -242,7 +242,8 @@ def held_fixed(
     words += controls + _scores(run)
     other_images = run.log.get("others")
     if isinstance(other_images, int) and other_images > 0:
-        words += f" {counted(other_images, 'other image')}, as fused in earlier runs, taught the crowd's rates too."
+        images = counted(other_images, "other image")
+        words += f" {images}, as fused in earlier runs, taught the crowd's rates too."
     return "No decided spot was held fixed." if controls else "Nothing was held fixed.", words
 
 

@@ -134,11 +134,11 @@ def read_question(
     rates = answered.rates
     accuracy, _, _ = accuracies(rates)
     drift = fusion.drift
-    now = settled(study, answered)
-    disputed = _disputed(now, fusion.votes)
+    answer = settled(study, answered)
+    disputed = _disputed(answer, fusion.votes)
     return AnsweredQuestion(
         answered=answered,
-        now=now,
+        now=answer,
         excluded=excluded,
         judged=judged,
         advice=advised,
@@ -154,8 +154,8 @@ def read_question(
 
 def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assessment]:
     """Judge the latest run of every other algorithm by the same truths, unless it was told some of them."""
-    kept = measured(answered.result, answered.question.truth)
-    found: dict[str, Assessment] = {}
+    truth = measured(answered.result, answered.question.truth)
+    assessments: dict[str, Assessment] = {}
     entry = answered.entry
     latest: dict[str, RunEntry] = {}
     for run in study.runs.all():
@@ -168,20 +168,20 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
         result = study.runs.result(run.id, entry.id)
         if result is None or result.fusion.classes != answered.result.fusion.classes:
             continue
-        if len(result.fusion.posterior) != len(kept):  # from before another import
+        if len(result.fusion.posterior) != len(truth):  # from before another import
             continue
-        told = (result.fusion.known != OPEN) & (kept != OPEN)
-        judged = None if told.any() else assess(result.fusion.posterior, kept, result.fusion.classes)
+        is_judged = (result.fusion.known != OPEN) & (truth != OPEN)
+        judged = None if is_judged.any() else assess(result.fusion.posterior, truth, result.fusion.classes)
         if judged is not None:
-            found[f"{name} (run {run.id})"] = judged
-    return found
+            assessments[f"{name} (run {run.id})"] = judged
+    return assessments
 
 
-def _disputed(now: Settled, votes: NDArray[np.integer]) -> list[int]:
+def _disputed(answer: Settled, votes: NDArray[np.integer]) -> list[int]:
     """List the most doubtful tasks; a certain one is in nobody's way."""
-    order = np.argsort(-now.entropy, kind="stable")
+    order = np.argsort(-answer.entropy, kind="stable")
     doubtful = [
-        int(at) for at in order[: 10 * _MOST_DISPUTED] if now.entropy[at] > _LEAST_DOUBT and votes[at]
+        int(at) for at in order[: 10 * _MOST_DISPUTED] if answer.entropy[at] > _LEAST_DOUBT and votes[at]
     ]
     return doubtful[:_MOST_DISPUTED]
 
@@ -190,21 +190,21 @@ def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch:
     """Read small pictures of some tasks; those whose file is not at hand are left out."""
     from raterscope.app.formats.images import load_image
 
-    shown = pictures_of(study, entry.id)
+    image_ids = pictures_of(study, entry.id)
     names = study.vote_set(entry.id).tasks
-    found = {}
+    pictures = {}
     for done, task in enumerate(tasks):
         watch(done / len(tasks), "reading pictures of tasks")
-        place = study.locate(study.image(shown[task])) if task in shown else None
+        path = study.locate(study.image(image_ids[task])) if task in image_ids else None
         try:
-            if place is None or not place.is_file() or place.stat().st_size > _LARGEST:
+            if path is None or not path.is_file() or path.stat().st_size > _LARGEST:
                 continue
-            image = Image.fromarray(load_image(place)).convert("RGB")
+            image = Image.fromarray(load_image(path)).convert("RGB")
         except (InputError, OSError, MemoryError):
             continue
         image.thumbnail((_SIDE, _SIDE), Image.Resampling.BOX)
-        found[task] = photograph(image, plain(names[task], 60))
-    return found
+        pictures[task] = photograph(image, plain(names[task], 60))
+    return pictures
 
 
 _MOST_TRIANGLES = 16
@@ -241,47 +241,49 @@ _LARGEST_PROTOTYPE = 16
 
 
 def question_section(
-    found: AnsweredQuestion,
+    question: AnsweredQuestion,
     watch: Watch = silent,
     curves: FoldedCurves | None = None,
     over_time: DecisionRates | None = None,
 ) -> Section:
     """Tell of one question, with ROC curves by cross-validation and rates over time where there are some."""
     watch(0.0, "drawing")
-    blocks: list[Block] = [_facts(found)]
-    unsettled = of_labels(found.answered.result.fusion, found.answered.run.settings)
-    notices = [plain(one, 400) for one in (unsettled, *found.advice) if one]
+    blocks: list[Block] = [_facts(question)]
+    unsettled = of_labels(question.answered.result.fusion, question.answered.run.settings)
+    notices = [plain(sentence, 400) for sentence in (unsettled, *question.advice) if sentence]
     if notices:
         blocks.append(Notices(notices))
-    if found.judged:
-        blocks += [methods_table(found.answered, found.judged), _curves(found)]
+    if question.judged:
+        blocks += [methods_table(question.answered, question.judged), _curves(question)]
     if curves is not None:
         blocks += folded_blocks(curves)
-    blocks.append(crowd_table(found.answered, found.rates))
-    if found.groups is not None:
-        blocks.append(communities_table(found.groups, found.answered.question.labels.annotators))
-        blocks += _prototypes(found.answered, found.groups)
-    blocks += _triangles(found, watch)
-    blocks.append(annotators_table(found.answered, found.rates, found.groups, found.excluded))
-    blocks += _movers(found)
+    blocks.append(crowd_table(question.answered, question.rates))
+    if question.groups is not None:
+        blocks.append(communities_table(question.groups, question.answered.question.labels.annotators))
+        blocks += _prototypes(question.answered, question.groups)
+    blocks += _triangles(question, watch)
+    blocks.append(annotators_table(question.answered, question.rates, question.groups, question.excluded))
+    blocks += _movers(question)
     if over_time is not None:
         blocks.append(_rates_over_time(over_time))
-    if found.disputed:
-        blocks.append(disputed_table(found.answered, found.now, found.disputed))
-        if found.pictures:
-            blocks.append(Gallery("Tasks in dispute", list(found.pictures.values())))
-    return Section(plain(found.answered.entry.name), blocks, breaks=True)
+    if question.disputed:
+        blocks.append(disputed_table(question.answered, question.now, question.disputed))
+        if question.pictures:
+            blocks.append(Gallery("Tasks in dispute", list(question.pictures.values())))
+    return Section(plain(question.answered.entry.name), blocks, breaks=True)
 
 
-def _facts(found: AnsweredQuestion) -> Facts:
-    answered, fusion = found.answered, found.answered.result.fusion
+def _facts(answered_question: AnsweredQuestion) -> Facts:
+    answered, fusion = answered_question.answered, answered_question.answered.result.fusion
     labels, question = answered.question.labels, answered.question
     assert labels.meaning is not None
     people = int((labels.votes_of_annotators() > 0).sum())
     votes = labels.votes_of_tasks()
-    least, most = int(votes.min()), int(votes.max())
+    smallest, largest = int(votes.min()), int(votes.max())
     spread = (
-        f"{least:,} to {most:,} a task, median {np.median(votes):g}" if least < most else f"{most:,} a task"
+        f"{smallest:,} to {largest:,} a task, median {np.median(votes):g}"
+        if smallest < largest
+        else f"{largest:,} a task"
     )
     stands = [
         _standing(output, labels.classes[at] if at >= 0 else "none")
@@ -291,18 +293,18 @@ def _facts(found: AnsweredQuestion) -> Facts:
         f"{named(name)}: {share_of(share)}"
         for name, share in zip(fusion.classes, fusion.shares.tolist(), strict=True)
     ]
-    decided = len(found.now.decided)
+    decided = len(answered_question.now.decided)
     facts = [
         ("Votes", f"{counted(len(labels), 'vote')} by {counted(people, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
         ("Labels given", _few(stands)),
         ("Expected shares of the classes", _few(shares)),
     ]
-    held = int((fusion.known != OPEN).sum())
-    known = int((question.truth != OPEN).sum())
-    if held or known:
-        fixed = f"{held:,} held fixed" if held else "none was held fixed"
-        facts.append(("Known truths", f"{known:,} imported; {fixed}"))
+    held_count = int((fusion.known != OPEN).sum())
+    truth_count = int((question.truth != OPEN).sum())
+    if held_count or truth_count:
+        fixed = f"{held_count:,} held fixed" if held_count else "none was held fixed"
+        facts.append(("Known truths", f"{truth_count:,} imported; {fixed}"))
     facts.append(("Run", run_in_words(answered.run)))
     trace = fusion.trace
     if len(trace.change):
@@ -312,8 +314,8 @@ def _facts(found: AnsweredQuestion) -> Facts:
     if fusion.power != 1.0:
         facts.append(("A vote counts for", f"{fusion.power:.2g} of one"))
     groups = answered.result.communities
-    said = [*fusion.notices, *(groups.notices if groups is not None else ())]
-    return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in said)])
+    notices = [*fusion.notices, *(groups.notices if groups is not None else ())]
+    return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in notices)])
 
 
 def _standing(output: str, true: str) -> str:
@@ -324,29 +326,36 @@ def _few(parts: Sequence[str]) -> str:
     return ", ".join(parts[:12]) + (f" and {len(parts) - 12:,} more" if len(parts) > 12 else "")
 
 
-def _curves(found: AnsweredQuestion) -> Gallery:
+def _curves(question: AnsweredQuestion) -> Gallery:
     """Draw the ROC curve and the calibration of each method."""
-    shown = list(found.judged.items())[:_MOST_LINES]
-    first = shown[0][1]
-    most = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
+    judged_methods = list(question.judged.items())[:_MOST_LINES]
+    first = judged_methods[0][1]
+    class_index = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
     if len(first.curves) == 2:  # of two classes both curves say the same
-        most = 1
+        class_index = 1
     roc, sure = [], []
-    for colour, (_, one) in zip(LINES, shown, strict=False):
-        curve = one.curves[most]
+    for colour, (_, assessment) in zip(LINES, judged_methods, strict=False):
+        curve = assessment.curves[class_index]
         roc.append(paper_line(*_thinned(curve.false_positive_rate, curve.sensitivity), colour))
-        known = one.calibration.count > 0
+        has_items = assessment.calibration.count > 0
         sure.append(
-            paper_line(one.calibration.posterior[known], one.calibration.share[known], colour, dots=True)
+            paper_line(
+                assessment.calibration.posterior[has_items],
+                assessment.calibration.share[has_items],
+                colour,
+                dots=True,
+            )
         )
-    of = first.curves[most]
+    of = first.curves[class_index]
     pictures = [
         draw_lines(roc, "share of other tasks taken for it", "share of its tasks found",
                    f"ROC of {plain(of.name, 40)}", "the class with the most truths", diagonal=True),
         draw_lines(sure, "probability of the label", "share that is right", "Calibration",
                    "on the diagonal a probability is what it says; below it, too sure", diagonal=True),
     ]  # fmt: skip
-    legend = [Swatch(colour, plain(name, 40)) for colour, (name, _) in zip(LINES, shown, strict=False)]
+    legend = [
+        Swatch(colour, plain(name, 40)) for colour, (name, _) in zip(LINES, judged_methods, strict=False)
+    ]
     return Gallery("Against the truth", pictures, legend)
 
 
@@ -366,50 +375,54 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
     return [Gallery("Prototypes of the communities", pictures, (), note)]
 
 
-def _rates_over_time(found: DecisionRates) -> Gallery:
+def _rates_over_time(rates: DecisionRates) -> Gallery:
     """Draw the rates by the methods of the thesis."""
-    pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(found)]
-    legend = [Swatch(key.ink, key.words) for key in rates_keys(found)]
-    step = "one more decision of each annotator" if found.course.repeated else "further annotators who join"
+    pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(rates)]
+    legend = [Swatch(key.ink, key.words) for key in rates_keys(rates)]
+    step = "one more decision of each annotator" if rates.course.repeated else "further annotators who join"
     note = (
-        f"Votes as decisions whether a task is {plain(found.name, 40)}; a step is {step}. Rates are means "
+        f"Votes as decisions whether a task is {plain(rates.name, 40)}; a step is {step}. Rates are means "
         "over annotators, shaded with the 95 % interval of recursive EM. Errors are mean squared errors "
         "against the rates of each annotator's own votes on known tasks."
     )
     return Gallery("Rates over time", pictures, legend, note)
 
 
-def _triangles(found: AnsweredQuestion, watch: Watch) -> list[Block]:
+def _triangles(question: AnsweredQuestion, watch: Watch) -> list[Block]:
     """Draw communities and traces in triangles, and participation over time, where there is any."""
-    answered = found.answered
-    shown = GroupedAnswer(
-        answered.question.labels, answered.result.fusion, found.rates, found.groups, part(watch, 0.1, 0.9)
+    answered = question.answered
+    grouped = GroupedAnswer(
+        answered.question.labels,
+        answered.result.fusion,
+        question.rates,
+        question.groups,
+        part(watch, 0.1, 0.9),
     )
     blocks: list[Block] = []
-    for what, (title, note) in _GROUPED.items():
-        if shown.obstacle(what):
+    for chart_name, (title, note) in _GROUPED.items():
+        if grouped.obstacle(chart_name):
             continue
-        charts, keys = shown.charts(what)
+        charts, keys = grouped.charts(chart_name)
         pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MOST_TRIANGLES]]
         legend = [Swatch(key.ink, key.words) for key in keys]
         blocks.append(Gallery(title, pictures, legend, note))
     return blocks
 
 
-def _movers(found: AnsweredQuestion) -> list[Block]:
+def _movers(question: AnsweredQuestion) -> list[Block]:
     """Tell who changed the most over their votes, with the rates of the first few as lines."""
-    fusion, labels = found.answered.result.fusion, found.answered.question.labels
+    fusion, labels = question.answered.result.fusion, question.answered.question.labels
     drift = fusion.drift
-    if drift is None or found.moved is None or found.trend is None:
+    if drift is None or question.moved is None or question.trend is None:
         return []
-    test = found.constancy
+    test = question.constancy
     order = [] if test is None else test.changed()[:_MOST_MOVED].tolist()
     if test is None or not order:
         return []
     points = {
         k: change_points(drift, labels, fusion, k) or (main_change(test, labels, fusion, k),) for k in order
     }
-    table = moved_table(found.answered, order, found.moved, found.trend, points)
+    table = moved_table(question.answered, order, question.moved, question.trend, points)
     assert labels.meaning is not None
     named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MOST_LINES]
     pictures = []
@@ -418,20 +431,20 @@ def _movers(found: AnsweredQuestion) -> list[Block]:
         step = np.unique(np.linspace(0, len(rows.mean) - 1, min(len(rows.mean), _POINTS)).astype(np.int64))
         lines = []
         for colour, j in zip(LINES, named, strict=False):
-            said = labels.meaning == j
-            one = np.flatnonzero(said)
-            alone = len(one) == 1
+            of_class = labels.meaning == j
+            outputs = np.flatnonzero(of_class)
+            single = len(outputs) == 1
             lines.append(
                 paper_line(
-                    (step + 1).astype(np.float64), rows.mean[step][:, j, said].sum(axis=1), colour,
-                    low=rows.low[step, j, one[0]] if alone else None,
-                    high=rows.high[step, j, one[0]] if alone else None,
+                    (step + 1).astype(np.float64), rows.mean[step][:, j, of_class].sum(axis=1), colour,
+                    low=rows.low[step, j, outputs[0]] if single else None,
+                    high=rows.high[step, j, outputs[0]] if single else None,
                 )
             )  # fmt: skip
         title = plain(labels.annotators[k], 40)
-        words = f"moved by {found.moved[k]:.2f}; shaded: 95 %"
-        most = float(len(rows.mean))
-        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, most=most))
+        words = f"moved by {question.moved[k]:.2f}; shaded: 95 %"
+        end = float(len(rows.mean))
+        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, most=end))
     true = [f"true: {plain(fusion.classes[j], 30)}" for j in named]
     legend = [Swatch(colour, name) for colour, name in zip(LINES, true, strict=False)]
     return [table, Gallery("Annotators who changed", pictures, legend)]
@@ -440,8 +453,8 @@ def _movers(found: AnsweredQuestion) -> list[Block]:
 def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     if len(x) <= _POINTS:
         return x, y
-    kept = np.unique(np.linspace(0, len(x) - 1, _POINTS).astype(np.int64))
-    return x[kept], y[kept]
+    points = np.unique(np.linspace(0, len(x) - 1, _POINTS).astype(np.int64))
+    return x[points], y[points]
 
 
 _MEASURES = (
@@ -485,11 +498,11 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     sections: list[Section] = []
     runs: dict[int, RunEntry] = {}
     for done, entry in enumerate(request.items):
-        many = len(request.items)
-        step = part(watch, done / many, (done + 1) / many, f"{plain(entry.name)}: ")
-        told = _question(request, request.study.question(entry.id), step)
-        if told is not None:
-            run, section = told
+        item_count = len(request.items)
+        step = part(watch, done / item_count, (done + 1) / item_count, f"{plain(entry.name)}: ")
+        section_runs = _question(request, request.study.question(entry.id), step)
+        if section_runs is not None:
+            run, section = section_runs
             runs[run.id] = run
             sections.append(section)
     return ReportPart(sections, runs, _MEASURES if runs else ())
@@ -498,19 +511,19 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 def _question(request: ReportRequest, entry: QuestionEntry, watch: Watch) -> tuple[RunEntry, Section] | None:
     folds, over_time = request.options.get("folds"), request.options.get("over_time")
     measured = 0.7 if folds is None else 0.3
-    found = read_question(request.study, entry, request.state.excluded, part(watch, 0.0, measured))
-    if found is None:
+    question = read_question(request.study, entry, request.state.excluded, part(watch, 0.0, measured))
+    if question is None:
         return None
-    answered = found.answered
-    kept = kept_folds(entry.id, request.study)
-    curves = None if kept is None else kept.curves
+    answered = question.answered
+    stored_folds = kept_folds(entry.id, request.study)
+    curves = None if stored_folds is None else stored_folds.curves
     if folds is not None and (answered.question.truth != OPEN).any():
         step = part(watch, measured, 0.9)
         curves = fold_question(answered.question, folds, plan_of(answered.run), step)
     followed = None
     if over_time is not None:
         followed = follow_question(answered.question, over_time or None, part(watch, 0.9, 0.95))
-    return answered.run, question_section(found, part(watch, 0.95, 1.0), curves, followed)
+    return answered.run, question_section(question, part(watch, 0.95, 1.0), curves, followed)
 
 
 def _read_options(options: argparse.Namespace) -> dict[str, Any]:

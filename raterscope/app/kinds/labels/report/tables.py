@@ -30,50 +30,55 @@ from raterscope.text.numbers import estimate, figure
 _MOST_CURVES = 6
 
 
-def folded_blocks(found: FoldedCurves) -> list[Block]:
+def folded_blocks(folded: FoldedCurves) -> list[Block]:
     """Draw the curves of each class with all methods, and list the areas."""
     blocks: list[Block] = []
     pictures = []
     legend: list[Swatch] = []
-    ranked = found.ranked()
-    most = sorted(found.shown, key=lambda at: -ranked[0].pooled.curves[at].count)[:_MOST_CURVES]
-    order = [one.name for one in ranked]
-    for true in most:
-        chart = curve_chart(found, true, order)
-        title = f"ROC of {plain(found.classes[true], 40)}"
+    ranked = folded.ranked()
+    shown = sorted(folded.shown, key=lambda at: -ranked[0].pooled.curves[at].count)[:_MOST_CURVES]
+    order = [method.name for method in ranked]
+    for true in shown:
+        chart = curve_chart(folded, true, order)
+        title = f"ROC of {plain(folded.classes[true], 40)}"
         pictures.append(drawing(image_of(chart), title, "predictions of all folds together"))
         if not legend:
             legend = [
                 Swatch(key.ink, labeller_title(name))
-                for key, name in zip(curve_keys(found, true, order), order, strict=True)
+                for key, name in zip(curve_keys(folded, true, order), order, strict=True)
             ]
     if pictures:
         note = (
             "Colours come again with dashes, in the order of the table."
-            if len(order) > len({one.colour for one in legend})
+            if len(order) > len({swatch.colour for swatch in legend})
             else ""
         )
-        blocks.append(Gallery(f"ROC curves by {found.folds}-fold cross-validation", pictures, legend, note))
+        blocks.append(Gallery(f"ROC curves by {folded.folds}-fold cross-validation", pictures, legend, note))
     rows = []
-    for one in ranked:
-        folds = one.areas()
-        known = folds[np.isfinite(folds)]
-        spread = f"{known.min():.3f} to {known.max():.3f}" if len(known) else NONE
+    for method in ranked:
+        folds = method.areas()
+        finite = folds[np.isfinite(folds)]
+        spread = f"{finite.min():.3f} to {finite.max():.3f}" if len(finite) else NONE
         rows.append(
-            (labeller_title(one.name), area_in_words(one.area()), area_in_words(mean_area(folds)), spread)
+            (
+                labeller_title(method.name),
+                area_in_words(method.area()),
+                area_in_words(mean_area(folds)),
+                spread,
+            )
         )
-    few = "; a subsample, see the methods" if found.settings.subsample else ""
+    few = "; a subsample, see the methods" if folded.settings.subsample else ""
     note = (
-        f"{counted(found.truths, 'known task')} of {found.tasks:,}, {counted(found.votes, 'vote')} by "
-        f"{counted(found.annotators, 'annotator')}{few}. The truths of all folds but one are given to a "
+        f"{counted(folded.truths, 'known task')} of {folded.tasks:,}, {counted(folded.votes, 'vote')} by "
+        f"{counted(folded.annotators, 'annotator')}{few}. The truths of all folds but one are given to a "
         "method, which predicts the tasks of that fold (dynamic combination paper, section 4). AUC of all "
         "predictions together with DeLong's 95 % interval, mean over classes of one against the rest; mean "
-        f"of the folds with Student's interval, and its least and greatest. {found.settings.in_words()}."
+        f"of the folds with Student's interval, and its least and greatest. {folded.settings.in_words()}."
     )
     columns = "Method", "AUC, pooled", "AUC, mean of folds", "Folds"
     blocks.append(Table("Methods by cross-validation", columns, rows, note))
-    if found.failed:
-        blocks.append(Notices([plain(one, 400) for one in found.failed]))
+    if folded.failed:
+        blocks.append(Notices([plain(failure, 400) for failure in folded.failed]))
     return blocks
 
 
@@ -98,30 +103,30 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
     """Hold every method against the truths that were kept from it, and against the vote."""
     vote = judged.get(VOTE)
     rows = []
-    for name, one in judged.items():
+    for name, assessment in judged.items():
         against = NONE
-        if vote is not None and one is not vote and one.judged == vote.judged:
-            ours, theirs, chance = better_than(one, vote)
+        if vote is not None and assessment is not vote and assessment.judged == vote.judged:
+            ours, theirs, chance = better_than(assessment, vote)
             against = f"+{ours:,} \N{MINUS SIGN}{theirs:,} (p {p_value(chance)})"
         rows.append(
             (
                 plain(name, 40),
-                f"{one.judged:,}",
-                estimate(one.accuracy, one.accuracy_low, one.accuracy_high),
-                share(one.area),
-                share(one.log_loss),
-                share(one.brier),
-                share(one.calibration.error),
+                f"{assessment.judged:,}",
+                estimate(assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high),
+                share(assessment.area),
+                share(assessment.log_loss),
+                share(assessment.brier),
+                share(assessment.calibration.error),
                 against,
             )
         )
     use = {"folds": "each from the run that was not told of it", "hold": "those that were not held fixed"}
-    told = use.get(answered.result.truths, "imported truths that no run was told")
+    truths_used = use.get(answered.result.truths, "imported truths that no run was told")
     note = (
-        f"On tasks whose truth is known: {told}. Accuracy with its 95 % interval (Wilson); AUC: mean over "
-        "classes of one against the rest; log loss in nats; Brier: 0 to 2; calibration: expected error of "
-        "the most probable class's probability. Against the vote: tasks that only the method has right, and "
-        "that only the vote has, with McNemar's exact p."
+        f"On tasks whose truth is known: {truths_used}. Accuracy with its 95 % interval (Wilson); AUC: mean "
+        "over classes of one against the rest; log loss in nats; Brier: 0 to 2; calibration: expected error "
+        "of the most probable class's probability. Against the vote: tasks that only the method has right, "
+        "and that only the vote has, with McNemar's exact p."
     )
     columns = (
         "Method", "Tasks", "Accuracy", "AUC", "Log loss", "Brier", "Calibration error", "Against the vote"
@@ -203,12 +208,12 @@ def annotators_table(
     if not len(ranked):
         ranked = np.flatnonzero(votes > 0)
     order = ranked[np.argsort(-mean[ranked], kind="stable")]
-    shown = order if len(order) <= 2 * _MOST else np.concatenate([order[:_MOST], order[-_MOST:]])
+    indices = order if len(order) <= 2 * _MOST else np.concatenate([order[:_MOST], order[-_MOST:]])
     meaning = labels.meaning.tolist()
     rows: list[list[Cell | str]] = []
-    for place, k in enumerate(shown.tolist()):
-        if place == _MOST and len(shown) < len(order):
-            rows.append([f"… {len(order) - len(shown):,} between", *[""] * 4])
+    for row, k in enumerate(indices.tolist()):
+        if row == _MOST and len(indices) < len(order):
+            rows.append([f"… {len(order) - len(indices):,} between", *[""] * 4])
         name = labels.annotators[k]
         since = " (excluded since)" if name in excluded else ""
         of = "" if groups is None or groups.of[k] < 0 else str(int(groups.of[k]) + 1)
@@ -255,7 +260,8 @@ def moved_table(
     rows = []
     for k in order:
         changes = [
-            f"vote {one.step + 1:,}: {_changed(one, fusion.classes, fusion.outputs)}" for one in points[k][:3]
+            f"vote {change_point.step + 1:,}: {_changed(change_point, fusion.classes, fusion.outputs)}"
+            for change_point in points[k][:3]
         ]
         if len(points[k]) > 3:
             changes.append(f"{len(points[k]) - 3} more")
@@ -285,30 +291,30 @@ def _changed(change: ChangePoint, classes: Sequence[str], outputs: Sequence[str]
     return f"of {classes[change.true]} {change.in_words(tuple(outputs))}"
 
 
-def disputed_table(answered: Answered, now: Settled, tasks: Sequence[int]) -> Table:
+def disputed_table(answered: Answered, answer: Settled, tasks: Sequence[int]) -> Table:
     """List the most doubtful tasks that nobody decided: what is probable, who says what."""
     labels, fusion = answered.question.labels, answered.result.fusion
     where = np.full(len(labels.tasks), -1, dtype=np.int64)
     where[list(tasks)] = np.arange(len(tasks))
     counts = np.zeros((len(tasks), len(labels.outputs)), dtype=np.int64)
     rows_of_votes: NDArray[np.int64] = where[labels.task]
-    here = rows_of_votes >= 0
-    np.add.at(counts, (rows_of_votes[here], labels.label[here]), 1)
+    voted = rows_of_votes >= 0
+    np.add.at(counts, (rows_of_votes[voted], labels.label[voted]), 1)
     rows = []
-    for place, task in enumerate(tasks):
+    for row, task in enumerate(tasks):
         rows.append(
             (
                 plain(labels.tasks[task], 60),
-                _ranked(now.classes, now.posterior[task], lambda value: share(value, 2), _FEWEST),
-                significant(float(now.entropy[task]), 2),
-                _ranked(fusion.outputs, counts[place], lambda value: f"{value:.0f}", 0.5),
+                _ranked(answer.classes, answer.posterior[task], lambda value: share(value, 2), _FEWEST),
+                significant(float(answer.entropy[task]), 2),
+                _ranked(fusion.outputs, counts[row], lambda value: f"{value:.0f}", 0.5),
             )
         )
     note = "The most doubtful tasks that the expert has not decided. Doubt: 0 certain, 1 all classes alike."
-    wrong = 1 - now.posterior.max(axis=1, initial=0.0)
-    left = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
-    if left.any():
-        note += " " + matters_in_words(wrong[left], "disputed task")
+    wrong = 1 - answer.posterior.max(axis=1, initial=0.0)
+    rejected = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
+    if rejected.any():
+        note += " " + matters_in_words(wrong[rejected], "disputed task")
     columns = ("Task", "Probabilities", "Doubt", "Votes")
     return Table("Tasks in dispute", columns, rows, note, frozenset({1, 3}))
 

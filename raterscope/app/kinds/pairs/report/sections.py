@@ -27,46 +27,55 @@ from raterscope.app.study import RunEntry
 from raterscope.text.numbers import percent
 
 
-def compared_section(found: ComparedQuestion, watch: Watch = silent) -> Section:
+def compared_section(question: ComparedQuestion, watch: Watch = silent) -> Section:
     """Tell of one question."""
     watch(0.0, "drawing")
-    blocks: list[Block] = [_facts(found)]
-    if found.later:
+    blocks: list[Block] = [_facts(question)]
+    if question.later:
         blocks.append(
             Notices(
                 [
-                    f"{counted(found.later, 'comparison')} came after run {found.run.id}: its figures do not "
-                    "rest on them. Fuse again to have them told."
+                    f"{counted(question.later, 'comparison')} came after run {question.run.id}: its figures "
+                    "do not rest on them. Fuse again to have them told."
                 ]
             )
         )
-    truth = truth_table(found)
-    blocks += [_charts(found), flagged_table(found), ranking_table(found), *([truth] if truth else [])]
-    return Section(plain(found.entry.name), blocks, breaks=True)
+    truth = truth_table(question)
+    blocks += [
+        _charts(question),
+        flagged_table(question),
+        ranking_table(question),
+        *([truth] if truth else []),
+    ]
+    return Section(plain(question.entry.name), blocks, breaks=True)
 
 
-def _facts(found: ComparedQuestion) -> Facts:
-    pairs, fusion = found.pairs, found.fusion
-    left, right, ties = (int(one.sum()) for one in pairs.counts())
-    many = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
-    many = many[many > 0]
-    spread = f"; {many.min():,} to {many.max():,} each, median {np.median(many):g}" if len(many) > 1 else ""
+def _facts(question: ComparedQuestion) -> Facts:
+    pairs, fusion = question.pairs, question.fusion
+    left, right, ties = (int(side_counts.sum()) for side_counts in pairs.counts())
+    votes_each = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
+    votes_each = votes_each[votes_each > 0]
+    spread = (
+        f"; {votes_each.min():,} to {votes_each.max():,} each, median {np.median(votes_each):g}"
+        if len(votes_each) > 1
+        else ""
+    )
     sides = f"{left:,} left and {right:,} right"
     if left + right:
         sides += f": {100 * left / (left + right):.1f} % left"
     facts = [
         (
             "Comparisons",
-            f"{counted(len(pairs), 'comparison')} by {counted(len(many), 'annotator')}{spread}",
+            f"{counted(len(pairs), 'comparison')} by {counted(len(votes_each), 'annotator')}{spread}",
         ),
         ("Items", _items(fusion)),
         ("Choices", sides + (f"; {counted(ties, 'tie')}" if ties else "")),
-        ("Flagged", _flagged(found)),
-        ("Decisions", _matters(found)),
-        ("Promise", _promise(found)),
-        ("Other test", _other_test(found)),
-        ("What a ranking explains", _explained(found)),
-        ("Run", run_in_words(found.run)),
+        ("Flagged", _flagged(question)),
+        ("Decisions", _matters(question)),
+        ("Promise", _promise(question)),
+        ("Other test", _other_test(question)),
+        ("What a ranking explains", _explained(question)),
+        ("Run", run_in_words(question.run)),
     ]
     return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in fusion.notices)])
 
@@ -81,8 +90,8 @@ def _items(fusion: PairFusion) -> str:
     return words + (f"; {never:,} never compared" if never else "")
 
 
-def _flagged(found: ComparedQuestion) -> str:
-    fusion = found.fusion
+def _flagged(question: ComparedQuestion) -> str:
+    fusion = question.fusion
     tested = int((fusion.untested == 0).sum())
     words = f"{int(fusion.flagged.sum()):,} of {counted(tested, 'tested annotator')}"
     draws = len(fusion.statistic)
@@ -96,22 +105,24 @@ def _flagged(found: ComparedQuestion) -> str:
     if fusion.decidable is not None:
         open_ = int((~fusion.decidable & ~fusion.flagged & (fusion.untested == 0)).sum())
         words += f"; {open_:,} not decidable" if open_ else ""
-    more = int((found.flagged & ~fusion.flagged).sum())
-    fewer = int((fusion.flagged & ~found.flagged).sum())
-    expert = [f"{many:,} {what}" for many, what in ((more, "more flagged"), (fewer, "cleared")) if many]
+    more = int((question.flagged & ~fusion.flagged).sum())
+    fewer = int((fusion.flagged & ~question.flagged).sum())
+    expert = [f"{count:,} {words}" for count, words in ((more, "more flagged"), (fewer, "cleared")) if count]
     return words + (f". By the expert {' and '.join(expert)}" if expert else "")
 
 
-def _matters(found: ComparedQuestion) -> str:
-    pairs = found.pairs
-    left = [at for at in np.unique(pairs.annotator).tolist() if pairs.annotators[at] not in found.judged]
-    if not left:
+def _matters(question: ComparedQuestion) -> str:
+    pairs = question.pairs
+    undecided = [
+        at for at in np.unique(pairs.annotator).tolist() if pairs.annotators[at] not in question.judged
+    ]
+    if not undecided:
         return "all annotators are decided"
-    return matters_in_words(wrong_probabilities(found.fusion)[left], "undecided annotator")
+    return matters_in_words(wrong_probabilities(question.fusion)[undecided], "undecided annotator")
 
 
-def _promise(found: ComparedQuestion) -> str:
-    fusion, doubt = found.fusion, not_promised(found.plan, found.fusion)
+def _promise(question: ComparedQuestion) -> str:
+    fusion, doubt = question.fusion, not_promised(question.plan, question.fusion)
     wrongly = f"{100 * fusion.rate:g} %"
     if doubt:
         return f"That at most {wrongly} of the flagged are flagged wrongly is not guaranteed: {doubt}"
@@ -127,35 +138,35 @@ def _promise(found: ComparedQuestion) -> str:
     return f"{words}. It is a mean over crowds, and nothing is promised of any one annotator"
 
 
-def _other_test(found: ComparedQuestion) -> str:
-    by_test = found.beside.by_t_test
-    both = int((by_test & found.fusion.flagged).sum())
+def _other_test(question: ComparedQuestion) -> str:
+    by_test = question.beside.by_t_test
+    both = int((by_test & question.fusion.flagged).sum())
     words = (
-        f"the t test with Benjamini-Hochberg at {100 * found.fusion.rate:g} % finds {int(by_test.sum()):,}"
+        f"the t test with Benjamini-Hochberg at {100 * question.fusion.rate:g} % finds {int(by_test.sum()):,}"
     )
     return words + (f", {both:,} of them flagged too" if by_test.any() else "")
 
 
-def _explained(found: ComparedQuestion) -> str:
-    split = found.beside.consistency
-    if not (found.fusion.left.any() or found.fusion.right.any()):
+def _explained(question: ComparedQuestion) -> str:
+    split = question.beside.consistency
+    if not (question.fusion.left.any() or question.fusion.right.any()):
         return "all choices are ties: there is nothing to rank by"
     words = (
         f"{percent(split.ranking)} of the choices; {percent(split.disagreement)} is disagreement on the "
         f"same pairs, {percent(split.cyclic)} is cyclic. Inconsistency "
-        f"{share(found.fusion.inconsistency, 2)}"
+        f"{share(question.fusion.inconsistency, 2)}"
     )
-    if np.isfinite(found.crowd_match):
-        words += f". {percent(found.crowd_match)} of all answers agree with the corrected ranking"
+    if np.isfinite(question.crowd_match):
+        words += f". {percent(question.crowd_match)} of all answers agree with the corrected ranking"
     return words
 
 
-def _charts(found: ComparedQuestion) -> Gallery:
-    shown = np.where(found.flagged, found.behaviour, 0).astype(np.int8)
-    pictures = [draw_sides(found.pairs, shown)]
-    fusion = found.fusion
+def _charts(question: ComparedQuestion) -> Gallery:
+    behaviour = np.where(question.flagged, question.behaviour, 0).astype(np.int8)
+    pictures = [draw_sides(question.pairs, behaviour)]
+    fusion = question.fusion
     if (fusion.path_at > 0).any() and fusion.path.size:
-        pictures.append(draw_path(fusion, shown, found.run.algorithm))
+        pictures.append(draw_path(fusion, behaviour, question.run.algorithm))
     words = ("not flagged", "flagged, leaning", "flagged, one-sided")
     return Gallery(
         "Annotators",
@@ -211,17 +222,17 @@ _MEASURES = (
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     """Describe each question."""
     study, state = request.study, request.state
-    ids = {one.id for one in request.items}
+    ids = {item.id for item in request.items}
     entries = [entry for entry in study.pair_questions() if entry.id in ids]
     sections: list[Section] = []
     runs: dict[int, RunEntry] = {}
     for done, entry in enumerate(entries):
         step = part(watch, done / len(entries), (done + 1) / len(entries), f"{plain(entry.name)}: ")
         judged = state.judged(entry.id)
-        found = read_compared(study, entry, judged, state.excluded, part(step, 0.0, 0.8))
-        if found is not None:
-            runs[found.run.id] = found.run
-            sections.append(compared_section(found, part(step, 0.8, 1.0)))
+        compared = read_compared(study, entry, judged, state.excluded, part(step, 0.0, 0.8))
+        if compared is not None:
+            runs[compared.run.id] = compared.run
+            sections.append(compared_section(compared, part(step, 0.8, 1.0)))
     return ReportPart(sections, runs, _MEASURES if runs else ())
 
 

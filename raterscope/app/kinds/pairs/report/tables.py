@@ -103,19 +103,22 @@ def read_compared(
 ) -> ComparedQuestion | None:
     """Read the fusion shown of a question and measure what it does not say; None before there is one."""
     watch(0.0, f"reading {plain(entry.name)}")
-    shown = study.shown.result(entry.id, "pairs")
-    if shown is None:
+    result = study.shown.result(entry.id, "pairs")
+    if result is None:
         return None
-    run, fusion = shown
+    run, fusion = result
     pairs, plan = pairs_of(study, entry.id, run), _plan_of(run)
-    verbs = {name: one.verb for name, one in judged.items()}
-    said = [verbs.get(name, "") for name in pairs.annotators]
-    by_expert, cleared = (np.array([one == verb for one in said], dtype=bool) for verb in ("flag", "clear"))
+    verbs = {name: judgement.verb for name, judgement in judged.items()}
+    expert_verbs = [verbs.get(name, "") for name in pairs.annotators]
+    by_expert, cleared = (
+        np.array([expert_verb == verb for expert_verb in expert_verbs], dtype=bool)
+        for verb in ("flag", "clear")
+    )
     flagged = (fusion.flagged & ~cleared) | by_expert
     score, low, high = fusion.corrected, fusion.corrected_low, fusion.corrected_high
     if (flagged != fusion.flagged).any():
-        anew = scores(pairs, flagged, part(watch, 0.1, 0.4))
-        score, low, high = anew.score, anew.low, anew.high
+        corrected = scores(pairs, flagged, part(watch, 0.1, 0.4))
+        score, low, high = corrected.score, corrected.low, corrected.high
     fused = len(study.comparison_set(entry.id, run.imported).choice)
     truth = true_ranking_of(study, entry.id, pairs.items)
     return ComparedQuestion(
@@ -164,14 +167,14 @@ def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
     """Draw how often each annotator chose left and right, on logarithmic axes from 0."""
     left, right, _ = pairs.counts()
     heard = np.flatnonzero(left + right > 0)
-    most = 1.04 * float(max(int(left.max(initial=1)), int(right.max(initial=1)), 3))
+    limit = 1.04 * float(max(int(left.max(initial=1)), int(right.max(initial=1)), 3))
     marks: list[Mark] = [
         Segments(x=np.array([[-np.inf, np.inf]]), y=np.array([[-np.inf, np.inf]]), ink="third", stretch=False)
     ]
     for kind, colour in enumerate(COLOURS):
         rows = heard[behaviour[heard] == kind]
         marks.append(Points(x=left[rows], y=right[rows], ink=colour, size=9.0, opacity=0.75))
-    x, y = (Axis(side, 0.0, most, scale="log1p", padding=0.0) for side in ("chose left", "chose right"))
+    x, y = (Axis(side, 0.0, limit, scale="log1p", padding=0.0) for side in ("chose left", "chose right"))
     words = "a dot an annotator; who prefers no side is near the diagonal"
     return draw_paper(PaperChart(Chart("", x, y, tuple(marks))), "Choices of each side", words)
 
@@ -210,14 +213,16 @@ def _drawn(at: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(above & (np.abs(logs - first) <= _MOST_POWERS))
 
 
-def _powers(at: FloatArray, place: FloatArray) -> list[tuple[float, str]]:
+def _powers(at: FloatArray, positions: FloatArray) -> list[tuple[float, str]]:
     """Give the powers of ten on a logarithmic axis; its ends where there are fewer than two."""
     logs = np.log10(at)
     powers = list(range(math.ceil(logs.min()), math.floor(logs.max()) + 1))
     if len(powers) < 2:
-        return [(float(place[end]), f"{at[end]:.3g}") for end in (0, -1)]
+        return [(float(positions[end]), f"{at[end]:.3g}") for end in (0, -1)]
     rising = np.argsort(logs, kind="stable")
-    return [(float(np.interp(one, logs[rising], place[rising])), f"{10.0**one:g}") for one in powers]
+    return [
+        (float(np.interp(power, logs[rising], positions[rising])), f"{10.0**power:g}") for power in powers
+    ]
 
 
 _MOST = 60
@@ -238,17 +243,17 @@ _KNOCKOFF_NOTE = (
 _VERBS = {"flag": "flagged", "clear": "cleared"}
 
 
-def flagged_table(found: ComparedQuestion) -> Table:
+def flagged_table(question: ComparedQuestion) -> Table:
     """List who is flagged, by the run or the expert, who was cleared, and who was left out."""
-    pairs, fusion = found.pairs, found.fusion
-    told = found.flagged | fusion.flagged
-    told |= np.array([name in found.judged for name in pairs.annotators], dtype=bool)
-    told &= np.array([name not in found.run.excluded for name in pairs.annotators], dtype=bool)
+    pairs, fusion = question.pairs, question.fusion
+    is_listed = question.flagged | fusion.flagged
+    is_listed |= np.array([name in question.judged for name in pairs.annotators], dtype=bool)
+    is_listed &= np.array([name not in question.run.excluded for name in pairs.annotators], dtype=bool)
     flips = fusion.rule == "flip"
     order = sorted(
-        np.flatnonzero(told).tolist(),
+        np.flatnonzero(is_listed).tolist(),
         key=lambda k: (
-            -np.nan_to_num(found.selected[k], nan=-1.0),
+            -np.nan_to_num(question.selected[k], nan=-1.0),
             np.nan_to_num(fusion.p_value[k], nan=2.0) if flips else 0.0,
             -abs(np.nan_to_num(fusion.bias[k])),
             k,
@@ -262,28 +267,28 @@ def flagged_table(found: ComparedQuestion) -> Table:
     rows = []
     for k in order[:_MOST]:
         name = pairs.annotators[k]
-        numbers = [f"{int(one[k]):,}" for one in counts[: 3 if ties else 2]]
+        numbers = [f"{int(side_counts[k]):,}" for side_counts in counts[: 3 if ties else 2]]
         rows.append(
             [
                 plain(name, 40),
                 *numbers,
-                _bias(found, k),
+                _bias(question, k),
                 *(
-                    _flip_figures(found, k)
+                    _flip_figures(question, k)
                     if flips
-                    else (_draws(float(found.selected[k])), p_value(float(fusion.p_value[k])))
+                    else (_draws(float(question.selected[k])), p_value(float(fusion.p_value[k])))
                 ),
-                _behaviour(found, k),
-                share(float(found.match[k]), 2),
-                share(float(found.match_original[k]), 2),
-                _decision(found, name),
+                _behaviour(question, k),
+                share(float(question.match[k]), 2),
+                share(float(question.match_original[k]), 2),
+                _decision(question, name),
             ]
         )
     blank = [NONE] * (len(columns) - 1)
     if len(order) > _MOST:
         rows.append([f"… and {len(order) - _MOST:,} more", *[""] * len(blank)])
-    for name in sorted(set(found.run.excluded) & set(pairs.annotators)):
-        reason = plain(found.excluded.get(name, ""), _REASON) or "no reason given"
+    for name in sorted(set(question.run.excluded) & set(pairs.annotators)):
+        reason = plain(question.excluded.get(name, ""), _REASON) or "no reason given"
         rows.append([plain(name, 40), *blank[1:], f"excluded: {reason}"])
     if not rows:
         return Table("Flagged annotators", ("Nobody is flagged.",), [])
@@ -296,10 +301,10 @@ def flagged_table(found: ComparedQuestion) -> Table:
     else:
         note = _KNOCKOFF_NOTE
     note += (
-        f"Behaviour: one-sided in {100 * BAD_SHARE:g} % "
-        "of the answers or more (bad in the paper), else leaning (ugly). Match: the share of answers that go "
-        f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do. Match, original: with "
-        "the ranking of all answers ([@xu2016], section 3.3), which biased answers pull towards themselves."
+        f"Behaviour: one-sided in {100 * BAD_SHARE:g} % of the answers or more (bad in the paper), else "
+        "leaning (ugly). Match: the share of answers that go with the corrected ranking; "
+        f"{share(question.crowd_match, 2)} of everybody's do. Match, original: with the ranking of all "
+        "answers ([@xu2016], section 3.3), which biased answers pull towards themselves."
     )
     note = cite(note)
     words = frozenset({len(columns) - 4, len(columns) - 1})
@@ -310,45 +315,45 @@ def flagged_table(found: ComparedQuestion) -> Table:
     return Table("Flagged annotators", columns, rows, note, words)
 
 
-def truth_table(found: ComparedQuestion) -> Table | None:
+def truth_table(question: ComparedQuestion) -> Table | None:
     """Compare both rankings with the imported ground truth; None without one."""
-    if found.truth is None:
+    if question.truth is None:
         return None
-    both = (("All answers", found.truth.original), ("Biases taken out", found.truth.corrected))
-    best = [k for k, _ in found.truth.original.best]
+    both = (("All answers", question.truth.original), ("Biases taken out", question.truth.corrected))
+    best = [k for k, _ in question.truth.original.best]
     columns = ("Ranking", "Kendall's tau", "Pairs in order", "Pairs reversed", *(f"Best {k}" for k in best))
     rows = [
         (
             name,
-            NONE if np.isnan(one.tau) else f"{one.tau:.3f}",
-            f"{one.agreeing:,}",
-            f"{one.opposed:,}",
-            *(share(part, 2) for _, part in one.best),
+            NONE if np.isnan(agreement.tau) else f"{agreement.tau:.3f}",
+            f"{agreement.agreeing:,}",
+            f"{agreement.opposed:,}",
+            *(share(part, 2) for _, part in agreement.best),
         )
-        for name, one in both
+        for name, agreement in both
     ]
     note = cite(
-        f"{found.truth.original.items:,} items have a known rank. Tau-b ([@kendall1938]) and pairs are over "
-        "the pairs of items that the ground truth orders and comparisons link. Best k: share of the k items "
-        "that are best in truth among the k that rank best."
+        f"{question.truth.original.items:,} items have a known rank. Tau-b ([@kendall1938]) and pairs are "
+        "over the pairs of items that the ground truth orders and comparisons link. Best k: share of the k "
+        "items that are best in truth among the k that rank best."
     )
     return Table("Agreement with the ground-truth ranking", columns, rows, note)
 
 
-def ranking_table(found: ComparedQuestion) -> Table:
+def ranking_table(question: ComparedQuestion) -> Table:
     """List the best and the worst items and those that moved the most, before and after."""
-    pairs, fusion = found.pairs, found.fusion
+    pairs, fusion = question.pairs, question.fusion
     mine = np.flatnonzero(fusion.component == 0)
-    order = mine[np.lexsort((mine, found.after[mine]))]
-    moved = found.before - found.after
-    kept = np.zeros(len(order), dtype=bool)
-    kept[:_ENDS] = kept[-_ENDS:] = True
+    order = mine[np.lexsort((mine, question.after[mine]))]
+    moved = question.before - question.after
+    is_shown = np.zeros(len(order), dtype=bool)
+    is_shown[:_ENDS] = is_shown[-_ENDS:] = True
     far = np.argsort(-np.abs(moved[order]), kind="stable")[:_MOVED]
-    kept[far[moved[order][far] != 0]] = True
+    is_shown[far[moved[order][far] != 0]] = True
     rows: list[tuple[str, ...]] = []
     gap = 0
-    for shown, item in zip(kept.tolist(), order.tolist(), strict=True):
-        if not shown:
+    for is_listed, item in zip(is_shown.tolist(), order.tolist(), strict=True):
+        if not is_listed:
             gap += 1
             continue
         if gap:
@@ -357,14 +362,14 @@ def ranking_table(found: ComparedQuestion) -> Table:
         rows.append(
             (
                 plain(pairs.items[item], 60),
-                f"{int(found.before[item]):,}",
-                f"{int(found.after[item]):,}",
+                f"{int(question.before[item]):,}",
+                f"{int(question.after[item]):,}",
                 signed(float(moved[item]), places=0),
                 _score(fusion.score[item], fusion.score_low[item], fusion.score_high[item]),
-                _score(found.score[item], found.low[item], found.high[item]),
+                _score(question.score[item], question.low[item], question.high[item]),
             )
         )
-    changed = int((found.before != found.after).sum())
+    changed = int((question.before != question.after).sum())
     groups = int(fusion.component.max(initial=-1)) + 1
     note = (
         "Before: with everybody's answers as they are; after: with the biases of the flagged taken out. "
@@ -378,8 +383,8 @@ def ranking_table(found: ComparedQuestion) -> Table:
     return Table("The ranking before and after", columns, rows, note)
 
 
-def _bias(found: ComparedQuestion, k: int) -> str:
-    fusion = found.fusion
+def _bias(question: ComparedQuestion, k: int) -> str:
+    fusion = question.fusion
     value = float(fusion.bias[k])
     if not np.isfinite(value):
         return NONE
@@ -392,17 +397,17 @@ def _score(value: float, low: float, high: float) -> str:
     return estimate(float(value), float(low), float(high)).replace("-", "\N{MINUS SIGN}")
 
 
-def _behaviour(found: ComparedQuestion, k: int) -> str:
-    if not found.flagged[k]:
+def _behaviour(question: ComparedQuestion, k: int) -> str:
+    if not question.flagged[k]:
         return NONE
-    left, right = int(found.fusion.left[k]), int(found.fusion.right[k])
+    left, right = int(question.fusion.left[k]), int(question.fusion.right[k])
     side = "" if left == right else ", left" if left > right else ", right"
-    return BEHAVIOUR_WORDS[int(found.behaviour[k])] + side
+    return BEHAVIOUR_WORDS[int(question.behaviour[k])] + side
 
 
-def _flip_figures(found: ComparedQuestion, k: int) -> tuple[str, str, str]:
+def _flip_figures(question: ComparedQuestion, k: int) -> tuple[str, str, str]:
     """Give p, q and the detectable bias of the flip test."""
-    fusion = found.fusion
+    fusion = question.fusion
     q = float("nan") if fusion.q_value is None else float(fusion.q_value[k])
     reached = float("nan") if fusion.detectable is None else float(fusion.detectable[k])
     return p_value(float(fusion.p_value[k])), p_value(q), share(reached, 2)
@@ -412,12 +417,12 @@ def _draws(selected: float) -> str:
     return percent(selected) if np.isfinite(selected) else NONE
 
 
-def _decision(found: ComparedQuestion, name: str) -> str:
-    judged = found.judged.get(name)
-    said = []
+def _decision(question: ComparedQuestion, name: str) -> str:
+    judged = question.judged.get(name)
+    words = []
     if judged is not None:
         reason = plain(judged.reason, _REASON)
-        said.append(_VERBS[judged.verb] + (f": {reason}" if reason else ""))
-    if name in found.excluded:
-        said.append("excluded since")
-    return "; ".join(said) or NONE
+        words.append(_VERBS[judged.verb] + (f": {reason}" if reason else ""))
+    if name in question.excluded:
+        words.append("excluded since")
+    return "; ".join(words) or NONE
