@@ -75,7 +75,7 @@ def test_the_slice_where_raters_part_most_is_shown(study):
     dispute = result.reports[0].disputes[0]
     doubt = np.zeros((12, 2, 2), dtype=np.float32)
     doubt[0] = 1.0
-    chosen = most_disputed(result.reports[0], Layer((0, 0, 0), doubt), NOTHING, most=1)
+    chosen = most_disputed(result.reports[0], Layer((0, 0, 0), doubt), NOTHING, limit=1)
     assert len(chosen) == 1
     assert dispute.origin[0] <= chosen[0] < dispute.origin[0] + dispute.shape[0]
     with_more = most_disputed(result.reports[0], Layer((0, 0, 0), doubt), NOTHING)

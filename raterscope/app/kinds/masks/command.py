@@ -67,18 +67,18 @@ def fuse_masks(options: argparse.Namespace) -> int:
     with ProgressLine(sys.stderr) as watch:
         with by_option():
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
-        cases, truths, said = _cases(placement)
+        cases, truths, case_notices = _cases(placement)
         _refuse_irregular(cases, may_resample=options.resample)
         make_folder(options.output)
         inputs = Inputs(dict.fromkeys(cases, 0), cases)
-        each = fuse_together if options.together else fuse_case
+        fuse_each = fuse_together if options.together else fuse_case
         rest = 0.5 if plans else 0.9
         fused = 0.7 * rest if options.cluster_raters and plan.algorithm != "mixture" else rest
-        answer = fuse_inputs(inputs, plan, part(watch, 0.2, fused), each=each)
-        clusters = _clusters(answer, part(watch, fused, rest), asked=options.cluster_raters)
+        answer = fuse_inputs(inputs, plan, part(watch, 0.2, fused), fuse_each=fuse_each)
+        clusters = _clusters(answer, part(watch, fused, rest), requested=options.cluster_raters)
         methods = None if plans is None else compare_cases(inputs, plans, part(watch, rest, 0.9))
         last = part(watch, 0.9, 1.0)
-        written = write_in_folder(
+        saved = write_in_folder(
             lambda folder: [
                 *_write(folder, answer, truths, tables, last, together=options.together, plans=plans or ()),
                 *(write_clusters(folder, clusters) if clusters else ()),
@@ -91,18 +91,18 @@ def fuse_masks(options: argparse.Namespace) -> int:
         lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
     lines += [] if methods is None else in_words(methods)
     problems = () if methods is None else methods.problems
-    tell(dict.fromkeys([*notices, *said, *_notices(answer), *problems]), lines)
-    tell_files(written.answer, written.place)
-    written.tell("All results are in")
+    tell(dict.fromkeys([*notices, *case_notices, *_notices(answer), *problems]), lines)
+    tell_files(saved.answer, saved.place)
+    saved.tell("All results are in")
     failures(answer.outcomes)
     return 0
 
 
-def _clusters(answer: Answer, watch: Watch, *, asked: bool) -> dict[str, list[CaseAgreement]]:
+def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, list[CaseAgreement]]:
     """Compare raters case by case, where asked for or where the mixture was fitted to several cases."""
-    results = [one.fusion for one in answer.outcomes.values() if one.fusion is not None]
+    results = [outcome.fusion for outcome in answer.outcomes.values() if outcome.fusion is not None]
     by_consensus = agreements_of_results(results, CONSENSUS)
-    if not asked and (len(results) < 2 or not by_consensus):
+    if not requested and (len(results) < 2 or not by_consensus):
         return {}
     if not by_consensus:
         by_consensus = follow_consensuses(answer.inputs, None, watch)
@@ -125,7 +125,7 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
         f"{counted(count, 'mask')} by {counted(len(raters), 'annotator')} on {counted(len(cases), 'image')}, "
         f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
-    results = [one for one in answer.outcomes.values() if one.fusion is not None]
+    results = [case_outcome for case_outcome in answer.outcomes.values() if case_outcome.fusion is not None]
     for outcome in results[:LISTED]:
         assert outcome.fusion is not None
         calibrated = answer.inputs.given[outcome.item].grid.calibrated
@@ -181,44 +181,47 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
 def _sorted(paths: Sequence[Path], watch: Watch) -> ClassifiedFiles:
     """Take files that are named for masks; of folders, what looks like masks."""
     folders = [path for path in paths if path.is_dir()]
-    found = sort_files(folders, None, (), watch) if folders else ClassifiedFiles()
-    if folders and not found.masks:
+    classified = sort_files(folders, None, (), watch) if folders else ClassifiedFiles()
+    if folders and not classified.masks:
         raise InputError("is a folder without masks", file=folders[0])
     files = sort_files([path for path in paths if not path.is_dir()], "masks", (), watch)
-    return replace(found, masks=(*files.masks, *found.masks))
+    return replace(classified, masks=(*files.masks, *classified.masks))
 
 
 def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, MaskRecord]], list[str]]:
     """Lay the masks together case by case, and the truth of each case."""
     records: dict[int, Records] = {}
     truths: dict[int, dict[str, MaskRecord]] = {}
-    said: list[str] = []
-    for one, at in zip(placement.masks, placement.where, strict=True):
+    sentences: list[str] = []
+    for mask, at in zip(placement.masks, placement.where, strict=True):
         grid = placement.sites[at].grid
-        record = record_of(placed_mask(one, at, grid))
-        if not one.mask.grid.same_as(grid):
-            said.append(f"{plain(one.file.name)} was taken from another grid to the image's.")
-        if one.annotator is None:
-            truths.setdefault(at, {})[one.structure] = record
+        record = record_of(placed_mask(mask, at, grid))
+        if not mask.mask.grid.same_as(grid):
+            sentences.append(f"{plain(mask.file.name)} was taken from another grid to the image's.")
+        if mask.annotator is None:
+            truths.setdefault(at, {})[mask.structure] = record
         else:
-            records.setdefault(at, {}).setdefault(one.structure, {})[one.annotator] = record
+            records.setdefault(at, {}).setdefault(mask.structure, {})[mask.annotator] = record
     if not records:
         raise InputError("the masks are the truth alone; expected those of annotators")
     names = {at: placement.sites[at].name for at in records}
-    cases = {names[at]: Case(names[at], placement.sites[at].grid, found) for at, found in records.items()}
-    known = {}
-    for at, found in truths.items():
+    cases = {
+        names[at]: Case(names[at], placement.sites[at].grid, case_records)
+        for at, case_records in records.items()
+    }
+    true_masks = {}
+    for at, true_records in truths.items():
         if at not in names:
-            said.append(f"nobody marked {plain(placement.sites[at].name)}, of which the truth is known")
+            sentences.append(f"nobody marked {plain(placement.sites[at].name)}, of which the truth is known")
             continue
         structures = list(records[at])
-        if len(found) == 1 and len(structures) == 1:  # whatever it is called, it is of that
-            found = {structures[0]: next(iter(found.values()))}
-        known[names[at]] = {name: record for name, record in found.items() if name in structures}
-        if not known[names[at]]:
-            said.append(f"the truth of {plain(names[at])} is of another structure than the masks")
-    cases = {name: replace(case, truth=known.get(name, {})) for name, case in cases.items()}
-    return cases, known, said
+        if len(true_records) == 1 and len(structures) == 1:  # whatever it is called, it is of that
+            true_records = {structures[0]: next(iter(true_records.values()))}
+        true_masks[names[at]] = {name: record for name, record in true_records.items() if name in structures}
+        if not true_masks[names[at]]:
+            sentences.append(f"the truth of {plain(names[at])} is of another structure than the masks")
+    cases = {name: replace(case, truth=true_masks.get(name, {})) for name, case in cases.items()}
+    return cases, true_masks, sentences
 
 
 def _refuse_irregular(cases: Mapping[str, Case], *, may_resample: bool) -> None:
@@ -244,8 +247,8 @@ def _write(
 ) -> list[Path]:
     """Write the results of each case."""
     inputs = files_and_digests(table.path for table in tables)
-    written: list[Path] = []
-    for name, result, here, step in folders_of(answer, folder, watch):
+    files: list[Path] = []
+    for name, result, subfolder, step in folders_of(answer, folder, watch):
         case = answer.inputs.given[name]
         record = run_record(answer, name, inputs)
         record["settings"]["together"] = together
@@ -255,8 +258,8 @@ def _write(
             f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices
         ]
         output = CaseOutput(case.grid, result, case.records, record, truths.get(name, {}))
-        written += write_case(here, output, step)
-    return written
+        files += write_case(subfolder, output, step)
+    return files
 
 
 def _notices(answer: Answer) -> Iterator[str]:
@@ -266,7 +269,7 @@ def _notices(answer: Answer) -> Iterator[str]:
         fusions = result.fusions if result is not None else ()
         for fusion in fusions:
             for notice in fusion.notices:
-                of_all = all(notice in other.notices for other in fusions)
+                of_all = all(notice in case_fusion.notices for case_fusion in fusions)
                 image = [plain(name)] if len(answer.outcomes) > 1 else []
                 where = ", ".join([*image, *([] if of_all else [plain(fusion.structures[0])])])
                 yield f"{where}: {notice}" if where else notice

@@ -110,32 +110,32 @@ class MasksTrust(Trust):
 
     def in_words(self) -> str:
         """Say it in a few sentences."""
-        said = []
+        sentences = []
         if self.judged:
-            said.append(
+            sentences.append(
                 f"{self._compared().format(f'{self.share:.0%}')}; the mean probability is "
                 f"{self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
             )
         if len(self.held):
             low, middle, high = (f"{share:.0%}" for share in self.held.mean(axis=0))
-            said.append(
+            sentences.append(
                 f"The bands of 50, 80 and 95 % held {low}, {middle} and {high} of the outlines of raters "
                 f"left out in turn ({counted(len(self.held), 'case')})."
             )
         elif self.pairs:
-            said.append(f"With two raters nobody can be left out. {TWO_RATERS}")
+            sentences.append(f"With two raters nobody can be left out. {TWO_RATERS}")
         if self.voxels_contradicted:
-            said.append(f"The probabilities are {self._gap_in_words()}: do not take them at their word.")
+            sentences.append(f"The probabilities are {self._gap_in_words()}: do not take them at their word.")
         if self.bands_contradicted:
-            said.append("The bands are wrong on these cases: do not take them at their word.")
+            sentences.append("The bands are wrong on these cases: do not take them at their word.")
         if not self.contradicted and (self.judged or len(self.held)):
             few = self.units < self._fewest and len(self.held) < FEWEST
-            said.append("That is too few to tell." if few else "This does not contradict them.")
+            sentences.append("That is too few to tell." if few else "This does not contradict them.")
         if self.comparable:
-            said.append(self.comparable)
+            sentences.append(self.comparable)
         if self.measure != "truth":
-            said.append("The true outline cannot be confirmed by masks alone.")
-        return " ".join(said)
+            sentences.append("The true outline cannot be confirmed by masks alone.")
+        return " ".join(sentences)
 
     def doubt_in_words(self) -> str:
         """Say in a short sentence what is contradicted; empty where nothing is."""
@@ -171,38 +171,44 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
             runs[case] = study.runs.get(number)
     if not runs:
         return None
-    many = [
-        len({one.annotator for one in mask_entries(study, case, run)} - {None}) for case, run in runs.items()
+    rater_counts = [
+        len({mask_entry.annotator for mask_entry in mask_entries(study, case, run)} - {None})
+        for case, run in runs.items()
     ]
-    logs = [one for case, run in runs.items() for one in _left_out_logs(run, names[case])]
+    logs = [log for case, run in runs.items() for log in _left_out_logs(run, names[case])]
     measure: Measure = "truth"
     bins = _by_truth(study, runs, watch)
     if not bins:
         measure, bins = "decisions", _by_decisions(study, runs, watch)
     if len(bins) < FEW and logs and measure == "decisions":
-        measure, bins = "raters", [_bins_of(one) for one in logs]
-    held = [[float(one["bands_held"][f"{level:g}"]) for level in LEVELS] for one in logs]
-    found = np.array(bins).reshape(-1, BINS, 3)
+        measure, bins = "raters", [_bins_of(log) for log in logs]
+    bands_held = [[float(log["bands_held"][f"{level:g}"]) for level in LEVELS] for log in logs]
+    tables = np.array(bins).reshape(-1, BINS, 3)
     return MasksTrust(
         noun="voxel",
         by_truth=measure == "truth",
-        calibration=_counted(found),
+        calibration=_counted(tables),
         comparable=""
         if len(bins) >= FEWEST
-        else comparable_in_words("masks", float(np.mean(many)), ("rater", "case")),
+        else comparable_in_words("masks", float(np.mean(rater_counts)), ("rater", "case")),
         axes=("probability", "share inside"),
         measure=measure if bins else "",
-        bins=found,
-        held=np.array(held).reshape(-1, len(LEVELS)),
-        pairs=max(many) == 2,
+        bins=tables,
+        held=np.array(bands_held).reshape(-1, len(LEVELS)),
+        pairs=max(rater_counts) == 2,
     )
 
 
 def _left_out_logs(run: RunEntry, name: str) -> list[dict[str, Any]]:
     """Give what a run's log says of left-out raters of a case, for each structure."""
-    logged: Any = next((one for one in run.log.get("images", ()) if one.get("image") == name), {})
-    found = [(one.get("calibration") or {}).get("left_out_raters") for one in logged.get("structures", ())]
-    return [one for one in found if one]
+    logged: Any = next(
+        (image_log for image_log in run.log.get("images", ()) if image_log.get("image") == name), {}
+    )
+    logs = [
+        (structure_log.get("calibration") or {}).get("left_out_raters")
+        for structure_log in logged.get("structures", ())
+    ]
+    return [entry_of_log for entry_of_log in logs if entry_of_log]
 
 
 def _bins_of(logged: dict[str, Any]) -> FloatArray:
@@ -240,20 +246,24 @@ def _least_p(apart: FloatArray) -> float:
 
 def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
     """Compare with known true outlines; offset and correlation come from the other cases."""
-    known = {one.image for one in mask_entries(study) if one.annotator is None} & runs.keys()
-    found: list[Calibration] = []
+    known_cases = {
+        mask_entry.image for mask_entry in mask_entries(study) if mask_entry.annotator is None
+    } & runs.keys()
+    calibrations: list[Calibration] = []
     truths: list[BoolArray | None] = []
-    for done, case in enumerate(sorted(known)):
-        watch(done / len(known), "comparing with true outlines")
+    for done, case in enumerate(sorted(known_cases)):
+        watch(done / len(known_cases), "comparing with true outlines")
         result = study.runs.result(runs[case].id, case)
         for fusion, report in zip(result.fusions, result.reports, strict=True):
             truth = read_masks(study, case, fusion.structures[0], truth=True)
             if report.calibration is not None and truth:
-                one, right = near_outline(report.calibration, cut_truth(truth["truth"], report.calibration))
+                probability, right = near_outline(
+                    report.calibration, cut_truth(truth["truth"], report.calibration)
+                )
                 if right.size:
-                    found.append(one)
+                    calibrations.append(probability)
                     truths.append(right)
-    return [_binned(chance.astype(float), right) for chance, right in judge_gold(found, truths)]
+    return [_binned(chance.astype(float), right) for chance, right in judge_gold(calibrations, truths)]
 
 
 def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
@@ -262,12 +272,14 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
     The probability of the true outline depends on masks alone, so that decisions made before the run count
     too.
     """
-    now = fold(study.decisions())
+    state = fold(study.decisions())
     decided = {
-        case: [one for one in now.regions(case) if one.voxels is not None and not one.subject.whole]
+        case: [
+            region for region in state.regions(case) if region.voxels is not None and not region.subject.whole
+        ]
         for case in runs
     }
-    found = []
+    judged = []
     for done, (case, regions) in enumerate(decided.items()):
         watch(done / len(decided), "comparing with what you decided")
         result = study.runs.result(runs[case].id, case) if regions else None
@@ -281,8 +293,8 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
                 if region.subject.structure == fusion.structures[0] and region.voxels is not None:
                     sample = _settled_voxels(report.calibration, chance, study.settled(region.voxels))
                     if len(sample[0]):
-                        found.append(_binned(*sample))
-    return found
+                        judged.append(_binned(*sample))
+    return judged
 
 
 def _settled_voxels(
@@ -292,79 +304,85 @@ def _settled_voxels(
     at = np.argwhere(settled.value >= 0)
     inside = settled.value[tuple(at.T)] == 1
     at = at + np.subtract(settled.origin, calibration.origin)
-    here = ((at >= 0) & (at < chance.shape)).all(axis=1)
-    return chance[tuple(at[here].T)].astype(float), inside[here]
+    in_map = ((at >= 0) & (at < chance.shape)).all(axis=1)
+    return chance[tuple(at[in_map].T)].astype(float), inside[in_map]
 
 
-def compare_runs(at: ComparedItem, found: Differences) -> None:
+def compare_runs(at: ComparedItem, differences: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""
-    then, now = at.then, at.now
-    assert isinstance(then, CaseResult)
-    assert isinstance(now, CaseResult)
-    found.disputed_before += sum(len(one.disputes) for one in then.reports)
-    found.disputed_after += sum(len(one.disputes) for one in now.reports)
+    old_result, new_result = at.then, at.now
+    assert isinstance(old_result, CaseResult)
+    assert isinstance(new_result, CaseResult)
+    differences.disputed_before += sum(len(report.disputes) for report in old_result.reports)
+    differences.disputed_after += sum(len(report.disputes) for report in new_result.reports)
     regions = at.state.regions(at.item)
     settled = settled_of(at.study, regions)
-    found.decided += len(_decided_regions(at, regions))
-    earlier = {one.structures[0]: one for one in then.fusions}
-    for fusion in now.fusions:
+    differences.decided += len(_decided_regions(at, regions))
+    old_fusions = {case_fusion.structures[0]: case_fusion for case_fusion in old_result.fusions}
+    for fusion in new_result.fusions:
         structure = fusion.structures[0]
-        before = earlier.get(structure)
-        if before is None:
+        old_fusion = old_fusions.get(structure)
+        if old_fusion is None:
             continue
-        low = tuple(np.minimum(before.origin, fusion.origin).tolist())
-        high = np.maximum(np.add(before.origin, before.shape), np.add(fusion.origin, fusion.shape))
+        low = tuple(np.minimum(old_fusion.origin, fusion.origin).tolist())
+        high = np.maximum(np.add(old_fusion.origin, old_fusion.shape), np.add(fusion.origin, fusion.shape))
         shape = tuple(np.subtract(high, low).tolist())
         inside = placed(fusion, fusion.mask[0], low, shape) > 0
-        differs = inside != (placed(before, before.mask[0], low, shape) > 0)
-        known = known_voxels(regions, settled, structure, low, shape)
-        if known is not None:
-            differs &= known == UNSETTLED
+        differs = inside != (placed(old_fusion, old_fusion.mask[0], low, shape) > 0)
+        known_values = known_voxels(regions, settled, structure, low, shape)
+        if known_values is not None:
+            differs &= known_values == UNSETTLED
         labels, _ = ndimage.label(differs, structure=np.ones((3, 3, 3)))
         sizes = np.bincount(labels.ravel())
         boxes = ndimage.find_objects(labels)
-        small = np.flatnonzero((sizes < _least_voxels(fusion, before)) & (sizes > 0))
+        small = np.flatnonzero((sizes < _least_voxels(fusion, old_fusion)) & (sizes > 0))
         small = small[small > 0]
         if len(small):
             largest = boxes[int(small[np.argmax(sizes[small])]) - 1]
             start, size = _corner_and_size(largest, low)
             words = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
             words += f": {plain(structure)}"
-            found.changes.append(at.change(words, int(sizes[small].sum()), name=structure, box=(start, size)))
+            differences.changes.append(
+                at.change(words, int(sizes[small].sum()), name=structure, box=(start, size))
+            )
         for number in np.setdiff1d(np.arange(1, len(boxes) + 1), small).tolist():
             box = boxes[number - 1]
-            here = labels[box] == number
-            added = int((inside[box] & here).sum())
+            changed_voxels = labels[box] == number
+            added = int((inside[box] & changed_voxels).sum())
             removed = int(sizes[number]) - added
             words = " and ".join(
-                f"{counted(many, 'voxel')} {how}"
-                for many, how in ((added, "now inside"), (removed, "now outside"))
-                if many
+                f"{counted(voxel_count, 'voxel')} {words}"
+                for voxel_count, words in ((added, "now inside"), (removed, "now outside"))
+                if voxel_count
             )
             start, size = _corner_and_size(box, low)
             words += f": {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
-            found.changes.append(at.change(words, int(sizes[number]), name=structure, box=(start, size)))
+            differences.changes.append(
+                at.change(words, int(sizes[number]), name=structure, box=(start, size))
+            )
 
 
 def _decided_regions(at: ComparedItem, regions: Sequence[Region]) -> set[tuple[str, int | None]]:
     """Give structure and number of the regions of the earlier run that the expert decided."""
     return {
-        (one.subject.structure, one.subject.number)
-        for one in regions
-        if one.run == at.earlier.id and one.subject.number is not None and one.voxels is not None
+        (region.subject.structure, region.subject.number)
+        for region in regions
+        if region.run == at.earlier.id and region.subject.number is not None and region.voxels is not None
     }
 
 
 def _corner_and_size(box: tuple[slice, ...], low: tuple[int, ...]) -> tuple[Box, Box]:
     """Give where a box begins in the whole image, and its size."""
-    first, second, third = (int(one.start + at) for one, at in zip(box, low, strict=True))
-    depth, height, width = (int(one.stop - one.start) for one in box)
+    first, second, third = (int(span.start + at) for span, at in zip(box, low, strict=True))
+    depth, height, width = (int(span.stop - span.start) for span in box)
     return (first, second, third), (depth, height, width)
 
 
-def _least_voxels(fusion: MaskFusion, before: MaskFusion) -> float:
+def _least_voxels(fusion: MaskFusion, old_fusion: MaskFusion) -> float:
     """Give how many voxels a changed region needs to be listed by itself, as a disputed region does."""
-    inside = next((one.mask[0] > 0 for one in (fusion, before) if one.mask[0].any()), None)
+    inside = next(
+        (case_fusion.mask[0] > 0 for case_fusion in (fusion, old_fusion) if case_fusion.mask[0].any()), None
+    )
     if inside is None:
         return 0.0
     voxel = float(np.prod(fusion.spacing))

@@ -91,17 +91,19 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     """
     result = output.result
     several = len(result.fusions) > 1
-    written: list[Path] = []
+    files: list[Path] = []
     take_away(folder / "run.json")
-    taken: set[str] = set()
+    used_names: set[str] = set()
     maps: dict[str, dict[str, str]] = {}
     for step, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
-        here = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
+        step_watch = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
         ending = f"_{safe(fusion.structures[0])}" if several else ""
-        for path, what, rater in _write_maps(folder, ending, fusion, report, output.grid, taken, here):
-            written.append(path)
+        for path, product, rater in _write_maps(
+            folder, ending, fusion, report, output.grid, used_names, step_watch
+        ):
+            files.append(path)
             of_whom = {} if rater is None else {"annotator": rater}
-            meaning = PRODUCTS.get(what, "") if rater is None else BY_RATER[what.partition("_")[0]]
+            meaning = PRODUCTS.get(product, "") if rater is None else BY_RATER[product.partition("_")[0]]
             if meaning:
                 of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
@@ -113,13 +115,13 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     ]
     for name, columns, rows_of in tables:
         rows = ((f.structures[0], row) for f, report in pairs for row in rows_of(f, report))
-        written.append(_table(folder / name, columns, rows, several))
+        files.append(_table(folder / name, columns, rows, several))
     if output.truth:
         judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
-        written.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
+        files.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
     else:
         take_away(folder / "evaluation.csv")
-    return [*written, write_record(folder / "run.json", {**output.record, "maps": maps})]
+    return [*files, write_record(folder / "run.json", {**output.record, "maps": maps})]
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
@@ -138,23 +140,24 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
 
 def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Float32Array]]:
     """Give what makes the calibrated maps on the whole image, by name; none for a single rater."""
-    found = report.calibration
-    if found is None:
+    calibration = report.calibration
+    if calibration is None:
         return {}
     return {
-        name: partial(_placed, fusion.frame, found.origin, make) for name, make in _makers(report).items()
+        name: partial(_placed, fusion.frame, calibration.origin, make)
+        for name, make in _makers(report).items()
     }
 
 
 def _makers(report: Report) -> dict[str, Callable[[], Float32Array]]:
     """Give what makes the calibrated maps on the part of the image that was calibrated."""
-    found = report.calibration
-    if found is None:
+    calibration = report.calibration
+    if calibration is None:
         return {}
     return {
-        "another_rater": found.another_rater,
-        "true_outline": found.true_outline,
-        "uncertainty": found.half_width,
+        "another_rater": calibration.another_rater,
+        "true_outline": calibration.true_outline,
+        "uncertainty": calibration.half_width,
     }
 
 
@@ -192,18 +195,18 @@ def whole(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
-    found = np.zeros(frame, dtype=values.dtype)
+    framed = np.zeros(frame, dtype=values.dtype)
     ends = zip(origin, values.shape, strict=True)
-    found[tuple(slice(at, at + n) for at, n in ends)] = values
-    return found
+    framed[tuple(slice(at, at + n) for at, n in ends)] = values
+    return framed
 
 
 def whole_record(record: MaskRecord, grid: Grid) -> BoolArray:
     """Put a mask onto the whole image; probabilities count as marked above one half."""
-    found = np.zeros(grid.shape, dtype=np.bool_)
+    full = np.zeros(grid.shape, dtype=np.bool_)
     ends = zip(record.origin, record.values.shape, strict=True)
-    found[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
-    return found
+    full[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
+    return full
 
 
 def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
@@ -223,9 +226,9 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
 
 def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
     """Give the rows of annotators.csv for one structure; see `annotator_columns`."""
-    unknown = np.full(len(fusion.annotators), np.nan)
-    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
-    tau = unknown if report.tau is None else report.tau
+    undefined = np.full(len(fusion.annotators), np.nan)
+    sigma = undefined if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    tau = undefined if report.tau is None else report.tau
     for p, name in enumerate(fusion.annotators):
         model = (report.offset[p], report.spread[p], fusion.bias[0, p], sigma[p],
                  np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
@@ -246,11 +249,11 @@ def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
     """Give the rows of disputes.csv for one structure; voxels count from 0, the last belongs to the box."""
     names = fusion.annotators
-    for number, one in enumerate(report.disputes, start=1):
-        box = [v for at, n in zip(one.origin, one.shape, strict=True) for v in (at, at + n - 1)]
-        figures = (one.volume_ml, one.doubt_ml)
-        beyond, short = ("; ".join(names[p] for p in who) for who in (one.beyond, one.short))
-        rest = (names[one.leader], shortest(one.reach), shortest(one.weight))
+    for number, dispute in enumerate(report.disputes, start=1):
+        box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
+        figures = (dispute.volume_ml, dispute.doubt_ml)
+        beyond, short = ("; ".join(names[p] for p in raters) for raters in (dispute.beyond, dispute.short))
+        rest = (names[dispute.leader], shortest(dispute.reach), shortest(dispute.weight))
         yield (number, *box, *map(shortest, figures), beyond, short, *rest)
 
 
@@ -258,15 +261,21 @@ def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
     """Compare the consensus and everybody with the truth, over the whole image."""
     truth = whole_record(output.truth[structure], output.grid)
     spacing, positions = output.grid.spacing, output.grid.uneven_positions
-    fusion = next(one for one in output.result.fusions if one.structures[0] == structure)
+    fusion = next(
+        case_fusion for case_fusion in output.result.fusions if case_fusion.structures[0] == structure
+    )
     yield (CONSENSUS, *_figures(compare(whole(fusion, fusion.mask[0]), truth, spacing, positions)))
     for name, record in output.masks[structure].items():
         yield (name, *_figures(compare(whole_record(record, output.grid), truth, spacing, positions)))
 
 
-def _figures(one: Comparison) -> Iterator[str]:
-    return map(shortest, (one.dice, one.jaccard, one.hausdorff, one.hausdorff_95, one.mean_surface_distance,
-                         one.volume_difference, one.sensitivity, one.specificity))  # fmt: skip
+def _figures(comparison: Comparison) -> Iterator[str]:
+    figures = (
+        comparison.dice, comparison.jaccard, comparison.hausdorff, comparison.hausdorff_95,
+        comparison.mean_surface_distance, comparison.volume_difference, comparison.sensitivity,
+        comparison.specificity,
+    )  # fmt: skip
+    return map(shortest, figures)
 
 
 def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], several: bool) -> Path:
@@ -276,7 +285,13 @@ def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], 
 
 
 def _write_maps(
-    folder: Path, ending: str, fusion: MaskFusion, report: Report, grid: Grid, taken: set[str], watch: Watch
+    folder: Path,
+    ending: str,
+    fusion: MaskFusion,
+    report: Report,
+    grid: Grid,
+    used_names: set[str],
+    watch: Watch,
 ) -> Iterator[tuple[Path, str, str | None]]:
     """Write the maps of one structure; gives each file, what it holds, and the rater where it is of one."""
     maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
@@ -285,7 +300,7 @@ def _write_maps(
     ]
     makers = _makers(report)
     if report.calibration is not None:
-        maps += [(what, None, report.calibration.origin, make) for what, make in makers.items()]
+        maps += [(product, None, report.calibration.origin, make) for product, make in makers.items()]
     if fusion.weight is not None:
         maps += [
             (f"weight_{safe(name)}", name, fusion.origin, partial(_shares, weight))
@@ -296,16 +311,16 @@ def _write_maps(
             (f"tau_{safe(name)}", name, fusion.origin, partial(tau.astype, np.float32))
             for name, tau in zip(fusion.annotators, fusion.tau[0], strict=True)
         ]
-    for number, one in enumerate(fusion.alternatives, start=1):
-        mask = one.mask[0].view(np.uint8)
+    for number, alternative in enumerate(fusion.alternatives, start=1):
+        mask = alternative.mask[0].view(np.uint8)
         maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
-    for step, (what, rater, origin, make) in enumerate(maps):
-        watch(step / len(maps), f"writing {what}")
-        path = folder / f"{distinct(what + ending, taken)}.nii.gz"
-        yield _write_map(path, make(), origin, grid), what, rater
-    for what in PRODUCTS:
-        if what not in makers and what != "consensus":
-            take_away(folder / f"{what}{ending}.nii.gz")
+    for step, (product, rater, origin, make) in enumerate(maps):
+        watch(step / len(maps), f"writing {product}")
+        path = folder / f"{distinct(product + ending, used_names)}.nii.gz"
+        yield _write_map(path, make(), origin, grid), product, rater
+    for product in PRODUCTS:
+        if product not in makers and product != "consensus":
+            take_away(folder / f"{product}{ending}.nii.gz")
 
 
 def _shares(weight: NDArray[np.uint8]) -> Float32Array:
@@ -427,20 +442,20 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
         name = plain(empty[0].entry.name)
         raise InputError(f"the run shown of {name} has no {request.what}; {_way_out(request.what)}")
     full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
-    written: list[Path] = []
-    for case, path, here in files_for(request, full, watch):
+    files: list[Path] = []
+    for case, path, step in files_for(request, full, watch):
         share = 0.5 if request.with_images else 1.0
-        written += _write_case(study, case, cases[case], request, path, by, part(here, 0.0, share))
+        files += _write_case(study, case, cases[case], request, path, by, part(step, 0.0, share))
         if request.with_images and by is not None:
-            written += _write_images(study, case.entry, request, path.parent, by, part(here, share, 1.0))
-    return written
+            files += _write_images(study, case.entry, request, path.parent, by, part(step, share, 1.0))
+    return files
 
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write annotators, agreement or disputed regions of all images in one table; see `exports.Writer`."""
     rows_of = _ROWS[request.what]
     by = deidentifier_of(study) if request.deidentify else None
-    grids = (one.lattice for one in study.images() if not request.items or one.id in request.items)
+    grids = (image.lattice for image in study.images() if not request.items or image.id in request.items)
     columns = _COLUMNS.get(request.what) or annotator_columns(calibrated=any(g.calibrated for g in grids))
     rows = (
         (_title(case.entry, by), _clean(case, fusion.structures[0], number, by), *row)
@@ -452,15 +467,15 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
     )
     watch(0.0, f"writing {request.what}")
     first = next(rows, None)
-    every = [] if first is None else [first, *rows]
-    return [write_table(request.path, ("image", "structure", *columns), every)]
+    all_rows = [] if first is None else [first, *rows]
+    return [write_table(request.path, ("image", "structure", *columns), all_rows)]
 
 
 def settled_consensus(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> BoolArray:
     """Give the consensus of one structure on the whole image, (Z, Y, X), what the expert settled on top."""
     mask: BoolArray = whole(fusion, fusion.mask[0])
-    known = _known(study, fusion, regions)
-    return mask if known is None else np.where(known == OPEN, mask, known == 1)
+    known_values = _known(study, fusion, regions)
+    return mask if known_values is None else np.where(known_values == OPEN, mask, known_values == 1)
 
 
 def _known(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.ndarray | None:
@@ -470,25 +485,25 @@ def _known(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.nd
 
 def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[_Fused]:
     state = fold(study.decisions())
-    found = False
+    has_run = False
     for entry in study.images():
-        shown = study.shown.result(entry.id, "masks") if not items or entry.id in items else None
-        if shown is not None:
-            found = True
-            (run, result), known = shown, frozenset[str]()
+        shown_result = study.shown.result(entry.id, "masks") if not items or entry.id in items else None
+        if shown_result is not None:
+            has_run = True
+            (run, result), no_structures = shown_result, frozenset[str]()
             if by is not None:
                 fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
                 result = replace(result, fusions=fusions)
-                known = _identifying(_source(study, entry, needed=False))
-            yield _Fused(entry, run, result, state.regions(entry.id), known)
+                no_structures = _identifying(_source(study, entry, needed=False))
+            yield _Fused(entry, run, result, state.regions(entry.id), no_structures)
         elif entry.id in items:
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
-    if not found:
+    if not has_run:
         raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
 
 
-def _way_out(what: str) -> str:
-    if what in _PRODUCTS:
+def _way_out(export: str) -> str:
+    if export in _PRODUCTS:
         return "fuse again: it takes two raters and a mark"
     return "another algorithm may have"
 
@@ -518,34 +533,36 @@ def _write_case(
     source = _source(study, case.entry, needed=request.format in _DICOM)
     structures = [
         replace(
-            one,
-            name=_clean(case, one.name, number, by),
-            coding=replace(one.coding, label=_clean(case, one.coding.label, number, by)),
+            structure,
+            name=_clean(case, structure.name, number, by),
+            coding=replace(structure.coding, label=_clean(case, structure.coding.label, number, by)),
         )
-        for number, one in enumerate(structures, start=1)
+        for number, structure in enumerate(structures, start=1)
     ]
     several = request.format == "nifti" and request.what != "consensus" and len(structures) > 1
     # Maps are made one at a time: those of all raters may not fit into memory together.
-    groups = [[one] for one in structures] if several else [structures]
-    paths = file_names(path, ".nii.gz", [one.name for one in structures]) if several else [path]
-    written = []
+    groups = [[structure] for structure in structures] if several else [structures]
+    paths = file_names(path, ".nii.gz", [structure.name for structure in structures]) if several else [path]
+    files = []
     for step, (file, group) in enumerate(zip(paths, groups, strict=True)):
         watch(step / len(groups), f"writing {plain(file.name)}")
-        made = [
-            Structure(one.name, one.make(), _COLOURS[(step + at) % len(_COLOURS)], one.coding)
-            for at, one in enumerate(group)
+        prepared = [
+            Structure(
+                structure.name, structure.make(), _COLOURS[(step + at) % len(_COLOURS)], structure.coding
+            )
+            for at, structure in enumerate(group)
         ]
-        written += write_masks(
+        files += write_masks(
             file,
             request.format,
-            made,
+            prepared,
             case.entry.lattice,
             source=source,
             deidentify=by,
             resample=request.resample,
             description=description_of(case.run, deidentify=request.deidentify),
         )
-    return written
+    return files
 
 
 def _write_images(
@@ -559,13 +576,13 @@ def _write_images(
         raise InputError(f"has no image of {case_pseudonym(entry)}; export its masks alone", file=study.path)
     stem = folder / case_pseudonym(entry)
     if request.format in _DICOM:
-        written, warnings = write_dicom_images(stem.with_name(f"{stem.name}_images"), source, by, watch)
+        image_files, warnings = write_dicom_images(stem.with_name(f"{stem.name}_images"), source, by, watch)
     else:
         file = stem.with_name(f"{stem.name}_image.nii.gz")
-        written, warnings = write_nifti_image(file, source, watch, resample=request.resample)
+        image_files, warnings = write_nifti_image(file, source, watch, resample=request.resample)
     for sentence in warnings:
         request.say(sentence)
-    return written
+    return image_files
 
 
 def _identifying(source: VolumeFile | None) -> frozenset[str]:
@@ -578,9 +595,9 @@ def _identifying(source: VolumeFile | None) -> frozenset[str]:
 def _structures(study: Study, case: _Fused, request: Request) -> list[_Later]:
     coding_of = codings_of(study)
     return [
-        one
+        later
         for fusion, report in zip(case.result.fusions, case.result.reports, strict=True)
-        for one in _of_structure(study, case, fusion, report, request, coding_of(fusion.structures[0]))
+        for later in _of_structure(study, case, fusion, report, request, coding_of(fusion.structures[0]))
     ]
 
 
@@ -600,30 +617,40 @@ def _of_structure(
     if request.what == "alternatives":
         unnamed, title = replace(coding, label=""), coding.label or name
         return [
-            _Later(f"{title} {number} ({100 * one.weight:.0f} %)", unnamed, _later(fusion, one.mask[0]))
-            for number, one in enumerate(fusion.alternatives, start=1)
+            _Later(
+                f"{title} {number} ({100 * alternative.weight:.0f} %)",
+                unnamed,
+                _later(fusion, alternative.mask[0]),
+            )
+            for number, alternative in enumerate(fusion.alternatives, start=1)
         ]
-    every, most = (fusion.tau, np.float32(1)) if request.what == "tau" else (fusion.weight, np.float32(255))
-    if every is None:
+    values, largest = (
+        (fusion.tau, np.float32(1)) if request.what == "tau" else (fusion.weight, np.float32(255))
+    )
+    if values is None:
         return []
     return [
         _Later(
             f"{name} {rater}" if several else rater,
             NOTHING_CODED,
-            _later(fusion, every[0, p], most),
+            _later(fusion, values[0, p], largest),
         )
         for p, rater in enumerate(fusion.annotators)
     ]
 
 
-def _later(fusion: MaskFusion, values: np.ndarray, most: np.float32 | None = None) -> _Make:
-    return lambda: whole(fusion, values if most is None else values.astype(np.float32) / most)
+def _later(fusion: MaskFusion, values: np.ndarray, largest: np.float32 | None = None) -> _Make:
+    return lambda: whole(fusion, values if largest is None else values.astype(np.float32) / largest)
 
 
 def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.ndarray:
     values = whole(fusion, fusion.probability[0])
-    known = _known(study, fusion, regions)
-    return values if known is None else np.where(known == OPEN, values, (known == 1).astype(np.float32))
+    known_values = _known(study, fusion, regions)
+    return (
+        values
+        if known_values is None
+        else np.where(known_values == OPEN, values, (known_values == 1).astype(np.float32))
+    )
 
 
 def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
@@ -632,15 +659,15 @@ def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = Fal
 
     if not (needed or entry.identifier):
         return None
-    place = study.locate(entry)
-    if place is None and entry.path is not None and needed:
+    path = study.locate(entry)
+    if path is None and entry.path is not None and needed:
         raise InputError(
             f"is not where it was; the export refers to it: find {plain(entry.path)}", file=entry.name
         )
-    if place is None or not (images or entry.identifier):
+    if path is None or not (images or entry.identifier):
         return None
-    found = [one for one in find_volumes(place) if one.identifier == entry.identifier]
-    same = next((one for one in found if one.grid.same_as(entry.lattice)), None)
-    if same is None and (why := uneven_slices_note(entry, found)):
+    volumes = [volume for volume in find_volumes(path) if volume.identifier == entry.identifier]
+    same = next((candidate for candidate in volumes if candidate.grid.same_as(entry.lattice)), None)
+    if same is None and (why := uneven_slices_note(entry, volumes)):
         raise InputError(f"is no longer on the grid of its series{why}", file=entry.name)
     return same

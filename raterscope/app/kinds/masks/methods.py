@@ -140,11 +140,11 @@ def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) 
     wrong = next((name for name in names if name not in FUSERS), None)
     if wrong is not None:
         raise InputError(f"'{plain(wrong)}' is no algorithm for masks; expected {', '.join(FUSERS)}")
-    found = []
+    plans = []
     for name in dict.fromkeys(names):
-        known = {spec.name for spec in FUSERS[name].settings.specs()}
-        found.append(MaskPlan.make(name, {key: text for key, text in (texts or {}).items() if key in known}))
-    return found
+        fields = {spec.name for spec in FUSERS[name].settings.specs()}
+        plans.append(MaskPlan.make(name, {key: text for key, text in (texts or {}).items() if key in fields}))
+    return plans
 
 
 def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = silent) -> ComparedMethods:
@@ -158,17 +158,19 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
         Without cases where none could be compared; `problems` then says why.
     """
     work = [(name, case, structure) for name, case in inputs.given.items() for structure in case.records]
-    found, problems = [], []
+    results, problems = [], []
     for done, (name, case, structure) in enumerate(work):
-        here = part(watch, done / len(work), (done + 1) / len(work), f"{name}: " if len(work) > 1 else "")
-        compared, problem, _ = attempt(partial(_compare, case, structure, plans, here))
+        step_watch = part(
+            watch, done / len(work), (done + 1) / len(work), f"{name}: " if len(work) > 1 else ""
+        )
+        compared, problem, _ = attempt(partial(_compare, case, structure, plans, step_watch))
         if compared is None:
             problems.append(f"{plain(name)}, {plain(structure)}: not compared, {problem}")
             continue
-        found.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
+        results.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
         problems += [f"{plain(name)}, {method}: {why}" for method, why in compared.problems]
     names = tuple(plan.algorithm for plan in plans)
-    return ComparedMethods(names, tuple(found), tuple(problems), _facts(plans, len(found)))
+    return ComparedMethods(names, tuple(results), tuple(problems), _facts(plans, len(results)))
 
 
 def _facts(plans: Sequence[MaskPlan], cases: int) -> str:
@@ -178,26 +180,26 @@ def _facts(plans: Sequence[MaskPlan], cases: int) -> str:
 
 
 def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch) -> MethodComparison:
-    known = case.truth.get(structure)
+    truth = case.truth.get(structure)
     records = dict(case.records[structure])
     if len(records) < 2:
         raise MasksError("there is only one rater: all methods return that mask.")
-    if known is not None:  # the box has room for it too
-        records[_TRUTH] = MaskRecord(known.origin, known.values > 0.5, None)
-    every = assemble(
+    if truth is not None:  # the box has room for it too
+        records[_TRUTH] = MaskRecord(truth.origin, truth.values > 0.5, None)
+    assembled = assemble(
         records, case.grid, structure, margin=MARGIN, regions=case.regions, settled=case.settled,
         look=partial(watch, 0.0, "laying the masks together"),
     )  # fmt: skip
-    masks: Masks = every if known is None else every.without({_TRUTH})
-    return compare_methods(masks, plans, None if known is None else every.values[-1] > 0.5, watch)
+    masks: Masks = assembled if truth is None else assembled.without({_TRUTH})
+    return compare_methods(masks, plans, None if truth is None else assembled.values[-1] > 0.5, watch)
 
 
-def boxes(found: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
+def boxes(comparison: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
     """Give what is drawn as box plots (Figs. 11, 13 and 14 of the robust fusion paper), in order.
 
     Parameters
     ----------
-    found : ComparedMethods
+    comparison : ComparedMethods
     figure : str
         A key of `FIGURES`.
     reference : {"truth", "raters"}
@@ -209,42 +211,42 @@ def boxes(found: ComparedMethods, figure: str, reference: str) -> list[MethodBox
         The methods that have the figure, then the raters.
     """
     if figure in ("bound", "seconds"):
-        drawn = [MethodBox(name, False, _of_fits(found, name, figure)) for name in found.methods]
-        return [box for box in drawn if len(box.values)]
-    if figure not in ("dice", *MEASURES) or (figure != "dice" and not found.unit):
+        box_list = [MethodBox(name, False, _of_fits(comparison, name, figure)) for name in comparison.methods]
+        return [box for box in box_list if len(box.values)]
+    if figure not in ("dice", *MEASURES) or (figure != "dice" and not comparison.unit):
         return []
     if reference == "truth":
-        return _against_truth(found, figure)
-    return _among_raters(found, figure)
+        return _against_truth(comparison, figure)
+    return _among_raters(comparison, figure)
 
 
-def _against_truth(found: ComparedMethods, figure: str) -> list[MethodBox]:
-    cases = [case.compared for case in found.cases if case.compared.truth]
+def _against_truth(comparison: ComparedMethods, figure: str) -> list[MethodBox]:
+    cases = [case.compared for case in comparison.cases if case.compared.truth]
     if not cases:
         return []
-    values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in found.methods}
+    values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in comparison.methods}
     several = len({name for case in cases for name in case.annotators}) > _MOST_RATERS
-    columns = {name: [math.nan] * len(cases) for name in found.methods}
-    for place, case in enumerate(cases):
+    columns = {name: [math.nan] * len(cases) for name in comparison.methods}
+    for index, case in enumerate(cases):
         raters, methods = case.against_truth(figure)
         for fit, value in zip(case.fits, methods.tolist(), strict=True):
             values[False, fit.method].append(value)
-            columns[fit.method][place] = value
+            columns[fit.method][index] = value
         for name, value in zip(case.annotators, raters.tolist(), strict=True):
             values.setdefault((True, "raters" if several else name), []).append(value)
     return _made(values, columns)
 
 
-def _among_raters(found: ComparedMethods, figure: str) -> list[MethodBox]:
-    cases = [case.compared for case in found.cases]
-    values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in found.methods}
-    columns = {name: [math.nan] * len(cases) for name in found.methods}
+def _among_raters(comparison: ComparedMethods, figure: str) -> list[MethodBox]:
+    cases = [case.compared for case in comparison.cases]
+    values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in comparison.methods}
+    columns = {name: [math.nan] * len(cases) for name in comparison.methods}
     pairs: list[float] = []
-    for place, case in enumerate(cases):
+    for index, case in enumerate(cases):
         raters, methods = case.among_raters(figure)
         for fit, row in zip(case.fits, methods, strict=True):
             values[False, fit.method] += row.tolist()
-            columns[fit.method][place] = float(row.mean())
+            columns[fit.method][index] = float(row.mean())
         pairs += raters[np.triu_indices(len(raters), 0, raters.shape[1])].tolist()
     return _made(values | {(True, "pairs of raters"): pairs}, columns)
 
@@ -253,35 +255,35 @@ def _made(
     values: Mapping[tuple[bool, str], list[float]], columns: Mapping[str, list[float]]
 ) -> list[MethodBox]:
     baseline = np.array(columns.get(BASELINE, ()))
-    found = []
+    boxes_made = []
     for (rater, name), numbers in values.items():
-        every = np.array(numbers)
+        all_values = np.array(numbers)
         tested = not rater and name != BASELINE and len(baseline) > 0
         p_value = signed_ranks(np.array(columns[name]), baseline) if tested else math.nan
-        known = np.isfinite(every)
-        if known.any():
-            found.append(MethodBox(name, rater, every[known], int((~known).sum()), p_value))
-    return found
+        finite = np.isfinite(all_values)
+        if finite.any():
+            boxes_made.append(MethodBox(name, rater, all_values[finite], int((~finite).sum()), p_value))
+    return boxes_made
 
 
-def _of_fits(found: ComparedMethods, method: str, figure: str) -> FloatArray:
+def _of_fits(comparison: ComparedMethods, method: str, figure: str) -> FloatArray:
     values = []
-    for case in found.cases:
+    for case in comparison.cases:
         fits = {fit.method: fit for fit in case.compared.fits}
         if method not in fits:
             continue
         highest = max((fit.bound for fit in fits.values() if math.isfinite(fit.bound)), default=math.nan)
         values.append(fits[method].seconds if figure == "seconds" else fits[method].bound - highest)
-    every = np.array(values)
-    return np.asarray(every[np.isfinite(every)])
+    all_values = np.array(values)
+    return np.asarray(all_values[np.isfinite(all_values)])
 
 
-def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
+def rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
     """Give the rows of methods.csv: every method and rater with the truth and with each other rater.
 
     Lengths are in the unit that the row names. Bound, iterations and seconds are those of the method.
     """
-    for case in found.cases:
+    for case in comparison.cases:
         compared = case.compared
         raters, count = compared.annotators, len(compared.fits)
         names = [*raters, *(fit.method for fit in compared.fits)]
@@ -295,55 +297,58 @@ def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
                     fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
                     f"{fit.seconds:.4g}",
                 )  # fmt: skip
-            others = [(other, place) for place, other in enumerate(raters) if place != at]
-            others = [("truth", len(names)), *others] if compared.truth else others
-            for other, place in others:
+            other_raters = [
+                (name_of_other, index) for index, name_of_other in enumerate(raters) if index != at
+            ]
+            other_raters = [("truth", len(names)), *other_raters] if compared.truth else other_raters
+            for other_rater, other_index in other_raters:
                 figures = [compared.table(measure) for measure in MEASURES]
+                is_truth = other_rater == "truth" and other_index == len(names)
                 yield (
                     case.name, compared.structure, "rater" if fit is None else "method", name,
-                    other if other == "truth" and place == len(names) else f"rater {other}",
-                    *(shortest(float(one[at, place])) for one in figures), case.unit, *of_fit,
+                    other_rater if is_truth else f"rater {other_rater}",
+                    *(shortest(float(figure[at, other_index])) for figure in figures), case.unit, *of_fit,
                 )  # fmt: skip
 
 
-def write_methods(folder: Path, found: ComparedMethods) -> list[Path]:
+def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
     """Write methods.csv and methods.svg into a folder; without cases, take away those that are there."""
-    if not found.cases:
+    if not comparison.cases:
         take_away(folder / "methods.csv")
         take_away(folder / "methods.svg")
         return []
     return [
-        write_table(folder / "methods.csv", COLUMNS, rows(found)),
-        write_plots(folder / "methods.svg", found),
+        write_table(folder / "methods.csv", COLUMNS, rows(comparison)),
+        write_plots(folder / "methods.svg", comparison),
     ]
 
 
-def in_words(found: ComparedMethods) -> Iterator[str]:
+def in_words(comparison: ComparedMethods) -> Iterator[str]:
     """Say how each method did, a line each: median Dice and HD95, median time."""
-    reference = "truth" if found.truth else "raters"
+    reference = "truth" if comparison.truth else "raters"
     dice, away, times = (
-        {box.name: box for box in boxes(found, figure, reference) if not box.rater}
+        {box.name: box for box in boxes(comparison, figure, reference) if not box.rater}
         for figure in ("dice", "hausdorff_95", "seconds")
     )
-    for name in found.methods:
+    for name in comparison.methods:
         if name not in dice:
             continue
         words = f"{name}: median Dice {np.median(dice[name].values):.3f}"
         if name in away:
-            words += f", HD95 {np.median(away[name].values):.2f} {found.unit}"
+            words += f", HD95 {np.median(away[name].values):.2f} {comparison.unit}"
         if math.isfinite(dice[name].p_value):
             words += f", p {dice[name].p_value:.2g} against {BASELINE}"
         yield f"{words}, {np.median(times[name].values):.3g} s, {REFERENCES[reference]}"
 
 
-def keep_methods(found: ComparedMethods, study: Study, watch: Watch = silent) -> None:
+def keep_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
     """Keep the figures in a study, without the masks, in place of those before."""
     watch(0.0, "keeping compared methods")
     study.settings.keep_compared_methods(
         {
-            "methods": found.methods,
-            "problems": found.problems,
-            "facts": found.facts,
+            "methods": comparison.methods,
+            "problems": comparison.problems,
+            "facts": comparison.facts,
             "cases": [
                 {
                     "name": case.name,
@@ -360,7 +365,7 @@ def keep_methods(found: ComparedMethods, study: Study, watch: Watch = silent) ->
                         for table in (getattr(case.compared.agreement, name),)
                     },
                 }
-                for case in found.cases
+                for case in comparison.cases
             ],
         }
     )
@@ -373,17 +378,21 @@ def kept_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
     if record is None:
         return None
     try:
-        cases = tuple(_case_of(one) for one in record["cases"])
+        cases = tuple(_case_of(case_record) for case_record in record["cases"])
         methods, problems = (tuple(map(str, record[name])) for name in ("methods", "problems"))
-        known = all(name in FUSERS for name in methods)
-        return ComparedMethods(methods, cases, problems, str(record["facts"])) if cases and known else None
+        all_known = all(name in FUSERS for name in methods)
+        return (
+            ComparedMethods(methods, cases, problems, str(record["facts"])) if cases and all_known else None
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
 def _case_of(record: Mapping[str, Any]) -> CaseMethods:
     annotators = tuple(map(str, record["annotators"]))
-    fits = tuple(MethodFit(**{name: _number(one[name]) for name in _OF_FIT}) for one in record["fits"])
+    fits = tuple(
+        MethodFit(**{name: _number(fit_record[name]) for name in _OF_FIT}) for fit_record in record["fits"]
+    )
     size = len(annotators) + len(fits) + bool(record["truth"])
     tables = {
         name: np.array([[_number(value) for value in row] for row in record["figures"][name]], dtype=float)
@@ -417,23 +426,23 @@ def _number(value: Any) -> Any:
 _WIDE, _HIGH = 460, 310
 
 
-def write_plots(path: Path, found: ComparedMethods) -> Path:
+def write_plots(path: Path, comparison: ComparedMethods) -> Path:
     """Write all box plots into one file, whole or not at all."""
-    return write_whole(path, draw(found))
+    return write_whole(path, draw(comparison))
 
 
-def draw(found: ComparedMethods) -> bytes:
+def draw(comparison: ComparedMethods) -> bytes:
     """Draw all box plots as SVG; a star marks methods that differ from the baseline (p < 0.05)."""
-    reference = "truth" if found.truth else "raters"
+    reference = "truth" if comparison.truth else "raters"
     panels = []
     starred = False
     for figure, words in FIGURES.items():
-        shown = boxes(found, figure, reference)
-        if not shown:
+        figure_boxes = boxes(comparison, figure, reference)
+        if not figure_boxes:
             continue
         title = words if figure in ("bound", "seconds") else f"{words}, {REFERENCES[reference]}"
-        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
-        views = [BoxView(box.name, box.values, box.rater, bool(box.p_value < 0.05)) for box in shown]
+        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, comparison.unit)
+        views = [BoxView(box.name, box.values, box.rater, bool(box.p_value < 0.05)) for box in figure_boxes]
         starred = starred or any(view.starred for view in views)
         chart = box_chart(views, words, unit, logarithmic=figure == "seconds")
         panels.append((f"{title}, {unit}" if unit else title, PaperChart(chart, _WIDE, _HIGH, SCREEN)))

@@ -50,7 +50,7 @@ def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreeme
             for structure in case.get("structures", ()):
                 if basis == DICE or structure.get("follows"):
                     latest[str(case.get("image")), str(structure.get("structure"))] = structure
-    found = []
+    agreements = []
     for structure in latest.values():
         names = tuple(map(str, structure.get("raters", ())))
         if basis == CONSENSUS:
@@ -58,24 +58,26 @@ def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreeme
             values = (follows[:, None] == follows).astype(float)
         else:
             table = structure.get("pair_dice", ())
-            values = np.array([[np.nan if one is None else one for one in row] for row in table], dtype=float)
+            values = np.array(
+                [[np.nan if value is None else value for value in row] for row in table], dtype=float
+            )
         if len(names) > 1 and values.shape == (len(names), len(names)):
-            found.append(CaseAgreement(names, values))
-    return found
+            agreements.append(CaseAgreement(names, values))
+    return agreements
 
 
 def agreements_of_results(results: Iterable[CaseResult], basis: str) -> list[CaseAgreement]:
     """Give the same of what was just fused; none by consensus of other algorithms than the mixture."""
-    found = []
+    agreements = []
     for result in results:
         for fusion, report in zip(result.fusions, result.reports, strict=True):
             if len(fusion.annotators) < 2:
                 continue
             if basis == DICE:
-                found.append(CaseAgreement(fusion.annotators, report.pair_dice))
+                agreements.append(CaseAgreement(fusion.annotators, report.pair_dice))
             elif follows_of(fusion) is not None:
-                found.append(_by_consensus(fusion))
-    return found
+                agreements.append(_by_consensus(fusion))
+    return agreements
 
 
 def follow_consensuses(
@@ -91,24 +93,26 @@ def follow_consensuses(
     watch : Watch
     """
     work = [(case, name) for case in inputs.given.values() for name in case.records]
-    found = []
+    agreements = []
     for done, (case, name) in enumerate(work):
         step = part(watch, done / len(work), (done + 1) / len(work))
         masks = case.masks(name, partial(step, 0.0, "laying the masks together"))
         if len(masks.annotators) > 1:
-            found.append(_by_consensus(mixture(masks, settings, step)))
-    return found
+            agreements.append(_by_consensus(mixture(masks, settings, step)))
+    return agreements
 
 
 def _by_consensus(fusion: MaskFusion) -> CaseAgreement:
-    alternatives = [one.responsibility for one in fusion.alternatives]
+    alternatives = [alternative.responsibility for alternative in fusion.alternatives]
     return CaseAgreement(fusion.annotators, same_consensus(alternatives or [np.ones(len(fusion.annotators))]))
 
 
 def clusters_in_words(tree: RaterTree) -> str:
     """Say who always follows the same consensus, and who is joined last, in a sentence."""
-    together = [one for one in tree.cut(0.0) if len(one) > 1]
-    groups = "; ".join(", ".join(plain(name, 40) for name in sorted(one)) for one in together)
+    together = [cluster for cluster in tree.cut(0.0) if len(cluster) > 1]
+    groups = "; ".join(
+        ", ".join(plain(name, 40) for name in sorted(cluster_names)) for cluster_names in together
+    )
     always = f"always the same consensus: {groups}" if groups else "no two raters always share a consensus"
     if not len(tree.linkage) or tree.linkage[-1, 2] == 0:
         return always
@@ -147,6 +151,6 @@ def _distances(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
 def _joins(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
     for basis, tree in trees.items():
         members: list[tuple[str, ...]] = [(name,) for name in tree.names]
-        for left, right, height, _ in tree.linkage:
-            members.append(members[int(left)] + members[int(right)])
+        for first, second, height, _ in tree.linkage:
+            members.append(members[int(first)] + members[int(second)])
             yield basis, shortest(height) if height <= 1 else "", "; ".join(sorted(members[-1]))

@@ -73,16 +73,20 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
 
     def read(image: int, state: ReviewState) -> Case | None:
         entry, regions = entries[image], state.regions(image)
-        marked = {one.structure: None for one in mask_entries(study, image) if one.annotator is not None}
+        marked = {
+            mask_entry.structure: None
+            for mask_entry in mask_entries(study, image)
+            if mask_entry.annotator is not None
+        }
         records = {}
         for structure in marked:
-            found = read_masks(study, image, structure)
-            records[structure] = {name: one for name, one in found.items() if name not in state.excluded}
+            masks = read_masks(study, image, structure)
+            records[structure] = {name: mask for name, mask in masks.items() if name not in state.excluded}
         records = {structure: raters for structure, raters in records.items() if raters}
         if not records:
             return None
         truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
-        truth = {structure: one["truth"] for structure, one in truths.items() if one}
+        truth = {structure: true_masks["truth"] for structure, true_masks in truths.items() if true_masks}
         return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
 
     names = {image: entries[image].name for image in images}
@@ -96,62 +100,67 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     """Fuse every structure of a case by itself, and measure the raters against what comes out."""
     fusions, reports = [], []
     for step, structure in enumerate(case.records):
-        here = part(watch, step / len(case.records), (step + 1) / len(case.records))
-        masks = case.masks(structure, partial(here, 0.0, "laying the masks together"))
-        fusion = fuse(masks, plan, watch=part(here, 0.0, _FUSED))
+        step_watch = part(watch, step / len(case.records), (step + 1) / len(case.records))
+        masks = case.masks(structure, partial(step_watch, 0.0, "laying the masks together"))
+        fusion = fuse(masks, plan, watch=part(step_watch, 0.0, _FUSED))
         fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
-        reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
+        reports.append(report_on(fusions[-1], masks, part(step_watch, _FUSED, 1.0)))
     return CaseResult(tuple(fusions), tuple(reports))
 
 
 def fuse_inputs(
-    inputs: Inputs, plan: MaskPlan, watch: Watch = silent, *, each: Callable[..., CaseResult] = fuse_case
+    inputs: Inputs, plan: MaskPlan, watch: Watch = silent, *, fuse_each: Callable[..., CaseResult] = fuse_case
 ) -> Answer:
     """Fuse one case after the other, all processors on each; none is lost because another fails.
 
     ``each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases.
     """
-    return _pooled(outcome.one_by_one(inputs, plan, each, watch))
+    return _pooled(outcome.one_by_one(inputs, plan, fuse_each, watch))
 
 
 def _pooled(answer: Answer) -> Answer:
     """Estimate the multipliers of the bands from all cases, and the crowd's error from known outlines."""
-    given = answer.inputs.given
+    cases = answer.inputs.given
     calibrations, truths = [], []
-    for name, one in answer.outcomes.items():
-        if one.fusion is None:
+    for name, case_outcome in answer.outcomes.items():
+        if case_outcome.fusion is None:
             continue
-        for fusion, report in zip(one.fusion.fusions, one.fusion.reports, strict=True):
+        for fusion, report in zip(case_outcome.fusion.fusions, case_outcome.fusion.reports, strict=True):
             if report.calibration is not None:
                 calibrations.append(report.calibration)
-                truth = given[name].truth.get(fusion.structures[0])
+                truth = cases[name].truth.get(fusion.structures[0])
                 truths.append(None if truth is None else cut_truth(truth, report.calibration))
-    found = iter(with_gold(pooled(check_left_out(calibrations)), truths))
+    calibrated = iter(with_gold(pooled(check_left_out(calibrations)), truths))
 
     def again(report: Report) -> Report:
-        return report if report.calibration is None else replace(report, calibration=next(found))
+        return report if report.calibration is None else replace(report, calibration=next(calibrated))
 
     outcomes = {
-        name: one
-        if one.fusion is None
-        else replace(one, fusion=replace(one.fusion, reports=tuple(again(r) for r in one.fusion.reports)))
-        for name, one in answer.outcomes.items()
+        name: case_outcome
+        if case_outcome.fusion is None
+        else replace(
+            case_outcome,
+            fusion=replace(case_outcome.fusion, reports=tuple(again(r) for r in case_outcome.fusion.reports)),
+        )
+        for name, case_outcome in answer.outcomes.items()
     }
     return replace(answer, outcomes=outcomes)
 
 
-def cut_truth(truth: MaskRecord, found: Calibration) -> BoolArray:
+def cut_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
     """Give a true outline on the part of the grid that was calibrated."""
-    out = np.zeros(found.ratio.shape, dtype=np.bool_)
-    low = np.maximum(truth.origin, found.origin)
-    ends = [np.add(one.origin, values.shape) for one, values in ((truth, truth.values), (found, out))]
+    out = np.zeros(calibration.ratio.shape, dtype=np.bool_)
+    low = np.maximum(truth.origin, calibration.origin)
+    ends = [
+        np.add(cutout.origin, values.shape) for cutout, values in ((truth, truth.values), (calibration, out))
+    ]
     high = np.maximum(np.minimum(*ends), low)
-    here, there = (
-        tuple(slice(a, b) for a, b in zip(low - one.origin, high - one.origin, strict=True))
-        for one in (found, truth)
+    own_part, truth_part = (
+        tuple(slice(a, b) for a, b in zip(low - cutout.origin, high - cutout.origin, strict=True))
+        for cutout in (calibration, truth)
     )
     if truth.values.size:
-        out[here] = truth.values[there] > 0.5
+        out[own_part] = truth.values[truth_part] > 0.5
     return out
 
 
@@ -164,15 +173,20 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         kind="masks",
         algorithm=answer.plan.algorithm,
         digest=digest_of(answer.inputs.given.values()),
-        log={"images": [case_record(one, answer.inputs.given[one.item]) for one in answer.outcomes.values()]},
+        log={
+            "images": [
+                case_record(case_outcome, answer.inputs.given[case_outcome.item])
+                for case_outcome in answer.outcomes.values()
+            ]
+        },
     )
 
 
 def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
     """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
     record: dict[str, Any] = {"image": ended.item, "seconds": round(ended.seconds, 4)}
-    if said := describe_slices(case.grid):
-        record["notices"] = list(said)
+    if sentences := describe_slices(case.grid):
+        record["notices"] = list(sentences)
     if ended.fusion is None:
         return record | {"problem": ended.problem}
     structures = []
@@ -206,35 +220,39 @@ def follows_of(fusion: MaskFusion) -> list[int] | None:
         return None
     if not fusion.alternatives:
         return [0] * len(fusion.annotators)
-    follows: list[int] = np.argmax([one.responsibility for one in fusion.alternatives], axis=0).tolist()
+    follows: list[int] = np.argmax(
+        [alternative.responsibility for alternative in fusion.alternatives], axis=0
+    ).tolist()
     return follows
 
 
 def _calibration_record(report: Report) -> dict[str, Any] | None:
     """Say what the maps of another rater, the true outline and the uncertainty rest on."""
-    found = report.calibration
-    if found is None:
+    calibration = report.calibration
+    if calibration is None:
         return None
     return {
-        "band_multipliers": {f"{level:g}": k for level, k in zip(LEVELS, found.multipliers, strict=True)},
-        "band_cases": found.cases,
+        "band_multipliers": {
+            f"{level:g}": k for level, k in zip(LEVELS, calibration.multipliers, strict=True)
+        },
+        "band_cases": calibration.cases,
         "band": "pointwise, another rater's outline",
-        "true_outline_correlation": found.correlation,
-        "true_outline_offset": found.offset,
-        "true_outline_gold_cases": found.gold,
-        "left_out_raters": _left_out_record(found),
-        "notices": list(found.notices()),
+        "true_outline_correlation": calibration.correlation,
+        "true_outline_offset": calibration.offset,
+        "true_outline_gold_cases": calibration.gold,
+        "left_out_raters": _left_out_record(calibration),
+        "notices": list(calibration.notices()),
     }
 
 
-def _left_out_record(found: Calibration) -> dict[str, Any] | None:
+def _left_out_record(calibration: Calibration) -> dict[str, Any] | None:
     """Say how often the bands and probabilities of the others were right about raters left out in turn."""
-    if found.covered is None or found.bins is None:
+    if calibration.covered is None or calibration.bins is None:
         return None
-    held = zip(LEVELS, found.covered.tolist(), strict=True)
-    claimed, marked, voxels = found.bins.T
+    coverage = zip(LEVELS, calibration.covered.tolist(), strict=True)
+    claimed, marked, voxels = calibration.bins.T
     return {
-        "bands_held": {f"{level:g}": round(share, 4) for level, share in held},
+        "bands_held": {f"{level:g}": round(share, 4) for level, share in coverage},
         "probability_sums": [round(value, 3) for value in claimed.tolist()],
         "voxels_included": [int(value) for value in marked],
         "voxels": [int(value) for value in voxels],
@@ -247,23 +265,23 @@ def _rounded(table: FloatArray) -> list[list[float | None]]:
 
 def digest_of(cases: Iterable[Case]) -> str:
     """Compute the SHA-256 of the masks of some cases, what was settled included."""
-    found = Fingerprint()
-    for case in sorted(cases, key=lambda one: one.name):
-        found.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
+    fingerprint = Fingerprint()
+    for case in sorted(cases, key=lambda case_to_sort: case_to_sort.name):
+        fingerprint.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
         if case.grid.uneven:
-            found.texts(repr(case.grid.slice_offsets))
+            fingerprint.texts(repr(case.grid.slice_offsets))
         for structure, raters in sorted(case.records.items()):
             for name, record in raters.items():
                 values = record.values
-                found.texts(structure, name, str(record.origin), str(values.shape), str(values.dtype))
-                found.arrays(values)
+                fingerprint.texts(structure, name, str(record.origin), str(values.shape), str(values.dtype))
+                fingerprint.arrays(values)
         for structure, record in sorted(case.truth.items()):
-            found.texts("truth", structure, str(record.origin), str(record.values.shape))
-            found.arrays(record.values)
+            fingerprint.texts("truth", structure, str(record.origin), str(record.values.shape))
+            fingerprint.arrays(record.values)
         for number in sorted(case.settled):
-            found.texts(str(case.settled[number].origin), str(case.settled[number].value.shape))
-            found.arrays(case.settled[number].value)
-    return str(found)
+            fingerprint.texts(str(case.settled[number].origin), str(case.settled[number].value.shape))
+            fingerprint.arrays(case.settled[number].value)
+    return str(fingerprint)
 
 
 _FUSED_TOGETHER = 0.8  # share of the time, the rest is measuring
@@ -282,8 +300,8 @@ def stacked(case: Case, margin: float = MARGIN) -> Masks:
     """
     names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
     keys = [(structure, name) for structure, raters in case.records.items() for name in raters]
-    every = {f"{n}": case.records[structure][name] for n, (structure, name) in enumerate(keys)}
-    laid = assemble(every, case.grid, "all", margin=margin)
+    all_masks = {f"{n}": case.records[structure][name] for n, (structure, name) in enumerate(keys)}
+    laid = assemble(all_masks, case.grid, "all", margin=margin)
     structures, shape = tuple(case.records), laid.shape
     values: Any
     if laid.values.dtype == np.float32:
@@ -319,12 +337,12 @@ def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResu
         fusion = fuse(masks, plan, watch=part(watch, 0.0, _FUSED_TOGETHER))
         fusions = [_one(fusion, s) for s in range(count)]
     for s in range(count):
-        here = part(
+        step_watch = part(
             watch,
             _FUSED_TOGETHER + (1 - _FUSED_TOGETHER) * s / count,
             _FUSED_TOGETHER + (1 - _FUSED_TOGETHER) * (s + 1) / count,
         )
-        reports.append(report_on(fusions[s], _of(masks, s), here))
+        reports.append(report_on(fusions[s], _of(masks, s), step_watch))
     return CaseResult(tuple(fusions), tuple(reports))
 
 
@@ -335,11 +353,11 @@ def _of(masks: Masks, structure: int) -> Masks:
 
 def _one(fusion: MaskFusion, structure: int) -> MaskFusion:
     """Take one structure out of a fusion of several."""
-    here = slice(structure, structure + 1)
+    rows = slice(structure, structure + 1)
     maps: dict[str, Any] = {
-        name: None if (values := getattr(fusion, name)) is None else values[here]
+        name: None if (values := getattr(fusion, name)) is None else values[rows]
         for name in ("mask", "probability", "distance", "deviation", "weight", "bias", "variance", "dof",
                      "sensitivity", "specificity", "tau", "sigma")
     }  # fmt: skip
-    traces = fusion.traces[here] if len(fusion.traces) == len(fusion.structures) else fusion.traces
+    traces = fusion.traces[rows] if len(fusion.traces) == len(fusion.structures) else fusion.traces
     return replace(fusion, structures=(fusion.structures[structure],), traces=traces, **maps)

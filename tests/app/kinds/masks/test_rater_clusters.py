@@ -127,7 +127,7 @@ def test_raters_of_several_structures_fused_together_keep_their_consensuses(tmp_
                 masks.append(PlacedMask(case.id, name, structure, (0, 0, 0), inside))
         add_masks(opened, masks, "made")
         inputs = gather([entry.id for entry in opened.images()], opened)
-        answer = fuse_inputs(inputs, MaskPlan.make("mixture"), each=fuse_together)
+        answer = fuse_inputs(inputs, MaskPlan.make("mixture"), fuse_each=fuse_together)
     (result,) = [one.fusion for one in answer.outcomes.values()]
     assert [fusion.structures for fusion in result.fusions] == [("core",), ("rim",)]
     found = agreements_of_results([result], CONSENSUS)

@@ -69,7 +69,7 @@ _ROOM = 8.0
 
 def case_section(
     study: Study,
-    found: Sequence[Figures],
+    structures_shown: Sequence[Figures],
     voxels: Voxels,
     excluded: Mapping[str, str],
     watch: Watch,
@@ -79,35 +79,41 @@ def case_section(
     Parameters
     ----------
     study : Study
-    found : sequence of Figures
+    structures_shown : sequence of Figures
         Its structures, at least one.
     voxels : Voxels
     excluded : mapping of annotator to reason
         As the expert has it now.
     watch : Watch
     """
-    entry, run = found[0].entry, found[0].run
+    entry, run = structures_shown[0].entry, structures_shown[0].run
     numbers = {name: number for number, name in enumerate(study.annotators())}
     inner = []
-    for done, figures in enumerate(found):
-        step = part(watch, done / len(found), (done + 1) / len(found))
+    for done, figures in enumerate(structures_shown):
+        step = part(watch, done / len(structures_shown), (done + 1) / len(structures_shown))
         inner.append(_structure(study, figures, voxels, numbers, excluded, step))
     facts = [("Grid", grid_in_words(entry))]
     if entry.modality:
         facts.append(("Modality", plain(entry.modality)))
-    raters = dict.fromkeys(name for one in found for name in one.fusion.annotators)
+    raters = dict.fromkeys(name for figures in structures_shown for name in figures.fusion.annotators)
     facts += [
         ("Raters", f"{len(raters)}: {', '.join(plain(name, 40) for name in raters)}"),
-        ("Structures", ", ".join(plain(one.structure) for one in found)),
+        ("Structures", ", ".join(plain(figures.structure) for figures in structures_shown)),
         ("Run", run_in_words(run)),
     ]
-    said = describe_slices(entry.lattice)
-    others = [one for one in voxels.notices if not any(sentence.rstrip(".") in one for sentence in said)]
-    blocks: list[Block] = [Notices([*said, *others])] if said or others else []
-    if len(found) == 1:
-        own, *rest = inner[0].blocks
-        assert isinstance(own, Facts)
-        blocks += [Facts([*facts, *own.rows]), *rest]
+    slice_sentences = describe_slices(entry.lattice)
+    other_notices = [
+        notice
+        for notice in voxels.notices
+        if not any(sentence.rstrip(".") in notice for sentence in slice_sentences)
+    ]
+    blocks: list[Block] = (
+        [Notices([*slice_sentences, *other_notices])] if slice_sentences or other_notices else []
+    )
+    if len(structures_shown) == 1:
+        own_block, *rest = inner[0].blocks
+        assert isinstance(own_block, Facts)
+        blocks += [Facts([*facts, *own_block.rows]), *rest]
         inner = []
     else:
         blocks.append(Facts(facts))
@@ -117,11 +123,11 @@ def case_section(
 def cases_table(cases: Sequence[Sequence[Figures]]) -> Table:
     """List all cases and structures: how large, how much is disputed, what is left to decide."""
     rows = []
-    for found in cases:
-        for figures in found:
+    for case in cases:
+        for figures in case:
             units = units_of(figures.entry.lattice)
-            said = figures.said_of()
-            settled = sum(one.verb != "skip" for one in said.values())
+            verdicts = figures.said_of()
+            settled = sum(verdict.verb != "skip" for verdict in verdicts.values())
             regions = len(figures.report.disputes)
             dice = figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
             dice = dice[np.isfinite(dice)]
@@ -177,8 +183,8 @@ def _structure(
         )
     )
     if figures.truth is not None:
-        one = figures.truth.consensus
-        words = f"Dice {one.dice:.3f}, HD95 {units.mm(one.hausdorff_95)} {units.length}"
+        consensus = figures.truth.consensus
+        words = f"Dice {consensus.dice:.3f}, HD95 {units.mm(consensus.hausdorff_95)} {units.length}"
         facts.append(("Consensus against the known truth", words))
     facts.append(("Fit", _fit(figures)))
     facts += [("Note", plain(sentence, 400)) for sentence in fusion.notices]
@@ -222,11 +228,11 @@ def _gallery(
     watch: Watch,
 ) -> Gallery:
     fusion, grid = figures.fusion, figures.entry.lattice
-    window, said = (127.5, 255.0), ""
+    window, window_words = (127.5, 255.0), ""
     volume = voxels.volume
     if volume is not None:
         inside, origin = _roomy(figures)
-        window, said = window_of(volume, volume.modality or figures.entry.modality, inside, origin)
+        window, window_words = window_of(volume, volume.modality or figures.entry.modality, inside, origin)
     records = read_masks(study, figures.entry.id, figures.structure, figures.run)
     raters = [
         Layer(record.origin, record.values, colour_of(numbers[name]))
@@ -239,7 +245,7 @@ def _gallery(
         raters=raters,
         consensus=Layer(figures.final.origin, figures.final.values),
         doubt=Layer(figures.masks.origin, figures.doubt),
-        regions=[Layer(one.origin, one.voxels()) for one in figures.report.disputes],
+        regions=[Layer(dispute.origin, dispute.voxels()) for dispute in figures.report.disputes],
         truth=None if truth is None or not truth.values.size else Layer(truth.origin, truth.values),
         voxels=None if volume is None else volume.values,
         window=window,
@@ -261,7 +267,7 @@ def _gallery(
         title,
         pictures,
         legend,
-        " ".join(word for word in (voxels.why, f"Window: {said}." if said else "") if word),
+        " ".join(word for word in (voxels.why, f"Window: {window_words}." if window_words else "") if word),
     )
 
 
@@ -269,14 +275,14 @@ def _slice(scene: SliceScene, figures: Figures, units: Units, index: int) -> Pic
     grid = scene.grid
     regions = [
         str(number)
-        for number, one in enumerate(figures.report.disputes, start=1)
-        if one.origin[0] <= index < one.origin[0] + one.shape[0]
+        for number, dispute in enumerate(figures.report.disputes, start=1)
+        if dispute.origin[0] <= index < dispute.origin[0] + dispute.shape[0]
     ]
     at = index - figures.masks.origin[0]
     masks, ml = figures.masks, 0.0
     if 0 <= at < len(figures.doubt):
-        here = figures.doubt[at : at + 1]
-        ml = float(volumes_of(here, masks.spacing, masks.slice_positions, index)) / 1000.0
+        slice_doubt = figures.doubt[at : at + 1]
+        ml = float(volumes_of(slice_doubt, masks.spacing, masks.slice_positions, index)) / 1000.0
     words = [f"{units.amount(ml)} of doubt"]
     if regions:
         words.append(f"region{'' if len(regions) == 1 else 's'} {', '.join(regions)}")
@@ -342,31 +348,41 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     """Read and measure the cases; with the option `methods`, compare methods on the same cases too."""
     study, state = request.study, request.state
     methods: Sequence[str] | None = request.options.get("methods")
-    ids = {one.id for one in request.items}
-    here = [entry for entry in study.images() if entry.id in ids]
+    ids = {item.id for item in request.items}
+    entries_shown = [entry for entry in study.images() if entry.id in ids]
     sections: list[Section] = []
     cases: list[list[Figures]] = []
     runs: dict[int, RunEntry] = {}
-    most = 1.0 if methods is None else 0.5
-    for done, entry in enumerate(here):
-        step = part(watch, most * done / len(here), most * (done + 1) / len(here), f"{plain(entry.name)}: ")
-        found = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
-        runs.update((one.run.id, one.run) for one in found)
+    last = 1.0 if methods is None else 0.5
+    for done, entry in enumerate(entries_shown):
+        step = part(
+            watch,
+            last * done / len(entries_shown),
+            last * (done + 1) / len(entries_shown),
+            f"{plain(entry.name)}: ",
+        )
+        case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
+        runs.update((one.run.id, one.run) for one in case_figures)
         voxels = read_voxels(study, entry, part(step, 0.3, 0.7))
-        sections.append(case_section(study, found, voxels, state.excluded, part(step, 0.7, 1.0)))
-        cases.append([one.without_maps() for one in found])
+        sections.append(case_section(study, case_figures, voxels, state.excluded, part(step, 0.7, 1.0)))
+        cases.append([structure_figures.without_maps() for structure_figures in case_figures])
     numbers = {name: number for number, name in enumerate(study.annotators())}
-    figures = [one for found in cases for one in found]
+    figures = [structure_figures for case_list in cases for structure_figures in case_list]
     sections.append(agreement_section(cases, numbers))
     trees = rater_trees_section([run for run in study.runs.all() if run.kind == "masks"], numbers)
     if trees is not None:
         sections.append(trees)
-    compared = compared_methods_section(study, [entry.id for entry in here], methods, part(watch, most, 1.0))
+    compared = compared_methods_section(
+        study, [entry.id for entry in entries_shown], methods, part(watch, last, 1.0)
+    )
     if compared is not None:
         sections.append(compared)
     if len(figures) > 1:
         sections.insert(0, Section("", [cases_table(cases)]))
-    ties = {run: _ties([one for one in figures if one.run.id == run]) for run in runs}
+    ties = {
+        run: _ties([structure_figures for structure_figures in figures if structure_figures.run.id == run])
+        for run in runs
+    }
     return ReportPart(
         sections, runs, _MEASURES, {run: [("Ties", words)] for run, words in ties.items() if words}
     )
@@ -374,12 +390,15 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 
 def _ties(figures: Sequence[Figures]) -> str:
     """Say how ties went: what the method says itself, else the rule and how many voxels it decided."""
-    told = dict.fromkeys(
-        sentence for one in figures for sentence in one.fusion.notices if _TIED.search(sentence)
+    tie_notices = dict.fromkeys(
+        sentence
+        for structure_figures in figures
+        for sentence in structure_figures.fusion.notices
+        if _TIED.search(sentence)
     )
-    if told or not figures:
-        return " ".join(plain(sentence, 300) for sentence in told)
-    even = sum(one.even for one in figures)
+    if tie_notices or not figures:
+        return " ".join(plain(sentence, 300) for sentence in tie_notices)
+    even = sum(structure_figures.even for structure_figures in figures)
     return (
         f"{even:,} voxel{' has' if even == 1 else 's have'} a probability of just one half."
         if even
@@ -415,33 +434,42 @@ def compared_methods_section(
         None where nothing is to be shown.
     """
     if methods is None:
-        found = kept_methods(study, watch)
+        comparison = kept_methods(study, watch)
         names = {study.image(image).name for image in images}
-        cases = () if found is None else tuple(case for case in found.cases if case.name in names)
-        if found is None or not cases:
+        cases = () if comparison is None else tuple(case for case in comparison.cases if case.name in names)
+        if comparison is None or not cases:
             return None
-        return _section(replace(found, cases=cases))
+        return _section(replace(comparison, cases=cases))
     inputs = gather(images, study, part(watch, 0.0, 0.1))
-    found = compare_cases(inputs, methods_plans(methods or tuple(FUSERS)), part(watch, 0.1, 1.0))
-    return _section(found) if found.cases else Section(_TITLE, [Notices(found.problems)])
+    comparison = compare_cases(inputs, methods_plans(methods or tuple(FUSERS)), part(watch, 0.1, 1.0))
+    return _section(comparison) if comparison.cases else Section(_TITLE, [Notices(comparison.problems)])
 
 
-def _section(found: ComparedMethods) -> Section:
-    reference = "truth" if found.truth else "raters"
-    shown = {figure: boxes(found, figure, reference) for figure in FIGURES}
-    names = list(dict.fromkeys((box.name, box.rater) for some in shown.values() for box in some))
-    pictures = [_picture(some, figure, found, reference, names) for figure, some in shown.items() if some]
+def _section(comparison: ComparedMethods) -> Section:
+    reference = "truth" if comparison.truth else "raters"
+    boxes_of = {figure: boxes(comparison, figure, reference) for figure in FIGURES}
+    names = list(
+        dict.fromkeys((box.name, box.rater) for figure_boxes in boxes_of.values() for box in figure_boxes)
+    )
+    pictures = [
+        _picture(figure_boxes, figure, comparison, reference, names)
+        for figure, figure_boxes in boxes_of.items()
+        if figure_boxes
+    ]
     numbered = ", ".join(f"{at} {plain(_title(*key), 30)}" for at, key in enumerate(names, start=1))
-    among = "" if found.truth else " Every rater is part of every consensus."
+    among = "" if comparison.truth else " Every rater is part of every consensus."
     note = f"{numbered}. Boxes: quartiles with the median, and every value as a dot.{among}"
-    table = _table(found, shown, names, reference)
+    table = _table(comparison, boxes_of, names, reference)
     return Section(_TITLE, [table, Gallery("Methods side by side", pictures, (), note)])
 
 
 def _table(
-    found: ComparedMethods, shown: dict[str, list[MethodBox]], names: list[tuple[str, bool]], reference: str
+    comparison: ComparedMethods,
+    boxes_of: dict[str, list[MethodBox]],
+    names: list[tuple[str, bool]],
+    reference: str,
 ) -> Table:
-    unit = f", {found.unit}" if found.unit else ""
+    unit = f", {comparison.unit}" if comparison.unit else ""
     heads = {
         "dice": "Dice", "hausdorff_95": f"HD95{unit}", "hausdorff": f"HD{unit}",
         "mean_surface_distance": f"Surface{unit}", "bound": "Bound, nats", "seconds": "Time",
@@ -450,16 +478,19 @@ def _table(
     for at, key in enumerate(names, start=1):
         cells = []
         for figure in heads:
-            box = next((one for one in shown[figure] if (one.name, one.rater) == key), None)
+            box = next(
+                (method_box for method_box in boxes_of[figure] if (method_box.name, method_box.rater) == key),
+                None,
+            )
             cells.append(NONE if box is None else _cell(box, figure))
-        judged = next((box.p_value for box in shown["dice"] if (box.name, box.rater) == key), math.nan)
+        judged = next((box.p_value for box in boxes_of["dice"] if (box.name, box.rater) == key), math.nan)
         p_value = "" if math.isnan(judged) else "< 0.001" if judged < 0.001 else f"{judged:.3f}"
         rows.append((f"{at} {plain(_title(*key), 40)}", *cells, p_value))
     note = (
         f"{REFERENCES[reference].capitalize()}: medians, quartiles in brackets. Bound: lower bound less the "
         "highest on that case, of the models whose bounds can be compared. Time of the fusion alone. "
         f"p: Wilcoxon signed-rank test of Dice against {FUSERS[BASELINE].title} over the cases, two-sided, "
-        f"not corrected for the number of methods. {plain(found.facts, 4000)}"
+        f"not corrected for the number of methods. {plain(comparison.facts, 4000)}"
     )
     return Table("Methods on the same masks", ("Method", *heads.values(), "p"), rows, note)
 
@@ -480,16 +511,18 @@ def _cell(box: MethodBox, figure: str) -> str:
 
 
 def _picture(
-    shown: Sequence[MethodBox],
+    figure_boxes: Sequence[MethodBox],
     figure: str,
-    found: ComparedMethods,
+    comparison: ComparedMethods,
     reference: str,
     names: Sequence[tuple[str, bool]],
 ) -> Picture:
-    alone = figure in ("bound", "seconds")
-    unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
-    title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
-    numbers_of = [str(names.index((box.name, box.rater)) + 1) for box in shown]
-    views = [BoxView(number, box.values, box.rater) for number, box in zip(numbers_of, shown, strict=True)]
+    single = figure in ("bound", "seconds")
+    unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, comparison.unit)
+    title = FIGURES[figure] if single else f"{FIGURES[figure]} {REFERENCES[reference]}"
+    numbers_of = [str(names.index((box.name, box.rater)) + 1) for box in figure_boxes]
+    views = [
+        BoxView(number, box.values, box.rater) for number, box in zip(numbers_of, figure_boxes, strict=True)
+    ]
     chart = box_chart(views, title, unit or FIGURES[figure], across="method", logarithmic=figure == "seconds")
     return draw_paper(PaperChart(chart), title[:1].upper() + title[1:])

@@ -111,7 +111,7 @@ class SliceScene:
             for layer in (*self.raters, self.consensus, *([self.truth] if self.truth else []))
             if layer.values.size and (layer.values > 0.5).any()
         ]
-        left, top, right, bottom = plane.extent
+        left_edge, top, right, bottom = plane.extent
         if boxes:
             low, high = np.min(boxes, axis=0)[:2], np.max(boxes, axis=0)[2:]
             side = float((high - low).max())
@@ -121,11 +121,11 @@ class SliceScene:
                 _span(float(a + b) / 2, side, end)
                 for a, b, end in zip(low, high, (right, bottom), strict=True)
             ]
-            (left, right), (top, bottom) = spans
-        return left, top, right, bottom
+            (left_edge, right), (top, bottom) = spans
+        return left_edge, top, right, bottom
 
 
-def most_disputed(report: Report, doubt: Layer, consensus: Layer, most: int = 6) -> list[int]:
+def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6) -> list[int]:
     """Choose the slices worth a picture, in order.
 
     First that slice of each disputed region in which it is largest, the regions with the most doubt first;
@@ -135,16 +135,16 @@ def most_disputed(report: Report, doubt: Layer, consensus: Layer, most: int = 6)
     chosen: list[int] = []
     for dispute in report.disputes:
         at = dispute.origin[0] + int(dispute.voxels().sum(axis=(1, 2)).argmax())
-        if at not in chosen and len(chosen) < most:
+        if at not in chosen and len(chosen) < limit:
             chosen.append(at)
     by_slice = doubt.values.sum(axis=(1, 2), dtype=np.float64)
     least = _WORTH * float(by_slice.max(initial=0.0))
-    near = max(2, int(np.count_nonzero(by_slice) / (2 * most)))
-    for place in np.argsort(-by_slice, kind="stable"):
-        at = doubt.origin[0] + int(place)
-        if len(chosen) >= most or by_slice[place] <= least:
+    near = max(2, int(np.count_nonzero(by_slice) / (2 * limit)))
+    for index in np.argsort(-by_slice, kind="stable"):
+        at = doubt.origin[0] + int(index)
+        if len(chosen) >= limit or by_slice[index] <= least:
             break
-        if all(abs(at - other) >= near for other in chosen):
+        if all(abs(at - earlier) >= near for earlier in chosen):
             chosen.append(at)
     if not chosen and consensus.values.any():
         chosen.append(consensus.origin[0] + int(consensus.values.sum(axis=(1, 2)).argmax()))
@@ -206,15 +206,15 @@ def _cells(plane: Plane, frame: Frame) -> Frame:
 
 
 def _tint(picture: Image.Image, doubt: Layer, plane: Plane, frame: Frame, index: int) -> None:
-    found = plane.cut_crop(doubt.values, doubt.origin, index)
-    if found is None:
+    crop = plane.cut_crop(doubt.values, doubt.origin, index)
+    if crop is None:
         return
-    part, (row, column) = found
+    part, (row, column) = crop
     shape = plane.shape[plane.down], plane.shape[plane.across]
-    whole = np.zeros(shape, dtype=np.uint8)
+    mask = np.zeros(shape, dtype=np.uint8)
     inside = np.clip(part * (255 * _MOST_DOUBT), 0, 255).astype(np.uint8)
-    whole[row : row + part.shape[0], column : column + part.shape[1]] = inside
-    opacity = Image.fromarray(whole).resize(picture.size, Image.Resampling.BILINEAR, box=_cells(plane, frame))
+    mask[row : row + part.shape[0], column : column + part.shape[1]] = inside
+    opacity = Image.fromarray(mask).resize(picture.size, Image.Resampling.BILINEAR, box=_cells(plane, frame))
     picture.paste(Image.new("RGB", picture.size, DOUBT), (0, 0), opacity)
 
 
@@ -230,10 +230,10 @@ def _outline(
 ) -> None:
     if not layer.values.size:
         return
-    found = plane.cut_crop(layer.values, layer.origin, index)
-    if found is None:
+    crop = plane.cut_crop(layer.values, layer.origin, index)
+    if crop is None:
         return
-    part, (row, column) = found
+    part, (row, column) = crop
     wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
     for line in contours(np.ascontiguousarray(part)):
         x = ((line[:, 0] + column + 0.5) * wide - frame[0]) * scale
@@ -246,12 +246,12 @@ def _letters(picture: Image.Image, plane: Plane) -> None:
     brush, font = ImageDraw.Draw(picture), ImageFont.load_default(22)
     width, height = picture.size
     edge = 16
-    places = (
+    positions = (
         (edge, height / 2), (width - edge, height / 2), (width / 2, edge), (width / 2, height - edge)
     )  # fmt: skip
-    for letter, place in zip(plane.letters, places, strict=True):
+    for letter, position in zip(plane.letters, positions, strict=True):
         brush.text(
-            place, letter, fill=DARK.text, font=font, anchor="mm", stroke_width=2, stroke_fill="#000000"
+            position, letter, fill=DARK.text, font=font, anchor="mm", stroke_width=2, stroke_fill="#000000"
         )
 
 
@@ -261,10 +261,10 @@ def _numbers(picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame
     scale = picture.width / (frame[2] - frame[0])
     wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
     for number, layer in enumerate(scene.regions, start=1):
-        found = plane.cut_crop(layer.values, layer.origin, index)
-        if found is None or not found[0].any():
+        crop = plane.cut_crop(layer.values, layer.origin, index)
+        if crop is None or not crop[0].any():
             continue
-        (rows, columns), (row, column) = np.nonzero(found[0]), found[1]
+        (rows, columns), (row, column) = np.nonzero(crop[0]), crop[1]
         middle = np.array([columns.mean(), rows.mean()])
         nearest = int(np.argmin((columns - middle[0]) ** 2 + (rows - middle[1]) ** 2))
         x = ((columns[nearest] + column + 0.5) * wide - frame[0]) * scale
@@ -303,19 +303,19 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
 
     if entry.path is None:
         return Voxels(None, "The study holds the masks alone; outlines are drawn on an empty ground.")
-    place = study.locate(entry)
-    if place is None:
+    path = study.locate(entry)
+    if path is None:
         return Voxels(None, "The image's file is not at hand; outlines are drawn on an empty ground.")
     try:
-        found = find_volumes(place, part(watch, 0.0, 0.2))
+        volumes = find_volumes(path, part(watch, 0.0, 0.2))
         if entry.identifier:
-            found = tuple(one for one in found if one.identifier == entry.identifier)
-        alike = [one for one in found if one.grid.same_as(entry.lattice)]
-        if not alike:
+            volumes = tuple(one for one in volumes if one.identifier == entry.identifier)
+        matching = [volume for volume in volumes if volume.grid.same_as(entry.lattice)]
+        if not matching:
             return Voxels(
                 None, "The image's file has another geometry than it had; outlines are drawn without it."
             )
-        return Voxels(load_volume(alike[0], part(watch, 0.2, 1.0)), notices=alike[0].notices)
+        return Voxels(load_volume(matching[0], part(watch, 0.2, 1.0)), notices=matching[0].notices)
     except (InputError, MemoryError):
         return Voxels(None, "The image's file cannot be read; outlines are drawn on an empty ground.")
 
@@ -342,7 +342,7 @@ def window_of(
         preset = _preset(volume.values, inside, origin)
         if preset == "soft" and volume.window is not None:
             return volume.window, in_words(*volume.window)
-        chosen = next(one for one in PRESETS if one.name == preset)
+        chosen = next(window for window in PRESETS if window.name == preset)
         window = (chosen.centre, chosen.width)
         return window, f"{in_words(*window)}, {chosen.words}"
     if volume.values.ndim == 4 or volume.values.dtype == np.uint8:
@@ -353,10 +353,10 @@ def window_of(
 
 def _preset(values: NDArray[np.generic], inside: BoolArray, origin: tuple[int, int, int]) -> str:
     crop = tuple(slice(at, at + n) for at, n in zip(origin, inside.shape, strict=True))
-    here = np.asarray(values[crop], dtype=np.float64)
-    if inside.any() and np.median(here[inside]) > _HARD:
+    crop_values = np.asarray(values[crop], dtype=np.float64)
+    if inside.any() and np.median(crop_values[inside]) > _HARD:
         return "bone"
-    return "lung" if (~inside).any() and np.median(here[~inside]) < _AIRY else "soft"
+    return "lung" if (~inside).any() and np.median(crop_values[~inside]) < _AIRY else "soft"
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,10 +453,14 @@ class Figures:
     def said_of(self) -> Mapping[int, Region]:
         """Give the last word on each region of the run; to pass over a settled one changes nothing."""
         last: dict[int, Region] = {}
-        for one in self.decided:
-            number = one.subject.number
-            if one.run == self.run.id and number is not None and (one.verb != "skip" or number not in last):
-                last[number] = one
+        for decision in self.decided:
+            number = decision.subject.number
+            if (
+                decision.run == self.run.id
+                and number is not None
+                and (decision.verb != "skip" or number not in last)
+            ):
+                last[number] = decision
         return last
 
 
@@ -478,16 +482,16 @@ def read_figures(
     list of Figures
         None where the case was not fused.
     """
-    shown = study.shown.result(entry.id, "masks")
-    if shown is None:
+    run_and_result = study.shown.result(entry.id, "masks")
+    if run_and_result is None:
         return []
-    run, result = shown
-    every = mask_entries(study, entry.id)
-    truths = {one.structure for one in every if one.annotator is None}
-    of_run = dict.fromkeys(one.annotator for one in mask_entries(study, entry.id, run))
+    run, result = run_and_result
+    entries = mask_entries(study, entry.id)
+    truths = {mask.structure for mask in entries if mask.annotator is None}
+    of_run = dict.fromkeys(run_mask.annotator for run_mask in mask_entries(study, entry.id, run))
     everybody = [name for name in of_run if name is not None]
     settled = settled_of(study, regions)
-    found = []
+    figures = []
     for done, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
         structure = fusion.structures[0]
         step = part(watch, done / len(result.fusions), (done + 1) / len(result.fusions))
@@ -496,24 +500,24 @@ def read_figures(
         masks = assemble(
             {name: records[name] for name in fusion.annotators}, entry.lattice, structure, margin=MARGIN
         )
-        raters = {one.annotator for one in every if one.structure == structure}
-        decided = [one for one in regions if one.subject.structure == structure]
+        raters = {mask.annotator for mask in entries if mask.structure == structure}
+        decided = [region for region in regions if region.subject.structure == structure]
         pieces = [(fusion.origin, fusion.shape)]
         pieces += [
-            (settled[one.voxels].origin, _shape(settled[one.voxels].value))
-            for one in decided
-            if one.voxels is not None
+            (settled[region.voxels].origin, _shape(settled[region.voxels].value))
+            for region in decided
+            if region.voxels is not None
         ]
         origin, shape = _around(pieces)
         final = placed(fusion, fusion.mask[0], origin, shape)
-        known = known_voxels(decided, settled, structure, origin, shape)
-        if known is not None:
-            final = np.where(known == OPEN, final, known == 1)
+        known_values = known_voxels(decided, settled, structure, origin, shape)
+        if known_values is not None:
+            final = np.where(known_values == OPEN, final, known_values == 1)
         truth = None
         if structure in truths:
             record = read_masks(study, entry.id, structure, truth=True)["truth"]
             truth = _against_truth(fusion, masks, record)
-        found.append(
+        figures.append(
             Figures(
                 entry=entry,
                 structure=structure,
@@ -536,15 +540,15 @@ def read_figures(
                 truth=truth,
             )
         )
-    return found
+    return figures
 
 
-def _doubt(fusion: MaskFusion, masks: Masks, known: NDArray[np.int8] | None) -> Float32Array:
+def _doubt(fusion: MaskFusion, masks: Masks, known_values: NDArray[np.int8] | None) -> Float32Array:
     votes = np.mean(masks.values > 0.5, axis=0, dtype=np.float32)
     doubt = np.maximum(
         1 - np.abs(2 * votes - 1), placed(fusion, fusion.doubt()[0], masks.origin, masks.shape)
     )
-    return doubt if known is None else np.where(known == OPEN, doubt, np.float32(0))
+    return doubt if known_values is None else np.where(known_values == OPEN, doubt, np.float32(0))
 
 
 def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> AgainstTruth:
@@ -558,13 +562,13 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
     truth = np.zeros(shape, dtype=np.bool_)
     if record.values.size:
         truth[_within(origin, record.origin, _shape(record.values))] = record.values > 0.5
-    whole = Masks(
+    full = Masks(
         values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame,
         slice_positions=masks.slice_positions,
     )  # fmt: skip
     consensus = placed(fusion, fusion.mask[0], origin, shape)
     return AgainstTruth(
-        record, against(whole, truth), compare(consensus, truth, masks.spacing, whole.positions)
+        record, against(full, truth), compare(consensus, truth, masks.spacing, full.positions)
     )
 
 

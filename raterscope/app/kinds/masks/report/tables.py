@@ -47,17 +47,19 @@ def raters_table(
     columns: dict[str, list[str]] = {
         f"Bias, {unit}": [_bias(value) for value in report.offset],
         f"Spread, {unit}": [units.mm(value) for value in report.spread],
-        "Dice": [share(one.dice) for one in report.compared],
-        f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
-        f"HD, {unit}": [units.mm(one.hausdorff) for one in report.compared],
-        "Sens.": [share(one.sensitivity) for one in report.compared],
-        "Spec.": [share(one.specificity) for one in report.compared],
+        "Dice": [share(comparison.dice) for comparison in report.compared],
+        f"HD95, {unit}": [units.mm(comparison.hausdorff_95) for comparison in report.compared],
+        f"HD, {unit}": [units.mm(comparison.hausdorff) for comparison in report.compared],
+        "Sens.": [share(comparison.sensitivity) for comparison in report.compared],
+        "Spec.": [share(comparison.specificity) for comparison in report.compared],
         units.extent: [units.amount(ml) for ml in figures.volumes],
-        "Difference": [units.difference(one.volume_difference, report.volume_ml) for one in report.compared],
+        "Difference": [
+            units.difference(comparison.volume_difference, report.volume_ml) for comparison in report.compared
+        ],
     }
     if figures.truth is not None:
-        columns["Dice, truth"] = [share(one.dice) for one in figures.truth.raters]
-        columns[f"HD95, truth, {unit}"] = [units.mm(one.hausdorff_95) for one in figures.truth.raters]
+        columns["Dice, truth"] = [share(rater.dice) for rater in figures.truth.raters]
+        columns[f"HD95, truth, {unit}"] = [units.mm(rater.hausdorff_95) for rater in figures.truth.raters]
     rows: list[list[Cell | str]] = []
     for p, name in enumerate(fusion.annotators):
         cell = _named(name, numbers, since=name in excluded, nothing=not figures.volumes[p])
@@ -66,8 +68,13 @@ def raters_table(
         rows.append([_named(name, numbers, nothing=True), *[NONE] * len(columns)])
     for name in figures.left_out:
         reason = plain(excluded.get(name, "")) or "no reason given"
-        shown = _named(name, numbers)
-        rows.append([Cell(f"{shown.text} (excluded: {reason})", swatch=shown.swatch), *[NONE] * len(columns)])
+        displayed_name = _named(name, numbers)
+        rows.append(
+            [
+                Cell(f"{displayed_name.text} (excluded: {reason})", swatch=displayed_name.swatch),
+                *[NONE] * len(columns),
+            ]
+        )
     note = (
         "Against the consensus as it was fused. Bias: how far the rater's outline lies beyond the "
         "consensus's (+, marks more) or short of it (\N{MINUS SIGN}, marks less), on average along it; "
@@ -79,15 +86,15 @@ def raters_table(
 def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> Table | None:
     """Tell what the model estimates of each rater; None for a method that estimates nothing."""
     fusion, report = figures.fusion, figures.report
-    unit, unknown = units.length, np.full(len(figures.fusion.annotators), np.nan)
-    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    unit, undefined = units.length, np.full(len(figures.fusion.annotators), np.nan)
+    sigma = undefined if fusion.sigma is None else np.sqrt(fusion.sigma[0])
     columns: dict[str, list[str]] = {
         "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
         f"Model bias, {unit}": [_finely(value, sign="+") for value in fusion.bias[0]],
         f"√Σ, {unit}": [_finely(value) for value in sigma],
         f"SD, {unit}": [_finely(value) for value in np.sqrt(fusion.variance[0])],
         "Degrees of freedom": [_dof(value) for value in fusion.dof[0]],
-        "τ": [_finely(value) for value in (unknown if report.tau is None else report.tau)],
+        "τ": [_finely(value) for value in (undefined if report.tau is None else report.tau)],
     }
     if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
         columns["Sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
@@ -99,7 +106,7 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
         [_named(name, numbers), *(cells[p] for cells in columns.values())]
         for p, name in enumerate(fusion.annotators)
     ]
-    said = {
+    biases = {
         "Weight": "Weight: mean share of the consensus where raters differ.",
         f"Model bias, {unit}": "Model bias: b of the model, the mean of the rater's distances less the "
         "consensus's over all voxels, most of which lie where all raters agree; the bias along the outline "
@@ -110,31 +117,35 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
         "τ": "τ: the local scale by which the model divides Sigma, median over the voxels where raters "
         "differ; low where the rater is far from the consensus.",
     }
-    note = " ".join(words for name, words in said.items() if name in columns)
+    note = " ".join(words for name, words in biases.items() if name in columns)
     return Table("Raters as the model has them", ("Rater", *columns), rows, note)
 
 
 def band_table(figures: Figures, units: Units) -> Table | None:
     """Give the bands of another rater's outline with what they rest on; None without them."""
-    found = figures.report.calibration
-    if found is None:
+    calibration = figures.report.calibration
+    if calibration is None:
         return None
-    near = np.abs(found.ratio) < 1
-    width = float(np.median(found.scale[near])) if near.any() else math.nan
+    near = np.abs(calibration.ratio) < 1
+    width = float(np.median(calibration.scale[near])) if near.any() else math.nan
     rows: list[tuple[str, ...]] = [
-        (f"{100 * level:.0f} %", f"{found.multiplier(level):.2f}", units.mm(width * found.multiplier(level)))
+        (
+            f"{100 * level:.0f} %",
+            f"{calibration.multiplier(level):.2f}",
+            units.mm(width * calibration.multiplier(level)),
+        )
         for level in LEVELS
     ]
     columns: tuple[str, ...] = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
-    if found.covered is not None:
+    if calibration.covered is not None:
         columns = (*columns, "Held of left-out raters")
-        rows = [(*row, f"{held:.0%}") for row, held in zip(rows, found.covered, strict=True)]
+        rows = [(*row, f"{covered:.0%}") for row, covered in zip(rows, calibration.covered, strict=True)]
     basis = ""
-    if found.cases:
-        of_run = "1 structure" if found.cases == 1 else f"{found.cases} structures"
+    if calibration.cases:
+        of_run = "1 structure" if calibration.cases == 1 else f"{calibration.cases} structures"
         basis = f"Multipliers from {of_run} of this run, a rater left out in turn."
     return Table(
-        "Band of another rater's outline", columns, rows, " ".join([basis, *found.notices()]).strip()
+        "Band of another rater's outline", columns, rows, " ".join([basis, *calibration.notices()]).strip()
     )
 
 
@@ -145,12 +156,12 @@ def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
     for p, name in enumerate(names):
         cells = [_shaded(value, p == q) for q, value in enumerate(dice[p])]
         rows.append([_named(name, numbers), *cells, _shaded(figures.report.compared[p].dice)])
-    others = _off_diagonal(dice)
+    off_diagonal = _off_diagonal(dice)
     note = f"White at {_PALEST:g} and below, darkest at 1."
-    if len(others):
+    if len(off_diagonal):
         note = (
-            f"Mean of all pairs {share(float(others.mean()))}, from {share(float(others.min()))} to "
-            f"{share(float(others.max()))}. {note}"
+            f"Mean of all pairs {share(float(off_diagonal.mean()))}, from {share(float(off_diagonal.min()))} "
+            f"to {share(float(off_diagonal.max()))}. {note}"
         )
     heads = [plain(name, 24) for name in names]
     return Table("Dice, pair by pair", ("", *heads, "consensus"), rows, note)
@@ -161,17 +172,17 @@ def disputes_table(figures: Figures, units: Units) -> Table:
     fusion, grid = figures.fusion, figures.entry.lattice
     names = [plain(name) for name in fusion.annotators]
     middle = _middle(fusion.mask[0], fusion.origin)
-    said = figures.said_of()
+    verdicts = figures.said_of()
     rows = [
         (
             str(number),
-            units.amount(one.volume_ml),
-            units.amount(one.doubt_ml),
-            _where(one, middle, grid, units),
-            in_words(one, names) if grid.calibrated else in_words(one, names).replace(" mm ", " px "),
-            _verdict(said.get(number)),
+            units.amount(dispute.volume_ml),
+            units.amount(dispute.doubt_ml),
+            _where(dispute, middle, grid, units),
+            in_words(dispute, names) if grid.calibrated else in_words(dispute, names).replace(" mm ", " px "),
+            _verdict(verdicts.get(number)),
         )
-        for number, one in enumerate(figures.report.disputes, start=1)
+        for number, dispute in enumerate(figures.report.disputes, start=1)
     ]
     note = (
         "Where a rater's outline is farther from the consensus's than is worth a look. "
@@ -183,18 +194,18 @@ def disputes_table(figures: Figures, units: Units) -> Table:
 
 def alternatives_table(figures: Figures, units: Units) -> Table | None:
     """List the consensuses of a mixture and who follows each; None for a single one."""
-    found = figures.fusion.alternatives
-    if len(found) < 2:
+    calibration = figures.fusion.alternatives
+    if len(calibration) < 2:
         return None
     rows = []
-    for number, one in enumerate(found, start=1):
+    for number, alternative in enumerate(calibration, start=1):
         followers = [
             f"{plain(name)} ({share(float(chance), 2)})"
-            for name, chance in zip(figures.fusion.annotators, one.responsibility, strict=True)
+            for name, chance in zip(figures.fusion.annotators, alternative.responsibility, strict=True)
             if chance > 0.05
         ]
-        size = units.amount(float(figures.fusion.volumes(one.mask[0])) / 1000.0)
-        rows.append((str(number), f"{100 * one.weight:.0f} %", size, ", ".join(followers)))
+        size = units.amount(float(figures.fusion.volumes(alternative.mask[0])) / 1000.0)
+        rows.append((str(number), f"{100 * alternative.weight:.0f} %", size, ", ".join(followers)))
     return Table(
         "Alternative consensuses",
         ("Consensus", "Share of raters", units.extent, "Followed by (probability)"),
@@ -256,9 +267,11 @@ def _off_diagonal(table: FloatArray) -> FloatArray:
 def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
     centre = []
     for axis in range(3):
-        along = mask.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.float64)
-        whole = along.sum()
-        centre.append(along @ np.arange(len(along)) / whole if whole else len(along) / 2)
+        along = mask.sum(
+            axis=tuple(other_axis for other_axis in range(3) if other_axis != axis), dtype=np.float64
+        )
+        total = along.sum()
+        centre.append(along @ np.arange(len(along)) / total if total else len(along) / 2)
     return np.array(centre) + origin
 
 
@@ -293,14 +306,14 @@ _MOST_RATERS = 12
 
 def agreement_section(cases: Sequence[Sequence[Figures]], numbers: Mapping[str, int]) -> Section:
     """Tell of the agreement of all raters on every structure, case by case and over the cases."""
-    structures = dict.fromkeys(one.structure for found in cases for one in found)
+    structures = dict.fromkeys(figures.structure for case in cases for figures in case)
     inner = []
     for structure in structures:
-        found = [one for case in cases for one in case if one.structure == structure]
-        blocks: list[Block] = [_by_case(found)]
-        if len(found) > 1:
-            blocks.append(_by_rater(found, numbers))
-        tests = list(_tests(found))
+        structure_figures = [figures for case in cases for figures in case if figures.structure == structure]
+        blocks: list[Block] = [_by_case(structure_figures)]
+        if len(structure_figures) > 1:
+            blocks.append(_by_rater(structure_figures, numbers))
+        tests = list(_tests(structure_figures))
         if tests:
             blocks.append(_tests_table(tests))
         inner.append(Section(plain(structure), blocks))
@@ -318,19 +331,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     .. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal
        of Statistics 6 (1979) 65-70.
     """
-    known = [i for i, p in enumerate(p_values) if not np.isnan(p)]
+    defined = [i for i, p in enumerate(p_values) if not np.isnan(p)]
     adjusted = [float("nan")] * len(p_values)
     largest = 0.0
-    for rank, i in enumerate(sorted(known, key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(known) - rank) * p_values[i]))
+    for rank, i in enumerate(sorted(defined, key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(defined) - rank) * p_values[i]))
         adjusted[i] = largest
     return adjusted
 
 
-def _by_case(found: Sequence[Figures]) -> Table:
+def _by_case(figures_list: Sequence[Figures]) -> Table:
     rows: list[list[str]] = []
     columns: list[list[float]] = [[], [], []]
-    for figures in found:
+    for figures in figures_list:
         dice = _pairs(figures)
         agreement = figures.agreement
         values = [_mean(dice), agreement.fleiss, agreement.krippendorff]
@@ -347,15 +360,15 @@ def _by_case(found: Sequence[Figures]) -> Table:
                 f"{agreement.voxels:,}",
             ]
         )
-    if len(found) > 1:
+    if len(figures_list) > 1:
         means = [_mean(np.array(column)) for column in columns]
         rows.append(
             ["mean of cases", "", share(means[0]), _range(np.array(columns[0])), *map(share, means[1:]), ""]
         )
-    domains = dict.fromkeys(figures.agreement.domain for figures in found)
-    what = "pixels" if all(one.entry.lattice.flat for one in found) else "voxels"
+    domains = dict.fromkeys(figures.agreement.domain for figures in figures_list)
+    unit = "pixels" if all(figures.entry.lattice.flat for figures in figures_list) else "voxels"
     note = (
-        f"Kappa and alpha compare labels {what[:-1]} by {what[:-1]}, background included, over "
+        f"Kappa and alpha compare labels {unit[:-1]} by {unit[:-1]}, background included, over "
         f"{' or '.join(domains)}: the more agreed background counts, the higher they are. "
         "Dice does not depend on it."
     )
@@ -368,27 +381,31 @@ def _by_case(found: Sequence[Figures]) -> Table:
             "Range",
             "Fleiss' kappa",
             "Krippendorff's alpha",
-            what.capitalize(),
+            unit.capitalize(),
         ),
         rows,
         note,
     )
 
 
-def _by_rater(found: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
+def _by_rater(figures_list: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
     rows: list[list[Cell | str]] = []
-    unit = units_of(found[0].entry.lattice).length
-    for name in _names(found):
-        here = [(one, one.fusion.annotators.index(name)) for one in found if name in one.fusion.annotators]
-        dice = np.array([one.report.compared[p].dice for one, p in here])
-        far = np.array([one.report.compared[p].hausdorff_95 for one, p in here])
-        farthest = np.array([one.report.compared[p].hausdorff for one, p in here])
-        bias = np.array([one.report.offset[p] for one, p in here])
+    unit = units_of(figures_list[0].entry.lattice).length
+    for name in _names(figures_list):
+        rated = [
+            (figures, figures.fusion.annotators.index(name))
+            for figures in figures_list
+            if name in figures.fusion.annotators
+        ]
+        dice = np.array([figures.report.compared[p].dice for figures, p in rated])
+        far = np.array([figures.report.compared[p].hausdorff_95 for figures, p in rated])
+        farthest = np.array([figures.report.compared[p].hausdorff for figures, p in rated])
+        bias = np.array([figures.report.offset[p] for figures, p in rated])
         swatch = colour_of(numbers[name]) if name in numbers else ""
         rows.append(
             [
                 Cell(plain(name, 40), swatch=swatch),
-                str(len(here)),
+                str(len(rated)),
                 share(_mean(dice)),
                 _range(dice),
                 _length(_median(far)),
@@ -412,29 +429,29 @@ def _by_rater(found: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
     return Table("Rater by rater", columns, rows, note)
 
 
-def _tests(found: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
+def _tests(figures_list: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
     """Compare pairs of raters by Dice, and each rater's volumes with the consensus's, case by case."""
-    names = _names(found)[:_MOST_RATERS]
-    known = all(one.truth is not None for one in found)
-    what = "Dice with the truth" if known else "Dice with the consensus"
+    names = _names(figures_list)[:_MOST_RATERS]
+    has_truth = all(figures.truth is not None for figures in figures_list)
+    measure = "Dice with the truth" if has_truth else "Dice with the consensus"
     for a, b in combinations(names, 2):
-        both = [one for one in found if {a, b} <= set(one.fusion.annotators)]
+        both = [figures for figures in figures_list if {a, b} <= set(figures.fusion.annotators)]
         if len(both) >= LEAST_CASES:
             yield (
-                what,
+                measure,
                 f"{plain(a, 30)} \N{MINUS SIGN} {plain(b, 30)}",
-                wilcoxon(_dice(both, a, known), _dice(both, b, known)),
+                wilcoxon(_dice(both, a, has_truth), _dice(both, b, has_truth)),
             )
     for name in names:
-        here = [one for one in found if name in one.fusion.annotators]
-        if len(here) >= LEAST_CASES:
-            own = [one.volumes[one.fusion.annotators.index(name)] for one in here]
-            whole = [one.report.volume_ml for one in here]
-            relative = np.array(own) / np.maximum(whole, 1e-12)
+        rated = [figures for figures in figures_list if name in figures.fusion.annotators]
+        if len(rated) >= LEAST_CASES:
+            own_volumes = [figures.volumes[figures.fusion.annotators.index(name)] for figures in rated]
+            consensus_volumes = [figures.report.volume_ml for figures in rated]
+            relative = np.array(own_volumes) / np.maximum(consensus_volumes, 1e-12)
             yield (
-                f"{units_of(here[0].entry.lattice).extent.lower()}, relative",
+                f"{units_of(rated[0].entry.lattice).extent.lower()}, relative",
                 f"{plain(name, 30)} \N{MINUS SIGN} consensus",
-                wilcoxon(relative, np.ones(len(here))),
+                wilcoxon(relative, np.ones(len(rated))),
             )
 
 
@@ -443,13 +460,13 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     rows = [
         (
             pair,
-            what,
+            measure,
             str(test.pairs + test.zeros),
             signed(test.median_difference, lambda value: f"{value:.3f}"),
             p_value(test.p_value),
             p_value(p),
         )
-        for (what, pair, test), p in zip(tests, adjusted, strict=True)
+        for (measure, pair, test), p in zip(tests, adjusted, strict=True)
     ]
     note = (
         "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
@@ -460,17 +477,19 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     return Table("Differences over cases", columns, rows, note, frozenset({1}))
 
 
-def _dice(found: Sequence[Figures], name: str, known: bool) -> list[float]:
+def _dice(figures_list: Sequence[Figures], name: str, has_truth: bool) -> list[float]:
     values = []
-    for one in found:
-        p = one.fusion.annotators.index(name)
-        compared = one.truth.raters if known and one.truth is not None else one.report.compared
+    for figures in figures_list:
+        p = figures.fusion.annotators.index(name)
+        compared = (
+            figures.truth.raters if has_truth and figures.truth is not None else figures.report.compared
+        )
         values.append(compared[p].dice)
     return values
 
 
-def _names(found: Sequence[Figures]) -> list[str]:
-    return list(dict.fromkeys(name for one in found for name in one.fusion.annotators))
+def _names(figures_list: Sequence[Figures]) -> list[str]:
+    return list(dict.fromkeys(name for figures in figures_list for name in figures.fusion.annotators))
 
 
 def _pairs(figures: Figures) -> np.ndarray:
@@ -478,18 +497,18 @@ def _pairs(figures: Figures) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else float("nan")
 
 
 def _median(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else float("nan")
+    finite = values[~np.isnan(values)]
+    return float(np.median(finite)) if len(finite) else float("nan")
 
 
 def _range(values: np.ndarray) -> str:
-    known = values[np.isfinite(values)]
-    return f"{share(float(known.min()))} to {share(float(known.max()))}" if len(known) else NONE
+    finite = values[np.isfinite(values)]
+    return f"{share(float(finite.min()))} to {share(float(finite.max()))}" if len(finite) else NONE
 
 
 def _length(value: float) -> str:
@@ -565,8 +584,8 @@ def draw_tree(tree: RaterTree, title: str, words: str = "") -> Picture:
     y = dict.fromkeys(range(len(tree.names)), 0.0)
     high = max([1e-6, *(float(height) for height in tree.linkage[:, 2] if height <= 1)]) * 1.1
     corners = []
-    for row, (left, right, height, _) in enumerate(tree.linkage):
-        a, b, at = int(left), int(right), min(float(height), high)
+    for row, (first, second, height, _) in enumerate(tree.linkage):
+        a, b, at = int(first), int(second), min(float(height), high)
         corners += [(x[a], y[a]), (x[a], at), (x[b], at), (x[b], y[b]), (np.nan, np.nan)]
         x[len(tree.names) + row], y[len(tree.names) + row] = (x[a] + x[b]) / 2, at
     across, up = np.array(corners).T
