@@ -256,9 +256,11 @@ def _needed(kind: type[Any]) -> frozenset[str]:
 
 
 def _compress(raw: bytes) -> Iterator[bytes]:
+    from isal import isal_zlib
+
     view = memoryview(raw)
     for start in range(0, len(raw), CHUNK):
-        yield zlib.compress(view[start : start + CHUNK], 1)
+        yield isal_zlib.compress(view[start : start + CHUNK], 1)
 
 
 def _decompress(size: int, chunks: Iterable[bytes]) -> memoryview:

@@ -6,13 +6,13 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
+from raterscope.algorithms.progress import THREADS, Look, Watch, no_look, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
 from raterscope.app.formats.masks.terminology import Structure, file_names
@@ -22,7 +22,7 @@ from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import sentences
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, blocks_of, write_gzip
+from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, blocks_of
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
 from raterscope.app.formats.volumes.resampling import resample as resampled
 
@@ -213,8 +213,8 @@ def write_array(
 ) -> None:  # fmt: skip
     """Write (Z, Y, X) values on a grid, as they are, packed where the path ends in ".gz".
 
-    They begin at the voxel `origin`; the grid's other voxels are 0. `look` is called every quarter of a
-    megabyte, and may raise what ends the work.
+    They begin at the voxel `origin`; the grid's other voxels are 0. `look` is called every megabyte,
+    and may raise what ends the work.
     """
     import nibabel
     from nibabel.spatialimages import HeaderDataError
@@ -234,14 +234,19 @@ def write_array(
     head = io.BytesIO()
     image.header.write_to(head)
     blocks = blocks_of(values.astype(values.dtype.newbyteorder("="), copy=False), origin, grid.shape)
-    if path.suffix.casefold() == ".gz":
-        write_gzip(path, head.getvalue(), blocks, look)
-        return
-    with path.open("wb") as file:
+    with _open_packed(path) if path.suffix.casefold() == ".gz" else path.open("wb") as file:
         file.write(head.getvalue())
         for block in blocks:
             look()
-            file.write(bytes(block) if isinstance(block, int) else block.data)
+            file.write(bytes(block) if isinstance(block, int) else block.data.cast("B"))
+
+
+def _open_packed(path: Path) -> IO[bytes]:
+    """Open a gzip file that is packed on all processors; the same values give the same bytes."""
+    from isal import igzip_threaded
+
+    file: IO[bytes] = igzip_threaded.open(path, "wb", compresslevel=1, threads=THREADS)
+    return file
 
 
 def write_dicom_images(

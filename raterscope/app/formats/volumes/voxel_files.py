@@ -7,7 +7,6 @@ unpacked than the header asks for: a few kilobytes can claim a gigabyte.
 from __future__ import annotations
 
 import bz2
-import gzip
 import math
 import zlib
 from collections.abc import Mapping
@@ -232,7 +231,10 @@ class _Stream(Protocol):
 
 def _unpacked(file: IO[bytes], packing: str) -> _Stream:
     if packing == "gzip":
-        return gzip.GzipFile(fileobj=file)
+        from isal import igzip
+
+        stream: _Stream = igzip.IGzipFile(fileobj=file)
+        return stream
     if packing == "bzip2":
         return bz2.BZ2File(file)
     return _Zlib(file) if packing == "zlib" else file

@@ -1,5 +1,6 @@
 """What is written is read by other programs as it was: every voxel, and where it lies."""
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import SimpleITK
 from skimage.draw import polygon2mask
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.export import write_array, write_masks
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
@@ -229,6 +231,34 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, blobs, monkeypatch: pytest
         write_masks(path, "nifti", [Structure("a", ~blobs(SHAPE))], oblique())
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["a.nii"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 30, 40), (7, 12, 15), (3, 900, 800)])
+@pytest.mark.parametrize("origin", [(0, 0, 0), (0, 3, 5), (4, 9, 11)])
+def test_packed_values_are_one_gzip_member_and_the_same_bytes_each_time(
+    tmp_path: Path, shape: tuple[int, int, int], origin: tuple[int, int, int]
+) -> None:
+    whole = np.zeros([at + size + 2 for at, size in zip(origin, shape, strict=True)], dtype=np.int16)
+    values = np.random.default_rng(0).integers(-5, 5, shape).astype(np.int16)
+    whole[tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))] = values
+    path = tmp_path / "values.nii.gz"
+    write_array(path, values, Grid.plain(whole.shape), origin=origin)
+    content = path.read_bytes()
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    unpacked = inflate.decompress(content)
+    assert inflate.eof
+    assert not inflate.unused_data
+    assert unpacked[-whole.nbytes :] == whole.tobytes()
+    write_array(path, values, Grid.plain(whole.shape), origin=origin)
+    assert path.read_bytes() == content
+
+
+def test_writing_packed_values_can_be_cancelled(tmp_path: Path) -> None:
+    def look() -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        write_array(tmp_path / "values.nii.gz", np.ones(SHAPE), Grid.plain(SHAPE), look=look)
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
