@@ -74,10 +74,10 @@ class Calibration(QObject):
         doubtful : bool
             Whether it is known already that something may contradict the run.
         """
-        before = _key(self._run), self._items
+        previous = _key(self._run), self._items
         self._run, self._items, self._title = run, tuple(items) if run is not None else (), title
         self._doubtful = doubtful
-        if (_key(run), self._items) == before:
+        if (_key(run), self._items) == previous:
             return
         self._task.cancel()
         self._due = self._stale = run is not None
@@ -125,12 +125,18 @@ class Calibration(QObject):
     def _draw(self) -> None:
         trust, lines = self._trust, list(self._beside)
         if trust is not None and trust.judged:
-            found = trust.calibration
-            low, high = bin_intervals(found) if trust.independent else (None, None)
+            calibration = trust.calibration
+            low, high = bin_intervals(calibration) if trust.independent else (None, None)
             lines.insert(
                 0,
                 CalibrationLine(
-                    self._title, found.posterior, found.share, found.count, found.error, low, high
+                    self._title,
+                    calibration.posterior,
+                    calibration.share,
+                    calibration.count,
+                    calibration.error,
+                    low,
+                    high,
                 ),
             )
         self._panel.show_trust(lines, "" if trust is None else trust.in_words())

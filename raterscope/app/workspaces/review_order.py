@@ -82,19 +82,22 @@ def left_in_words(parts: Sequence[Part], item: str) -> tuple[str, ...]:
     item : str
         What is settled, for one: "disputed spot".
     """
-    left, skipped = sum(part.left for part in parts), sum(part.skipped for part in parts)
+    remaining, skipped = sum(part.left for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
-    words = f"{left:,} left in the study"
-    if matter and left:
-        several, matters = ("s" if left > 1 else ""), ("matters" if 1 in (left, sum(matter)) else "matter")
-        words = f"{sum(matter):,} of {left:,} {item}{several} {matters}"
+    words = f"{remaining:,} left in the study"
+    if matter and remaining:
+        several, matters = (
+            ("s" if remaining > 1 else ""),
+            ("matters" if 1 in (remaining, sum(matter)) else "matter"),
+        )
+        words = f"{sum(matter):,} of {remaining:,} {item}{several} {matters}"
     return (words, f"{skipped:,} skipped") if skipped else (words,)
 
 
 def next_item(
     waiting: Callable[[bool], Sequence[int]],
     rank: Callable[[int], Any],
-    here: Any | None,
+    current: Any | None,
     step: int,
     elsewhere: Elsewhere,
     *,
@@ -129,7 +132,7 @@ def next_item(
     """
     for skipped in (False, True):
         order = sorted(waiting(skipped), key=rank, reverse=step < 0)
-        ahead = [item for item in order if here is None or (rank(item) > here) == (step > 0)]
+        ahead = [item for item in order if current is None or (rank(item) > current) == (step > 0)]
         if ahead or (finish and order):
             return (ahead or order)[0]
         if elsewhere(step, skipped, finish):
@@ -144,11 +147,13 @@ def ends(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
     if not len(rows):
         return []
     ahead = rows if here is None else rows[rows > here] if step > 0 else rows[rows < here]
-    place = 0 if step > 0 else -1
-    return sorted({int(one[place]) for one in (ahead, rows) if len(one)})
+    end = 0 if step > 0 else -1
+    return sorted({int(some[end]) for some in (ahead, rows) if len(some)})
 
 
-def next_unit(units: Sequence[tuple[Key, Part]], here: Hashable, step: int, *, skipped: bool) -> Key | None:
+def next_unit(
+    units: Sequence[tuple[Key, Part]], current: Hashable, step: int, *, skipped: bool
+) -> Key | None:
     """Find the next unit with something to be settled after the one on screen, round the end; None without.
 
     Parameters
@@ -162,11 +167,11 @@ def next_unit(units: Sequence[tuple[Key, Part]], here: Hashable, step: int, *, s
         Whether what was skipped is looked for, or what was not.
     """
     keys = [key for key, _ in units]
-    at = keys.index(here) if here in keys else -1
+    at = keys.index(current) if current in keys else -1
     after = units[at + 1 :] if step > 0 else units[: max(at, 0)][::-1]
     before = units[: max(at, 0)] if step > 0 else units[at + 1 :][::-1]
-    found = (key for key, part in (*after, *before) if part.waiting(skipped=skipped))
-    return next(found, None)
+    keys_left = (key for key, part in (*after, *before) if part.waiting(skipped=skipped))
+    return next(keys_left, None)
 
 
 Read = Callable[[int, Study], Collection[str] | None]
@@ -222,7 +227,7 @@ class RemainingQuestions(QObject):
             self._disputed = {}
             self.recount()
             return
-        numbers = tuple(one.id for one in contents.of(self._kind))
+        numbers = tuple(question.id for question in contents.of(self._kind))
         job = self._document.ask("Counting undecided items", partial(_read_all, self._read, numbers))
         self._task.follow(job, self._on_read)
 
@@ -237,26 +242,31 @@ class RemainingQuestions(QObject):
         if contents is None:
             return []
         return [
-            (one.id, self._part(contents, one.id, disputed))
-            for one in contents.of(self._kind)
-            if (disputed := self._disputed.get(one.id)) is not None
+            (question.id, self._part(contents, question.id, disputed))
+            for question in contents.of(self._kind)
+            if (disputed := self._disputed.get(question.id)) is not None
         ]
 
     def recount(self) -> None:
         """Say above the queue how far the review has come."""
         contents, units = self._document.contents, dict(self.units())
-        of = [one.id for one in contents.of(self._kind)] if contents else []
+        questions = [question.id for question in contents.of(self._kind)] if contents else []
         words = []
-        if units and self._current in of:
-            part, place = units.get(self._current), of.index(self._current) + 1
-            told = (
+        if units and self._current in questions:
+            part, position = units.get(self._current), questions.index(self._current) + 1
+            progress = (
                 "not fused yet" if part is None else f"{part.total - part.left:,} of {part.total:,} decided"
             )
-            words.append(f"Question {place:,} of {len(of):,}: {told}" if len(of) > 1 else told)
-        total, left = sum(part.total for part in units.values()), sum(part.left for part in units.values())
+            words.append(
+                f"Question {position:,} of {len(questions):,}: {progress}" if len(questions) > 1 else progress
+            )
+        total, remaining = (
+            sum(part.total for part in units.values()),
+            sum(part.left for part in units.values()),
+        )
         if units:
             words += left_in_words(tuple(units.values()), self._noun)
-        self._queue.set_progress((total - left) / total if total else 0.0, *words, tip=self._tip)
+        self._queue.set_progress((total - remaining) / total if total else 0.0, *words, tip=self._tip)
         self.changed.emit()
 
     def nothing_left(self) -> str:
@@ -285,8 +295,8 @@ class RemainingQuestions(QObject):
 def _read_all(
     read: Read, questions: tuple[int, ...], study: Study, watch: Watch
 ) -> dict[int, Collection[str] | None]:
-    found = {}
+    disputed = {}
     for done, question in enumerate(questions):
         watch(done / len(questions), "counting")
-        found[question] = read(question, study)
-    return found
+        disputed[question] = read(question, study)
+    return disputed

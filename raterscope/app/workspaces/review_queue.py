@@ -147,8 +147,8 @@ class ReviewQueue(QObject):
         """Drop everything: another study is open, which `reread` lists."""
         self._outlining.cancel()  # images of another study have the same numbers
         self._reading.cancel()
-        for known in (self._results, self._outlines, self._summaries, self._changed):
-            known.clear()
+        for cache in (self._results, self._outlines, self._summaries, self._changed):
+            cache.clear()
         self.current = None
         self._waiting = []
 
@@ -202,17 +202,17 @@ class ReviewQueue(QObject):
 
     def step(self, by: int) -> None:
         """Go to the next or previous image of the queue."""
-        listed = self.panel.shown()
+        items = self.panel.shown()
         row = self.panel.row_of(self.current)
-        following = min(max((-1 if row is None else row) + by, 0), len(listed) - 1)
-        if listed and following != row:
-            self.panel.item_chosen.emit(listed[following].key)
+        following = min(max((-1 if row is None else row) + by, 0), len(items) - 1)
+        if items and following != row:
+            self.panel.item_chosen.emit(items[following].key)
 
     def after(self, image: int | None) -> int | None:
         """Return the image that is likely to be wanted next."""
-        listed, row = self.panel.shown(), self.panel.row_of(image)
+        items, row = self.panel.shown(), self.panel.row_of(image)
         following = 0 if row is None else row + 1
-        key = listed[following].key if following < len(listed) else None
+        key = items[following].key if following < len(items) else None
         return key if isinstance(key, int) else None
 
     def most_disputed(self) -> int | None:
@@ -251,7 +251,7 @@ class ReviewQueue(QObject):
         self._take_results(results)
 
     def _on_outlines(self, outlines: Mapping[int, Any]) -> None:
-        self._outlines = {image: one for image, one in outlines.items() if image not in self._results}
+        self._outlines = {image: outline for image, outline in outlines.items() if image not in self._results}
         self._take_up(self._outlines)
         self._on_outlined()
 
@@ -289,15 +289,15 @@ class ReviewQueue(QObject):
 
     def _summarize(self, image: int) -> bool:
         """Summarize an image again; tells whether its summary changed."""
-        contents, known = self._document.contents, self._results.get(image, self._outlines.get(image))
-        if contents is None or known is None:
+        contents, result = self._document.contents, self._results.get(image, self._outlines.get(image))
+        if contents is None or result is None:
             return False
-        before, summary = self._summaries.get(image), self._summarized(image, known, contents.review)
-        if summary == before:
+        previous, summary = self._summaries.get(image), self._summarized(image, result, contents.review)
+        if summary == previous:
             return False
         self._summaries[image] = summary
         if image in self._lines:
-            self._totals.subtract(before or self._unknown, self._parts[image])
+            self._totals.subtract(previous or self._unknown, self._parts[image])
             self._parts[image] = tuple(summary.parts)
             self._totals.add(summary, self._parts[image])
         return True
@@ -332,22 +332,22 @@ class ReviewQueue(QObject):
 
     def _show_progress(self) -> None:
         """Show the progress of the review: of the image on screen, of the study, and the number settled."""
-        whole, totals = len(self._order), self._totals
-        if not whole:
+        count, totals = len(self._order), self._totals
+        if not count:
             self.panel.set_progress(0.0)
             return
-        (image, item), unfused, here = self._nouns, whole - totals.fused, self._here()
-        words = [here] if here else []
+        (image, item), unfused, position = self._nouns, count - totals.fused, self._here()
+        words = [position] if position else []
         if totals.disputed:
             words += left_in_words([totals.part()], f"disputed {item}")
         elif not unfused:
             words.append(f"no disputed {item} left")
         elif totals.fused:
             words.append(f"{unfused:,} not fused yet")
-        elif not here:
+        elif not position:
             words.append("not fused yet")
-        words.append(f"{totals.done:,} of {counted(whole, image)} settled")
-        self.panel.set_progress(totals.done / whole, *words, tip=self._tip)
+        words.append(f"{totals.done:,} of {counted(count, image)} settled")
+        self.panel.set_progress(totals.done / count, *words, tip=self._tip)
 
     def _here(self) -> str:
         """Return the progress on the image on screen: "Case 2 of 8 - GTV: 3 of 5 decided"."""

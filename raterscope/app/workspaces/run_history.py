@@ -45,7 +45,7 @@ TONES = {
 }
 
 
-def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> tuple[HistoryEntry, ...]:
+def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) -> tuple[HistoryEntry, ...]:
     """List the last decisions and the runs by time, the latest first.
 
     Parameters
@@ -54,20 +54,22 @@ def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> 
     said : dict, optional
         The lines of decisions as they were found before: filled and used again.
     """
-    said = {} if said is None else said
-    decisions = [one for one in contents.decisions[-HISTORY:] if one.at is not None]
+    cache = {} if cache is None else cache
+    decisions = [decision for decision in contents.decisions[-HISTORY:] if decision.at is not None]
     names: dict[tuple[str, int], str] = {}
-    if any(one.id not in said for one in decisions):
-        names = {(kind, one.id): one.name for kind, items in contents.items.items() for one in items}
+    if any(decision.id not in cache for decision in decisions):
+        names = {
+            (kind, decision.id): decision.name for kind, items in contents.items.items() for decision in items
+        }
     entries = []
-    for one in decisions:
-        standing = contents.review.standing(one.id)
-        if one.id not in said and one.at is not None:
-            tone = "plain" if is_measure(one) else TONES.get(one.verb, "plain")
-            said[one.id] = HistoryEntry(one.at, _words(contents, one, names), tone)
-        if said[one.id].standing != standing:
-            said[one.id] = replace(said[one.id], standing=standing)
-        entries.append(said[one.id])
+    for decision in decisions:
+        standing = contents.review.standing(decision.id)
+        if decision.id not in cache and decision.at is not None:
+            tone = "plain" if is_measure(decision) else TONES.get(decision.verb, "plain")
+            cache[decision.id] = HistoryEntry(decision.at, _words(contents, decision, names), tone)
+        if cache[decision.id].standing != standing:
+            cache[decision.id] = replace(cache[decision.id], standing=standing)
+        entries.append(cache[decision.id])
     for run in contents.runs:
         entries.append(HistoryEntry(run.started, f"fuse {run_title(run)}, {_count(run)}"))
     return tuple(sorted(entries, key=attrgetter("time"), reverse=True))
@@ -76,9 +78,9 @@ def history(contents: Contents, said: dict[int, HistoryEntry] | None = None) -> 
 def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int], str]) -> str:
     kind = decision.subject.kind if decision.subject is not None else ""
     where = names.get((kind, decision.items[0]), "") if len(decision.items) == 1 else ""
-    because = "" if decision.annotators else decision.reason  # of annotators the words have it
-    what = contents.words(decision) + (f", {where}" if where else "")
-    return f"{what}: {because}" if because else what
+    reason = "" if decision.annotators else decision.reason  # of annotators the words have it
+    words = contents.words(decision) + (f", {where}" if where else "")
+    return f"{words}: {reason}" if reason else words
 
 
 def job_line(job: Job) -> JobLine:
@@ -92,7 +94,9 @@ def job_line(job: Job) -> JobLine:
 
 def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine, ...]:
     """List the runs of a kind, the latest first."""
-    last = next((one.id for one in reversed(contents.decisions) if _holds(contents, one, kind)), 0)
+    latest = next(
+        (decision.id for decision in reversed(contents.decisions) if _holds(contents, decision, kind)), 0
+    )
     lines = []
     for run in reversed(contents.runs_of(kind)):
         started = run.started.astimezone().strftime("%d %b %H:%M")
@@ -102,7 +106,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
                 title=run_title(run),
                 words=f"run {run.id}, {started}, {_count(run)}, {run.seconds:.1f} s",
                 shown=run.id == shown,
-                stale=last > run.known,
+                stale=latest > run.known,
             )
         )
     return tuple(lines)
@@ -174,55 +178,55 @@ class RunChanges(QObject):
 
     def step(self, step: int) -> None:
         """Go to the next change of the list, round the end."""
-        found = self.changes
+        changes = self.changes
         if self._runs.session.blind:
             self._screen.message.emit(HIDDEN)
             return
-        if found is None or not found.listed:
+        if changes is None or not changes.listed:
             self._screen.message.emit("There is no change to go to.")
             return
         panel = self._screen.changes_panel
-        here = panel.current
-        first = 0 if step > 0 else len(found.listed) - 1
-        panel.select(first if here is None else (here + step) % len(found.listed))
+        current = panel.current
+        first = 0 if step > 0 else len(changes.listed) - 1
+        panel.select(first if current is None else (current + step) % len(changes.listed))
 
     def toggle(self) -> None:
         """Show the run before the last fusion, or that one again."""
-        found, contents = self.changes, self._document.contents
-        wanted = self._other_run()
-        there = set() if contents is None else {run.id for run in contents.runs}
-        if found is None or wanted not in there:
+        changes, contents = self.changes, self._document.contents
+        run_id = self._other_run()
+        existing = set() if contents is None else {run.id for run in contents.runs}
+        if changes is None or run_id not in existing:
             self._screen.message.emit("There is no previous run to show: fuse again (F5) first.")
             return
-        self._runs.choose(wanted)
-        run = found.before if wanted == found.before.id else found.after
+        self._runs.choose(run_id)
+        run = changes.before if run_id == changes.before.id else changes.after
         self._screen.message.emit(f"{run_name(run).capitalize()} is shown.")
 
     def _other_run(self) -> int:
-        found = self.changes
-        if found is None:
+        changes = self.changes
+        if changes is None:
             return 0
-        return found.after.id if self._runs.session.chosen_run == found.before.id else found.before.id
+        return changes.after.id if self._runs.session.chosen_run == changes.before.id else changes.before.id
 
-    def _on_found(self, found: Changes | None) -> None:
-        self._show(found)
-        if found is not None:
-            self._screen.message.emit(f"{_how(found)}: {found.in_words()}.{_next_step(found)}")
+    def _on_found(self, changes: Changes | None) -> None:
+        self._show(changes)
+        if changes is not None:
+            self._screen.message.emit(f"{_how(changes)}: {changes.in_words()}.{_next_step(changes)}")
 
-    def _show(self, found: Changes | None) -> None:
-        self.changes = found
+    def _show(self, changes: Changes | None) -> None:
+        self.changes = changes
         panel = self._screen.changes_panel
-        if found is None:
+        if changes is None:
             panel.set_changes("", ())
         else:
-            more = found.count + found.newly_disputed - len(found.listed)
-            words = f"Run {found.before.id} to run {found.after.id}: {found.in_words()}."
+            hidden = changes.count + changes.newly_disputed - len(changes.listed)
+            words = f"Run {changes.before.id} to run {changes.after.id}: {changes.in_words()}."
             if self._runs.session.blind:
                 words += f" {HIDDEN}"
-            elif found.listed:
-                words += f" The {len(found.listed):,} largest are listed." if more else ""
+            elif changes.listed:
+                words += f" The {len(changes.listed):,} largest are listed." if hidden else ""
                 words += f" {NEXT} steps through the list."
-            lines = () if self._runs.session.blind else tuple(one.words for one in found.listed)
+            lines = () if self._runs.session.blind else tuple(change.words for change in changes.listed)
             panel.set_changes(words, lines)
         self._show_back()
 
@@ -230,12 +234,12 @@ class RunChanges(QObject):
         self._show(self.changes)
 
     def _show_back(self) -> None:
-        found = self.changes
-        if found is None:
+        changes = self.changes
+        if changes is None:
             self._screen.changes_panel.set_back("", "")
             return
-        back = self._other_run() == found.before.id
-        run = found.before if back else found.after
+        back = self._other_run() == changes.before.id
+        run = changes.before if back else changes.after
         self._screen.changes_panel.set_back(
             "previous run" if back else "latest run", f"Show {run_name(run)}, in exports and reports too"
         )
@@ -245,15 +249,15 @@ class RunChanges(QObject):
             self._runs.session.inspect(self.changes.listed[number])
 
 
-def _how(found: Changes) -> str:
+def _how(changes: Changes) -> str:
     """Say whether the run before was repeated, or made in another way."""
-    if found.before.algorithm != found.after.algorithm:
+    if changes.before.algorithm != changes.after.algorithm:
         return "Fused by another method"
-    return "Fused again" if found.before.settings == found.after.settings else "Fused with other settings"
+    return "Fused again" if changes.before.settings == changes.after.settings else "Fused with other settings"
 
 
-def _next_step(found: Changes) -> str:
+def _next_step(changes: Changes) -> str:
     """Name the key for what comes next, as briefly as a status line needs."""
-    if found.listed:
+    if changes.listed:
         return f" {NEXT}: see them"
-    return " Tab: next disputed" if found.disputed_after and KINDS[found.kind].doubt == "disputed" else ""
+    return " Tab: next disputed" if changes.disputed_after and KINDS[changes.kind].doubt == "disputed" else ""

@@ -156,9 +156,9 @@ class Fusing(QObject):
             self.refused.emit(_in_words(failed))
         contents = self._document.contents
         assert contents is not None  # else it had been forgotten
-        what = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
+        title = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
         keep = partial(work.keep, answer)
-        self._document.keep(Unsaved(contents.path, "Keeping the run", what, keep, self._on_stored))
+        self._document.keep(Unsaved(contents.path, "Keeping the run", title, keep, self._on_stored))
         self._end()
 
     def _on_stored(self, run: int) -> None:
@@ -193,8 +193,8 @@ def _failed(answer: Answer) -> list[Outcome[Any]]:
 
 
 def _in_words(failed: Sequence[Outcome[Any]]) -> str:
-    others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
-    return f"{failed[0].item} could not be fused: {failed[0].problem}{others}"
+    more = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
+    return f"{failed[0].item} could not be fused: {failed[0].problem}{more}"
 
 
 def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:
@@ -215,8 +215,8 @@ def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | No
     chosen : int or None
         The run chosen to be shown.
     """
-    shown = next((run for run in runs if run.id == chosen), None)
-    return shown or max(runs, key=lambda run: (len(run.items), run.id), default=None)
+    chosen_run = next((run for run in runs if run.id == chosen), None)
+    return chosen_run or max(runs, key=lambda run: (len(run.items), run.id), default=None)
 
 
 class RunControl(QObject):
@@ -272,18 +272,18 @@ class RunControl(QObject):
         self.fusing.message.connect(screen.message)
         self.fusing.refused.connect(screen.refused)
 
-    def start(self, wanted: RunRequest, work: FusionWork, here: int | None) -> None:
+    def start(self, request: RunRequest, work: FusionWork, current: int | None) -> None:
         """Fuse the items that are wanted, the one on screen first, and show what comes out."""
         contents = self._document.contents
         if contents is None:
             return
-        items = [one.id for one in contents.of(self.kind) if wanted.all_items or one.id == here]
+        items = [item.id for item in contents.of(self.kind) if request.all_items or item.id == current]
         if items:
             self._chosen_before = self.session.chosen_run
             self._set_chosen(None)
             self._screen.close_fuse_panel()
             self._screen.message.emit("")  # what was said is of before
-            self.fusing.start(work, sorted(items, key=lambda item: item != here))
+            self.fusing.start(work, sorted(items, key=lambda item: item != current))
 
     def choose(self, run: int) -> None:
         """Show a run, in exports and reports too, and when the study is opened again."""
@@ -338,9 +338,9 @@ class RunControl(QObject):
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""
         contents = self._document.contents
-        of = (contents.path, contents.items, contents.hidden) if contents else ()
-        if of != self._history_source:
-            self._history_lines, self._history_source = {}, of
+        source = (contents.path, contents.items, contents.hidden) if contents else ()
+        if source != self._history_source:
+            self._history_lines, self._history_source = {}, source
         self._screen.history.set_entries(
             run_history.history(contents, self._history_lines) if contents else ()
         )
@@ -369,9 +369,9 @@ class RunControl(QObject):
         self.session.chosen_run = None if contents is None else contents.chosen.get(self.kind)
 
     def _on_run_chosen(self) -> None:
-        before = self.session.chosen_run
+        previous = self.session.chosen_run
         self._on_changed()
-        if self.session.chosen_run != before:  # the study had been read meanwhile
+        if self.session.chosen_run != previous:  # the study had been read meanwhile
             self.session.choose_run(self.session.chosen_run)
         self.show_outdated()
 
@@ -385,18 +385,18 @@ class RunControl(QObject):
         if target.subject.kind == self.kind and any(run.known >= target.id for run in runs):
             self.session.choose_run(self.session.chosen_run)
 
-    def _tell_replaced(self, item: Item, shown: RunEntry | None) -> None:
+    def _tell_replaced(self, item: Item, actual: RunEntry | None) -> None:
         """Say that another run is shown, where that wanted was held to what was undone since."""
         contents = self._document.contents
-        of = () if contents is None else contents.runs_of(self.kind)
-        runs = [run.id for run in of if item.id in run.items]
+        entries = () if contents is None else contents.runs_of(self.kind)
+        runs = [run.id for run in entries if item.id in run.items]
         if not runs or self.fusing.job is not None:
             return
-        wanted = self.session.chosen_run if self.session.chosen_run in runs else runs[-1]
-        if shown is None or shown.id != wanted:
-            instead = "no run" if shown is None else f"run {shown.id}"
+        expected = self.session.chosen_run if self.session.chosen_run in runs else runs[-1]
+        if actual is None or actual.id != expected:
+            replacement = "no run" if actual is None else f"run {actual.id}"
             self._screen.message.emit(
-                f"Run {wanted} was held to decisions that you have undone: {instead} is shown. "
+                f"Run {expected} was held to decisions that you have undone: {replacement} is shown. "
                 "Press Fuse (F5) to fuse again."
             )
 

@@ -127,8 +127,8 @@ class WorkspaceScreen(QWidget):
         self.whole.setStretchFactor(1, 1)
         self.middle.setStretchFactor(0, 1)
         self.upper.setStretchFactor(0, 1)
-        for place in range(len(below)):
-            self.bottom.setStretchFactor(1 + place, 1)
+        for index in range(len(below)):
+            self.bottom.setStretchFactor(1 + index, 1)
         self.divisions: dict[QSplitter, Sequence[int]] = {
             self.whole: [QUEUE_WIDTH, 1200],
             self.upper: [840, EVIDENCE_WIDTH],
@@ -158,9 +158,9 @@ class WorkspaceScreen(QWidget):
             return True
         return super().event(event)
 
-    def put_first_below(self, place: int) -> None:
+    def put_first_below(self, index: int) -> None:
         """Let one of what stands beside history and jobs stand left of them."""
-        self.bottom.insertWidget(0, self._lower[1 + place])
+        self.bottom.insertWidget(0, self._lower[1 + index])
 
     def add_actions(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
         """Offer what can be done here, by key and in the Review menu, and what every workspace offers.
@@ -172,9 +172,9 @@ class WorkspaceScreen(QWidget):
             Where Tab walks what is disputed, as it does in every list and table; in forms it moves the focus.
         """
         lists = [
-            one
-            for one in self.findChildren(QAbstractItemView)
-            if not self.fuse_panel.isAncestorOf(one) and _in_place(one, self)
+            view
+            for view in self.findChildren(QAbstractItemView)
+            if not self.fuse_panel.isAncestorOf(view) and _in_place(view, self)
         ]
         everywhere: tuple[ActionEntry, ...] = (
             ("Fuse again", "F5", self.fuse_again),
@@ -195,8 +195,8 @@ class WorkspaceScreen(QWidget):
             if slot == self.core.toggle_blind:
                 action.setCheckable(True)
                 self.core.blind_mode.changed.connect(action.setChecked)
-            for place in (*walked, *lists) if "Tab" in keys else (self,):
-                place.addAction(action)
+            for widget in (*walked, *lists) if "Tab" in keys else (self,):
+                widget.addAction(action)
             self.actions_made.append(action)
 
     def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
@@ -331,10 +331,10 @@ class WorkspaceScreen(QWidget):
     def restore_layout(self, name: str, state: QByteArray) -> None:
         """Divide the window as it was, or bring the tabs in sight that were."""
         if name == TABS:
-            shown = bytes(state.data()).decode(errors="replace").split("\n")
+            visible = bytes(state.data()).decode(errors="replace").split("\n")
             for tabs in self.findChildren(QTabWidget):
-                titles = [tabs.tabText(place) for place in range(tabs.count())]
-                tabs.setCurrentIndex(next((titles.index(one) for one in shown if one in titles), 0))
+                titles = [tabs.tabText(index) for index in range(tabs.count())]
+                tabs.setCurrentIndex(next((titles.index(title) for title in visible if title in titles), 0))
             return
         splitter = getattr(self, name)
         if splitter.restoreState(state):
@@ -366,14 +366,14 @@ class WorkspaceScreen(QWidget):
         """Let the keyboard go to the next region of the screen where something takes it, round the end."""
         regions = self._regions
         focus = self.focusWidget()
-        here = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
-        for far in range(1, len(regions)):
-            region = regions[(here + far * step) % len(regions)]
+        start = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
+        for distance in range(1, len(regions)):
+            region = regions[(start + distance * step) % len(regions)]
             first = region
             while (proxy := first.focusProxy()) is not None:
                 first = proxy
             takers = (first, *region.findChildren(QWidget))
-            taker = next((one for one in takers if _takes_keys(one)), None)
+            taker = next((widget for widget in takers if _takes_keys(widget)), None)
             if taker is not None:
                 taker.setFocus(Qt.FocusReason.TabFocusReason)
                 return
@@ -383,13 +383,13 @@ class WorkspaceScreen(QWidget):
         region, focus = self.region_of(self.focusWidget() or self.canvas), self.focusWidget()
         if region is None or focus is None:
             return
-        chain, one = [], focus.nextInFocusChain()
-        while one is not None and one is not focus:
-            chain.append(one)
-            one = one.nextInFocusChain()
-        for one in chain[::step]:
-            if _holds(region, one) and _takes_keys(one) and one.focusProxy() is None:
-                one.setFocus(Qt.FocusReason.TabFocusReason)
+        chain, widget = [], focus.nextInFocusChain()
+        while widget is not None and widget is not focus:
+            chain.append(widget)
+            widget = widget.nextInFocusChain()
+        for widget in chain[::step]:
+            if _holds(region, widget) and _takes_keys(widget) and widget.focusProxy() is None:
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
                 return
 
     def _place_fuse_panel(self) -> None:
@@ -412,27 +412,27 @@ class WorkspaceScreen(QWidget):
 
     def _on_look(self) -> None:
         """Give the sides more room for larger text, or less again, as the expert has divided the window."""
-        before, self._text_size = self._text_size, text_size()
-        if self._text_size == before:
+        previous, self._text_size = self._text_size, text_size()
+        if self._text_size == previous:
             return
-        for splitter, (place, _) in self._sides.items():
-            self._give(splitter, self._usual.get(splitter, splitter.sizes()[place] / before))
+        for splitter, (index, _) in self._sides.items():
+            self._give(splitter, self._usual.get(splitter, splitter.sizes()[index] / previous))
         if self.fuse_panel.isVisible():
             self._place_fuse_panel()
 
     def _on_divided(self) -> None:
         """Keep in mind how large the expert has made the sides."""
-        for splitter, (place, _) in self._sides.items():
-            self._usual[splitter] = splitter.sizes()[place] / self._text_size
+        for splitter, (index, _) in self._sides.items():
+            self._usual[splitter] = splitter.sizes()[index] / self._text_size
 
-    def _give(self, splitter: QSplitter, usual: float) -> None:
+    def _give(self, splitter: QSplitter, normal: float) -> None:
         """Make a side as large as its size with text of the usual size asks for; what is folded stays so."""
-        place, share = self._sides[splitter]
-        whole = sum(splitter.sizes())
-        size = min(round(usual * text_size()), max(round(share * whole), round(usual)))
-        if splitter.sizes()[place] and size:
-            splitter.setSizes([size, whole - size] if place == 0 else [whole - size, size])
-        self._usual[splitter] = usual
+        index, share = self._sides[splitter]
+        total = sum(splitter.sizes())
+        size = min(round(normal * text_size()), max(round(share * total), round(normal)))
+        if splitter.sizes()[index] and size:
+            splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
+        self._usual[splitter] = normal
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the panel at its edge."""
@@ -455,10 +455,10 @@ def _takes_keys(widget: QWidget) -> bool:
 
 def _in_place(view: QAbstractItemView, screen: QWidget) -> bool:
     """Tell whether a list stands in the screen itself, and not in what a choice opens."""
-    place: QWidget | None = view
-    while place is not None and place is not screen and not place.isWindow():
-        place = place.parentWidget()
-    return place is screen
+    parent: QWidget | None = view
+    while parent is not None and parent is not screen and not parent.isWindow():
+        parent = parent.parentWidget()
+    return parent is screen
 
 
 def _holds(region: QWidget, widget: QWidget | None) -> bool:

@@ -41,9 +41,9 @@ class TaskPictures(QObject):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self._shown: Mapping[int, ImageEntry] = {}
-        self._kept: OrderedDict[int, QImage] = OrderedDict()
-        self._wanted: list[int] = []
+        self._entries: Mapping[int, ImageEntry] = {}
+        self._cache: OrderedDict[int, QImage] = OrderedDict()
+        self._requested: list[int] = []
         self._missing: set[int] = set()
         self._task = LatestTask()
 
@@ -51,39 +51,39 @@ class TaskPictures(QObject):
         """Drop everything: another study."""
         self.set_tasks({})
 
-    def set_tasks(self, shown: Mapping[int, ImageEntry]) -> None:
+    def set_tasks(self, entries: Mapping[int, ImageEntry]) -> None:
         """Take other tasks, or the same again: files that were gone may have been found since."""
-        other = shown.keys() != self._shown.keys()
-        self._shown = shown
+        changed = entries.keys() != self._entries.keys()
+        self._entries = entries
         self._missing.clear()
-        if other:
+        if changed:
             self._task.cancel()
-            self._kept.clear()
-            self._wanted.clear()
+            self._cache.clear()
+            self._requested.clear()
 
     def lacks(self, task: int) -> bool:
         """Say whether a task is known to have no picture that can be read."""
-        return task not in self._shown or task in self._missing
+        return task not in self._entries or task in self._missing
 
     def get(self, task: int) -> QImage | None:
         """Give a task's picture, or none and have it read."""
-        if task in self._kept:
-            self._kept.move_to_end(task)
-            return self._kept[task]
-        if task in self._shown and task not in self._missing and task not in self._wanted:
-            self._wanted.append(task)
+        if task in self._cache:
+            self._cache.move_to_end(task)
+            return self._cache[task]
+        if task in self._entries and task not in self._missing and task not in self._requested:
+            self._requested.append(task)
             self._read_on()
         return None
 
     def _read_on(self) -> None:
-        if self._task.busy or not self._wanted:
+        if self._task.busy or not self._requested:
             return
         # Those that were wanted last are on screen now.
-        batch, self._wanted = (
-            self._wanted[-AT_ONCE:],
-            self._wanted[:-AT_ONCE],
+        batch, self._requested = (
+            self._requested[-AT_ONCE:],
+            self._requested[:-AT_ONCE],
         )
-        entries = {task: self._shown[task] for task in batch}
+        entries = {task: self._entries[task] for task in batch}
         job = self._document.ask("Looking for pictures", partial(_locate, entries))
         self._task.follow(job, self._on_located, stopped=self._read_on)
 
@@ -99,9 +99,9 @@ class TaskPictures(QObject):
                 continue
             height, width = pixels.shape[:2]
             image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
-            self._kept[task] = image
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._cache[task] = image
+            while len(self._cache) > KEPT:
+                self._cache.popitem(last=False)
             self.ready.emit(task, image)
         self._read_on()
 
@@ -112,11 +112,11 @@ def _locate(entries: Mapping[int, ImageEntry], study: Study, watch: Watch) -> di
 
 
 def _read(paths: Mapping[int, Path | None], watch: Watch) -> dict[int, NDArray[np.uint8] | None]:
-    found: dict[int, NDArray[np.uint8] | None] = {}
+    pictures: dict[int, NDArray[np.uint8] | None] = {}
     for done, (task, path) in enumerate(paths.items()):
         watch(done / len(paths), "reading pictures")
-        found[task] = None if path is None else _small(path)
-    return found
+        pictures[task] = None if path is None else _small(path)
+    return pictures
 
 
 def _small(path: Path) -> NDArray[np.uint8] | None:

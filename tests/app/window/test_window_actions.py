@@ -84,7 +84,7 @@ def test_arrows_walk_the_palette_and_escape_leaves_it_as_it_was(fused, palette, 
 def test_what_nothing_is_called_is_said_and_does_nothing(fused, palette, qtbot):
     qtbot.keyClicks(palette.line, "xyzzy")
     assert palette.chosen is None
-    assert palette._nothing.isVisible()
+    assert palette._no_matches.isVisible()
     _type(qtbot, palette.line, Qt.Key.Key_Return)
     assert not palette.isVisible()
 

@@ -78,8 +78,8 @@ class Annotators(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Take another image, run, or step of a stream; those are many, and are not drawn out of sight."""
-        seen = self._table.isVisible() or self._plot.isVisible()
-        self._stale = scene.told != "" and not seen
+        visible = self._table.isVisible() or self._plot.isVisible()
+        self._stale = scene.stream_note != "" and not visible
         if not self._stale:
             self.refresh()
 
@@ -171,17 +171,17 @@ def annotator_rows(
     rows = [
         AnnotatorRow(
             index=numbers[name], name=name, clicks=marked, reliability=reliability, sensitivity=sensitivity,
-            precision=precision, weight=one.weight, why=one.reason,
+            precision=precision, weight=weighed.weight, why=weighed.reason,
         )
-        for name, marked, one, reliability, sensitivity, precision in zip(
+        for name, marked, weighed, reliability, sensitivity, precision in zip(
             clicks.annotators, counts.tolist(), how, *columns, strict=True
         )
     ]  # fmt: skip
-    here = set(clicks.annotators)
+    names = set(clicks.annotators)
     rows.extend(
-        AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, one.weight, one.reason)
-        for name, one in counted.items()
-        if one.weight == 0 and name not in here and name in numbers
+        AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, weighed.weight, weighed.reason)
+        for name, weighed in counted.items()
+        if weighed.weight == 0 and name not in names and name in numbers
     )
     return tuple(rows)
 
@@ -212,16 +212,16 @@ class AnnotatorCourses(ClicksPart):
 
     def _look(self) -> None:
         contents = self._document.contents
-        seen = self._screen.middle_tabs.currentWidget() is self._screen.table
-        if not self._stale or contents is None or not seen:
+        visible = self._screen.middle_tabs.currentWidget() is self._screen.table
+        if not self._stale or contents is None or not visible:
             return
         self._stale = False
         self._task.cancel()
         results = self._review_queue.results
         fused = [
-            (one.name, results[one.id])
-            for one in contents.images
-            if one.id in results and results[one.id].fusion is not None
+            (image.name, results[image.id])
+            for image in contents.images
+            if image.id in results and results[image.id].fusion is not None
         ]
         if len(fused) < 2:
             self._annotators.set_courses({})
@@ -233,14 +233,14 @@ class AnnotatorCourses(ClicksPart):
 def _courses(fused: Sequence[tuple[str, ImageResult]], watch: Watch) -> dict[str, Course]:
     """Follow everybody who looked at two images or more."""
     rows: dict[str, list[tuple[str, int, float, float]]] = {}
-    for done, (image, known) in enumerate(fused):
+    for done, (image, result) in enumerate(fused):
         watch(done / len(fused), "following annotators")
-        assert known.fusion is not None
-        rates = known.fusion.rates
+        assert result.fusion is not None
+        rates = result.fusion.rates
         figures = rates.clicks.tolist(), rates.reliability[:, 0].tolist(), rates.sensitivity[:, 0].tolist()
-        for name, *one in zip(known.annotators, *figures, strict=True):
-            rows.setdefault(name, []).append((image, *one))
-    return {name: _course(mine) for name, mine in rows.items() if len(mine) > 1}
+        for name, *values in zip(result.annotators, *figures, strict=True):
+            rows.setdefault(name, []).append((image, *values))
+    return {name: _course(rows_of_name) for name, rows_of_name in rows.items() if len(rows_of_name) > 1}
 
 
 def _course(rows: Sequence[tuple[str, int, float, float]]) -> Course:
@@ -318,14 +318,14 @@ class Agreement(ClicksPart):
         """Compare anew what has changed, where somebody looks."""
         if self._screen.middle_tabs.currentWidget() is not self.matrix:
             return
-        wanted = self._wanted()
-        if self._made_from is not None and _same(wanted, self._made_from):
+        results = self._compared_results()
+        if self._made_from is not None and _same(results, self._made_from):
             return
-        self._made_from = wanted
-        job = self._jobs.start("Comparing annotators", partial(_compare, wanted), quiet=True)
+        self._made_from = results
+        job = self._jobs.start("Comparing annotators", partial(_compare, results), quiet=True)
         self._task.follow(job, self._on_compared)
 
-    def _wanted(self) -> Mapping[int, ImageResult]:
+    def _compared_results(self) -> Mapping[int, ImageResult]:
         if self.scopes.mode == "study":
             return self._review_queue.results
         if not self._session.shown:
@@ -344,18 +344,20 @@ class Agreement(ClicksPart):
             self.matrix.set_matrix((), (), np.empty((0, 0)), self.measures.mode)
             self.matrix.header.set_aside("")
             return
-        here = [numbers[name] for name in page.names]
-        names = [pseudonym(number) for number in here] if contents and contents.hidden else page.names
-        self.matrix.set_matrix(names, here, page.values, page.measure, page.words)
-        many = len(page.names)
-        cut = f"{many} of {page.everybody:,}, the least first" if many < page.everybody else ""
+        numbers_shown = [numbers[name] for name in page.names]
+        names = (
+            [pseudonym(number) for number in numbers_shown] if contents and contents.hidden else page.names
+        )
+        self.matrix.set_matrix(names, numbers_shown, page.values, page.measure, page.words)
+        count = len(page.names)
+        cut = f"{count} of {page.everybody:,}, the least first" if count < page.everybody else ""
         self.matrix.header.set_aside(cut)
 
     def _on_pair(self, first: str, second: str) -> None:
-        shown = list(self.matrix.figure.names)
+        names = list(self.matrix.figure.names)
         page, contents = self._pages.get(self.measures.mode), self._document.contents
         if page is not None and contents is not None:
-            pair = [contents.annotators.index(page.names[shown.index(one)]) for one in (first, second)]
+            pair = [contents.annotators.index(page.names[names.index(name)]) for name in (first, second)]
             self._annotators.choose_two(*pair)
 
     def _on_chosen(self, number: int | None) -> None:
@@ -366,25 +368,30 @@ class Agreement(ClicksPart):
             self.matrix.select(pseudonym(number) if contents.hidden else contents.annotators[number])
 
 
-def _same(one: Mapping[int, ImageResult], other: Mapping[int, ImageResult]) -> bool:
-    return one.keys() == other.keys() and all(one[key].fusion is other[key].fusion for key in one)
+def _same(first: Mapping[int, ImageResult], second: Mapping[int, ImageResult]) -> bool:
+    return first.keys() == second.keys() and all(first[key].fusion is second[key].fusion for key in first)
 
 
-def _compare(known: Mapping[int, ImageResult], watch: Watch) -> dict[str, _Page]:
-    fused = [(one.fusion.marked, one.annotators) for one in known.values() if one.fusion is not None]
-    found = click_agreement([marked for marked, _ in fused], [names for _, names in fused], watch)
-    return {"Dice": _page("Dice", found, found.dice), "kappa": _page("kappa", found, found.kappa)}
+def _compare(results: Mapping[int, ImageResult], watch: Watch) -> dict[str, _Page]:
+    fused = [
+        (result.fusion.marked, result.annotators) for result in results.values() if result.fusion is not None
+    ]
+    agreement = click_agreement([marked for marked, _ in fused], [names for _, names in fused], watch)
+    return {
+        "Dice": _page("Dice", agreement, agreement.dice),
+        "kappa": _page("kappa", agreement, agreement.kappa),
+    }
 
 
-def _page(measure: str, found: ClickAgreement, values: NDArray[np.float64]) -> _Page:
-    standing = found.standing(values)
-    order = np.argsort(standing, kind="stable")[:MOST]  # NaN comes last
+def _page(measure: str, agreement: ClickAgreement, values: NDArray[np.float64]) -> _Page:
+    mean_agreement = agreement.standing(values)
+    order = np.argsort(mean_agreement, kind="stable")[:MOST]  # NaN comes last
     block = np.ix_(order, order)
     return _Page(
         measure=measure,
-        names=tuple(found.names[row] for row in order.tolist()),
+        names=tuple(agreement.names[row] for row in order.tolist()),
         values=values[block],
-        clusters=found.clusters[block],
-        images=found.images[block],
-        everybody=len(found.names),
+        clusters=agreement.clusters[block],
+        images=agreement.images[block],
+        everybody=len(agreement.names),
     )

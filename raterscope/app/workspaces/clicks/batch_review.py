@@ -74,9 +74,9 @@ class CropShelf(QObject):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self._places: Mapping[int, SpotPosition] = {}
-        self._kept: OrderedDict[int, Crop | None] = OrderedDict()
-        self._wanted: list[int] = []
+        self._positions: Mapping[int, SpotPosition] = {}
+        self._crops: OrderedDict[int, Crop | None] = OrderedDict()
+        self._requested: list[int] = []
         self._task = LatestTask()
         self._size: float | None = None
         self.half = AT_LEAST
@@ -85,9 +85,9 @@ class CropShelf(QObject):
     def forget(self) -> None:
         """Drop everything: another study."""
         self._task.cancel()
-        self._places = {}
-        self._kept.clear()
-        self._wanted.clear()
+        self._positions = {}
+        self._crops.clear()
+        self._requested.clear()
 
     def set_scale(self, radii: Sequence[float], size: float | None) -> bool:
         """Choose the width that fits most spots; tells whether all is to be cut anew.
@@ -100,70 +100,81 @@ class CropShelf(QObject):
             Micrometres a pixel that count for all; None to take pixels as they are.
         """
         half = max(AT_LEAST, math.ceil(float(np.median(radii)))) if len(radii) else self.half
-        if size == self._size and max(half, self.half) / min(half, self.half) <= FAR and self._kept:
+        if size == self._size and max(half, self.half) / min(half, self.half) <= FAR and self._crops:
             return False
         self.half, self._size = half, size
-        places = self._places
+        positions = self._positions
         self.forget()
-        self._places = places
+        self._positions = positions
         return True
 
-    def set_places(self, places: Mapping[int, SpotPosition]) -> None:
+    def set_places(self, positions: Mapping[int, SpotPosition]) -> None:
         """Say what the numbers stand for."""
-        self._places = places
+        self._positions = positions
 
     def get(self, number: int) -> Crop | None:
         """Give a crop that is there already."""
-        return self._kept.get(number)
+        return self._crops.get(number)
 
     def want(self, number: int) -> None:
         """Ask for a crop: `ready` brings it."""
-        if number in self._kept:
-            self._kept.move_to_end(number)
+        if number in self._crops:
+            self._crops.move_to_end(number)
             self._give(number)
-        elif number in self._places:
-            self._wanted.append(number)
+        elif number in self._positions:
+            self._requested.append(number)
             self._cut_on()
 
     def _cut_on(self) -> None:
-        while self._wanted and (self._wanted[-1] not in self._places or self._wanted[-1] in self._kept):
-            self._wanted.pop()
-        if self._task.busy or not self._wanted:
+        while self._requested and (
+            self._requested[-1] not in self._positions or self._requested[-1] in self._crops
+        ):
+            self._requested.pop()
+        if self._task.busy or not self._requested:
             return
         # What was wanted last is on screen now.
-        image = self._places[self._wanted[-1]].image
-        here = {number: one for number, one in self._places.items() if one.image.id == image.id}
+        image = self._positions[self._requested[-1]].image
+        on_image = {
+            number: position for number, position in self._positions.items() if position.image.id == image.id
+        }
         job = self._document.ask("Looking for an image", partial(_locate, image))
         self._task.follow(
-            job, partial(self._on_located, image, here), stopped=partial(self._on_cut, dict.fromkeys(here))
+            job,
+            partial(self._on_located, image, on_image),
+            stopped=partial(self._on_cut, dict.fromkeys(on_image)),
         )
 
-    def _on_located(self, image: ImageEntry, here: Mapping[int, SpotPosition], path: Path | None) -> None:
+    def _on_located(self, image: ImageEntry, on_image: Mapping[int, SpotPosition], path: Path | None) -> None:
         if path is None:
-            self._on_cut(dict.fromkeys(here))
+            self._on_cut(dict.fromkeys(on_image))
             return
         half = self.half * (self._size / image.pixel_size if self._size and image.pixel_size else 1.0)
-        wanted = [number for number in self._wanted if number in here]
+        requested = [number for number in self._requested if number in on_image]
         work = partial(
-            _cut, image, path, {number: (one.x, one.y) for number, one in here.items()}, wanted, half
+            _cut,
+            image,
+            path,
+            {number: (position.x, position.y) for number, position in on_image.items()},
+            requested,
+            half,
         )
         job = self._jobs.start("Cutting out spots", work, quiet=True)
-        self._task.follow(job, self._on_cut, stopped=partial(self._on_cut, dict.fromkeys(here)))
+        self._task.follow(job, self._on_cut, stopped=partial(self._on_cut, dict.fromkeys(on_image)))
 
     def _on_cut(self, crops: Mapping[int, Crop | None]) -> None:
-        asked = set(self._wanted)
+        requested = set(self._requested)
         for number, crop in crops.items():
-            self._kept[number] = crop
-            self._kept.move_to_end(number)
-            if number in asked:
+            self._crops[number] = crop
+            self._crops.move_to_end(number)
+            if number in requested:
                 self._give(number)
-        while len(self._kept) > max(LEAST_KEPT, KEPT_BYTES / (12 * self.half**2)):
-            self._kept.popitem(last=False)
-        self._wanted = [number for number in self._wanted if number not in crops]
+        while len(self._crops) > max(LEAST_KEPT, KEPT_BYTES / (12 * self.half**2)):
+            self._crops.popitem(last=False)
+        self._requested = [number for number in self._requested if number not in crops]
         self._cut_on()
 
     def _give(self, number: int) -> None:
-        crop = self._kept[number]
+        crop = self._crops[number]
         self.ready.emit(number, None if crop is None else to_picture(crop))
 
 
@@ -175,8 +186,8 @@ def _locate(image: ImageEntry, study: Study, watch: Watch) -> Path | None:
 def _cut(
     entry: ImageEntry,
     path: Path,
-    places: Mapping[int, tuple[float, float]],
-    wanted: Sequence[int],
+    positions: Mapping[int, tuple[float, float]],
+    requested: Sequence[int],
     half: float,
     watch: Watch,
 ) -> dict[int, Crop | None]:
@@ -184,9 +195,9 @@ def _cut(
     try:
         image = load_pixels(entry, path, watch)
     except InputError:
-        return dict.fromkeys(places)
-    numbers = list(places) if isinstance(image, np.ndarray) else wanted
-    return {number: crop_of(image, *places[number], half) for number in numbers}
+        return dict.fromkeys(positions)
+    numbers = list(positions) if isinstance(image, np.ndarray) else requested
+    return {number: crop_of(image, *positions[number], half) for number in numbers}
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,18 +279,18 @@ class BatchReview(QObject):
         if contents is None:
             return
         if not self._grid.everywhere:
-            here = self._here(session.scene) if session.shown else []
-            self._show(_in_order(here, blind=session.blind))
+            listed = self._here(session.scene) if session.shown else []
+            self._show(_in_order(listed, blind=session.blind))
             return
-        known, state = self._review_queue.results, contents.review
-        work = partial(_everywhere, known, self._read, state, self._grid.kind, self._reviewing.blind)
+        results, state = self._review_queue.results, contents.review
+        work = partial(_everywhere, results, self._read, state, self._grid.kind, self._reviewing.blind)
         job = self._jobs.start("Listing spots", work, quiet=True)
         self._task.follow(job, self._on_listed)
 
     def _here(self, scene: Scene) -> list[ListedSpot]:
         run = None if scene.run is None else scene.run.id
-        wanted = [spot for spot in self._reviewing.spots if _is(spot, self._grid.kind)]
-        return [ListedSpot(scene.image.id, run, spot) for spot in wanted]
+        spots = [spot for spot in self._reviewing.spots if _is(spot, self._grid.kind)]
+        return [ListedSpot(scene.image.id, run, spot) for spot in spots]
 
     def decide(self, verb: str) -> None:
         """Settle all that are chosen by one decision."""
@@ -292,8 +303,8 @@ class BatchReview(QObject):
         self._writing = True
         decision = _decision(verb, chosen, blind=self._reviewing.blind)
         self._document.record(decision).ended.connect(self._on_written)
-        others = set(self._grid.in_sight) - set(self._grid.selected)
-        self.left_open.emit([self._listed[number] for number in sorted(others) if number in self._listed])
+        undecided = set(self._grid.in_sight) - set(self._grid.selected)
+        self.left_open.emit([self._listed[number] for number in sorted(undecided) if number in self._listed])
 
     def listed(self, number: int) -> ListedSpot | None:
         """Give a spot by what the grid knows it by."""
@@ -302,60 +313,60 @@ class BatchReview(QObject):
     def places(self, numbers: Sequence[int]) -> str:
         """Say where spots lie, a line each, to be pasted into a table."""
         contents = self._document.contents
-        found = [self._listed[number] for number in numbers if number in self._listed]
+        listed = [self._listed[number] for number in numbers if number in self._listed]
         names = {entry.id: entry.name for entry in contents.images} if contents else {}
         rows = [
-            f"{harmless(names.get(one.image, ''))}\t{one.spot.number}\t{one.spot.x:.1f}\t{one.spot.y:.1f}"
-            for one in found
+            f"{harmless(names.get(item.image, ''))}\t{item.spot.number}\t{item.spot.x:.1f}\t{item.spot.y:.1f}"
+            for item in listed
         ]
         return "\n".join(["image\tspot\tx (px)\ty (px)", *rows])
 
     def _on_written(self) -> None:
         self._writing = False
 
-    def _on_listed(self, found: tuple[dict[int, _Read], list[ListedSpot]]) -> None:
-        self._read = found[0]
-        self._show(found[1])
+    def _on_listed(self, answer: tuple[dict[int, _Read], list[ListedSpot]]) -> None:
+        self._read = answer[0]
+        self._show(answer[1])
 
-    def _show(self, found: Sequence[ListedSpot]) -> None:
+    def _show(self, listed: Sequence[ListedSpot]) -> None:
         contents = self._document.contents
         if contents is None:
             return
-        wanted = {one.image for one in found}
+        wanted_images = {item.image for item in listed}
         images = {
             entry.id: replace(entry, pixel_size=contents.pixel_size(entry))
             for entry in contents.images
-            if entry.id in wanted
+            if entry.id in wanted_images
         }
-        found = [one for one in found if one.image in images]
+        listed = [item for item in listed if item.image in images]
         self._listed = {
-            number: replace(one, number=number) for one in found for number in [self._number(one)]
+            number: replace(item, number=number) for item in listed for number in [self._number(item)]
         }
         numbers = list(self._listed)
         blind = self._reviewing.blind
-        size = view.common_size([images[one.image].pixel_size for one in found])
-        if self.shelf.set_scale([view.radius_of(one.spot) for one in found], size):
+        size = view.common_size([images[item.image].pixel_size for item in listed])
+        if self.shelf.set_scale([view.radius_of(item.spot) for item in listed], size):
             self._grid.forget_pictures()
         self.shelf.set_places(
             {
-                number: SpotPosition(images[one.image], one.spot.x, one.spot.y)
-                for number, one in self._listed.items()
+                number: SpotPosition(images[item.image], item.spot.x, item.spot.y)
+                for number, item in self._listed.items()
             }
         )
         cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
         self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), reset=self._anew)
         self._anew = False
 
-    def _number(self, one: ListedSpot) -> int:
-        key = (one.image, one.run, one.spot.number)
+    def _number(self, item: ListedSpot) -> int:
+        key = (item.image, item.run, item.spot.number)
         return self._number_of.setdefault(key, len(self._number_of))
 
     def _on_ready(self, number: int, picture: QImage | None) -> None:
         self._grid.set_picture(number, picture)
-        session, one = self._reviewing.session, self._listed.get(number)
-        elsewhere = one is not None and not (session.shown and session.scene.image.id == one.image)
+        session, item = self._reviewing.session, self._listed.get(number)
+        elsewhere = item is not None and not (session.shown and session.scene.image.id == item.image)
         if elsewhere and number == self._grid.current:
-            self.looked_at.emit(one)
+            self.looked_at.emit(item)
 
     def _on_picture_wanted(self, number: int) -> None:
         self.shelf.want(number)
@@ -365,9 +376,9 @@ class BatchReview(QObject):
             self.looked_at.emit(self._listed[number])
 
     def _on_opened(self, number: int) -> None:
-        one = self._listed.get(number)
-        if one is not None:
-            self.opened.emit(one.image, one.spot)
+        item = self._listed.get(number)
+        if item is not None:
+            self.opened.emit(item.image, item.spot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,16 +395,16 @@ def _everywhere(
     watch: Watch,
 ) -> tuple[dict[int, _Read], list[ListedSpot]]:  # fmt: skip
     """List the spots of a kind on all images of which something is known; only what changed is made anew."""
-    now: dict[int, _Read] = {}
-    found: list[ListedSpot] = []
-    for done, (image, known) in enumerate(results.items()):
+    read_now: dict[int, _Read] = {}
+    listed: list[ListedSpot] = []
+    for done, (image, result) in enumerate(results.items()):
         watch(done / len(results), "listing spots")
-        before, decided = read.get(image), state.spots(image)
-        if before is None or before.known is not known or before.decided != decided:
-            before = _Read(known, decided, spots_of(known.fusion, len(known.annotators), decided))
-        now[image] = before
-        found.extend(ListedSpot(image, known.run, spot) for spot in before.spots if _is(spot, kind))
-    return now, _in_order(found, blind=blind)
+        image_spots, decided = read.get(image), state.spots(image)
+        if image_spots is None or image_spots.known is not result or image_spots.decided != decided:
+            image_spots = _Read(result, decided, spots_of(result.fusion, len(result.annotators), decided))
+        read_now[image] = image_spots
+        listed.extend(ListedSpot(image, result.run, spot) for spot in image_spots.spots if _is(spot, kind))
+    return read_now, _in_order(listed, blind=blind)
 
 
 def _is(spot: Spot, kind: str) -> bool:
@@ -403,27 +414,27 @@ def _is(spot: Spot, kind: str) -> bool:
 def _in_order(listed: Iterable[ListedSpot], *, blind: bool) -> list[ListedSpot]:
     """Put the most probable first, those passed over last; blind, in an order that tells nothing."""
 
-    def rank(one: ListedSpot) -> tuple[float, ...]:
+    def rank(item: ListedSpot) -> tuple[float, ...]:
         if blind:
-            return one.spot.skipped, one.image, one.spot.number
-        return one.spot.skipped, -one.spot.posterior if np.isfinite(one.spot.posterior) else -2.0
+            return item.spot.skipped, item.image, item.spot.number
+        return item.spot.skipped, -item.spot.posterior if np.isfinite(item.spot.posterior) else -2.0
 
     return sorted(listed, key=rank)
 
 
 def _decision(verb: str, chosen: Sequence[ListedSpot], *, blind: bool) -> Decision:
     first = chosen[0]
-    hidden = blind and not any(one.spot.decided for one in chosen)
+    hidden = blind and not any(item.spot.decided for item in chosen)
     if len(chosen) == 1:
         spot = first.spot
         subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=hidden)
         return Decision(verb=verb, item=first.image, subject=subject, run=first.run, about=spot.decision)
     spots = tuple(
         SpotOf(
-            image=one.image, x=one.spot.x, y=one.spot.y, number=one.spot.number, run=one.run,
-            about=one.spot.decision,
+            image=item.image, x=item.spot.x, y=item.spot.y, number=item.spot.number, run=item.run,
+            about=item.spot.decision,
         )
-        for one in chosen
+        for item in chosen
     )  # fmt: skip
     return Decision(verb=verb, item=first.image, subject=SpotsSubject(spots=spots, blind=hidden))
 
@@ -439,21 +450,21 @@ class _Cards:
     blind: bool
     pictures: ClassVar[bool] = True
 
-    def card(self, place: int) -> Card:
+    def card(self, index: int) -> Card:
         """Give the spot at a place, with its votes or what was decided, and its posterior."""
-        one, image = self._at(place)
-        spot = one.spot
+        item, image = self._at(index)
+        spot = item.spot
         title, third = f"spot {spot.number}", image.name if self.everywhere else ""
         if self.blind and not spot.decided:
             return Card(title, "skipped" if spot.skipped else "", "", third)
-        said = "skipped" if spot.skipped else WORDS.get(spot.state, f"{spot.votes} of {spot.looked}")
+        state = "skipped" if spot.skipped else WORDS.get(spot.state, f"{spot.votes} of {spot.looked}")
         figure = f"{spot.posterior:.2f}" if np.isfinite(spot.posterior) else ""
-        return Card(title, said, figure, third, TONES[spot.state])
+        return Card(title, state, figure, third, TONES[spot.state])
 
-    def words(self, place: int) -> str:
+    def words(self, index: int) -> str:
         """Say the spot at a place, where it lies and what is said of it."""
-        one, image = self._at(place)
-        spot = one.spot
+        item, image = self._at(index)
+        spot = item.spot
         words = [f"spot {spot.number}", image.name, view.place_in_words(spot.x, spot.y, image.pixel_size)]
         if not self.blind or spot.decided:
             words.append(WORDS.get(spot.state, spot.state))
@@ -462,6 +473,6 @@ class _Cards:
                 words.append(f"{spot.votes} of {spot.looked} marked it")
         return ", ".join(words)
 
-    def _at(self, place: int) -> tuple[ListedSpot, ImageEntry]:
-        one = self.listed[int(self.numbers[place])]
-        return one, self.images[one.image]
+    def _at(self, index: int) -> tuple[ListedSpot, ImageEntry]:
+        item = self.listed[int(self.numbers[index])]
+        return item, self.images[item.image]

@@ -62,8 +62,8 @@ class CanvasView(QObject):
 
     def begin(self, scene: Scene) -> None:
         """Make way for a scene that comes: another image's pixels go, and every draft."""
-        before = self._session.before
-        if before is None or scene.image.id != before.image.id:
+        previous = self._session.before
+        if previous is None or scene.image.id != previous.image.id:
             self._crops.set_image(None)
             self._canvas.set_image(None, scene.image.extent)
         self._canvas.set_pixel_size(scene.image.pixel_size)
@@ -150,12 +150,12 @@ class Viewing(QObject):
         canvas: QWidget,
         crops: Crops,
         reviewing: SpotReview,
-        many: BatchReview,
+        batch_review: BatchReview,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(reviewing)
         self._document, self._canvas, self._crops = document, canvas, crops
-        self._reviewing, self._many = reviewing, many
+        self._reviewing, self._batch_review = reviewing, batch_review
         self.clock = clock
         self._selected: _Selected | None = None
         self._seconds = 0.0
@@ -167,8 +167,8 @@ class Viewing(QObject):
         reviewing.selected.connect(self._on_selected)
         crops.arrived.connect(self._follow_sight)
         canvas.installEventFilter(self)
-        many.listed_elsewhere.connect(self._on_listed)
-        many.left_open.connect(self._on_left_open)
+        batch_review.listed_elsewhere.connect(self._on_listed)
+        batch_review.left_open.connect(self._on_left_open)
         document.replaced.connect(self._recorded.clear)
 
     def eventFilter(self, _canvas: QObject, event: QEvent) -> bool:
@@ -178,13 +178,13 @@ class Viewing(QObject):
         return False
 
     def _on_selected(self, _index: int | None) -> None:
-        now = self._now_selected()
-        before = self._selected
-        if before is not None and (now is None or now.key != before.key):
+        current = self._now_selected()
+        previous = self._selected
+        if previous is not None and (current is None or current.key != previous.key):
             self._stop()
-            self._leave(before, self._seconds)
+            self._leave(previous, self._seconds)
             self._seconds = 0.0
-        self._selected = now
+        self._selected = current
         self._follow_sight()
 
     def _now_selected(self) -> _Selected | None:
@@ -208,39 +208,47 @@ class Viewing(QObject):
             self._seconds += self.clock() - self._since
             self._since = None
 
-    def _leave(self, left: _Selected, seconds: float) -> None:
+    def _leave(self, selected: _Selected, seconds: float) -> None:
         contents = self._document.contents
-        if contents is None or contents.path != left.study or seconds < LONG_ENOUGH:
+        if contents is None or contents.path != selected.study or seconds < LONG_ENOUGH:
             return
-        spot = left.spot
-        if any(one.number == spot.number and (one.decided or one.skipped) for one in self._spots(left)):
+        spot = selected.spot
+        if any(
+            other.number == spot.number and (other.decided or other.skipped)
+            for other in self._spots(selected)
+        ):
             return
         view = View(
-            image=left.image, x=spot.x, y=spot.y, number=spot.number, run=left.run, seconds=round(seconds, 3)
+            image=selected.image,
+            x=spot.x,
+            y=spot.y,
+            number=spot.number,
+            run=selected.run,
+            seconds=round(seconds, 3),
         )
         self._record([view])
 
-    def _spots(self, left: _Selected) -> Sequence[Spot]:
+    def _spots(self, selected: _Selected) -> Sequence[Spot]:
         """Give the spots as they stand now where the image left is still on screen."""
         session = self._reviewing.session
-        return self._reviewing.spots if session.shown and session.scene.image.id == left.image else ()
+        return self._reviewing.spots if session.shown and session.scene.image.id == selected.image else ()
 
     def _on_listed(self) -> None:
         self._listed_since = self.clock()
 
-    def _on_left_open(self, left: Sequence[ListedSpot]) -> None:
+    def _on_left_open(self, undecided: Sequence[ListedSpot]) -> None:
         """Record the spots of the grid that were in sight while others were decided."""
         seconds = self.clock() - self._listed_since
         if seconds < LONG_ENOUGH:
             return
         views = []
-        for one in left:
-            key = (one.image, one.run, one.spot.number)
-            if key not in self._recorded and not (one.spot.decided or one.spot.skipped):
+        for item in undecided:
+            key = (item.image, item.run, item.spot.number)
+            if key not in self._recorded and not (item.spot.decided or item.spot.skipped):
                 self._recorded.add(key)
                 views.append(
                     View(
-                        image=one.image, x=one.spot.x, y=one.spot.y, number=one.spot.number, run=one.run,
+                        image=item.image, x=item.spot.x, y=item.spot.y, number=item.spot.number, run=item.run,
                         how="listed", seconds=round(seconds, 3),
                     )
                 )  # fmt: skip
@@ -266,13 +274,13 @@ class SpotMenu(ClicksPart):
         self,
         core: ClicksCore,
         reviewing: SpotReview,
-        many: BatchReview,
+        batch_review: BatchReview,
         measuring: Measurements,
         decide: Callable[[str], None],
     ) -> None:
         super().__init__(core)
         self._reviewing = reviewing
-        self._many = many
+        self._batch_review = batch_review
         self._measuring = measuring
         self._decide = decide
         core.screen.canvas.installEventFilter(self)
@@ -286,22 +294,22 @@ class SpotMenu(ClicksPart):
         self._on_canvas(event.pos(), by_key=event.reason() == QContextMenuEvent.Reason.Keyboard)
         return True
 
-    def _on_canvas(self, place: QPoint, *, by_key: bool) -> None:
+    def _on_canvas(self, position: QPoint, *, by_key: bool) -> None:
         canvas, reviewing = self._screen.canvas, self._reviewing
         if not reviewing.session.shown:
             return
-        shape = None if by_key else self._measuring.choose_at(QPointF(place))
+        shape = None if by_key else self._measuring.choose_at(QPointF(position))
         if shape is not None:
             entries: Sequence[Entry] = (
                 ("Delete", partial(self._measuring.delete, shape.key)),
                 ("Copy what it measures", partial(_copy, shape.value)),
             )
-            self._open(f"{shape.title.capitalize()}, {shape.value}", entries, canvas.mapToGlobal(place))
+            self._open(f"{shape.title.capitalize()}, {shape.value}", entries, canvas.mapToGlobal(position))
             return
         if by_key and reviewing.spot is not None:
-            at = canvas.viewport.to_screen(reviewing.spot.x, reviewing.spot.y)
-            place = QPoint(round(at[0]), round(at[1]))
-        x, y = canvas.viewport.to_image(place.x(), place.y())
+            screen_position = canvas.viewport.to_screen(reviewing.spot.x, reviewing.spot.y)
+            position = QPoint(round(screen_position[0]), round(screen_position[1]))
+        x, y = canvas.viewport.to_image(position.x(), position.y())
         if not by_key:
             under = canvas.spot_at(x, y)
             if under != reviewing.current:
@@ -313,7 +321,9 @@ class SpotMenu(ClicksPart):
                 ("Add a spot here", partial(reviewing.add, x, y)),
                 ("Copy the place", partial(_copy, words)),
             )
-            self._open(f"{reviewing.session.scene.image.name}, {words}", entries, canvas.mapToGlobal(place))
+            self._open(
+                f"{reviewing.session.scene.image.name}, {words}", entries, canvas.mapToGlobal(position)
+            )
             return
         words = view.place_in_words(spot.x, spot.y, size)
         entries = (
@@ -323,31 +333,34 @@ class SpotMenu(ClicksPart):
             ("Show what other runs say", self._screen.evidence.show_other_runs),
             ("Copy the place", partial(_copy, words)),
         )
-        self._open(f"Spot {spot.number}, {words}", entries, canvas.mapToGlobal(place))
+        self._open(f"Spot {spot.number}, {words}", entries, canvas.mapToGlobal(position))
 
-    def _on_grid(self, place: QPoint) -> None:
+    def _on_grid(self, position: QPoint) -> None:
         grid = self._screen.grid
-        index = grid.view.indexAt(place)
+        index = grid.view.indexAt(position)
         if index.isValid() and not grid.view.selectionModel().isSelected(index):
             grid.view.setCurrentIndex(index)
         chosen = grid.selected
         number = grid.number_at(index) if index.isValid() else next(iter(chosen), None)
-        one = None if number is None else self._many.listed(number)
-        if one is None:
+        item = None if number is None else self._batch_review.listed(number)
+        if item is None:
             return
-        many = len(chosen)
-        title = f"{many:,} spots" if many > 1 else f"Spot {one.spot.number}"
+        count = len(chosen)
+        title = f"{count:,} spots" if count > 1 else f"Spot {item.spot.number}"
         entries: Sequence[Entry] = (
             *self._verdicts(),
             ("Show on the image", partial(grid.opened.emit, number)),
-            ("Copy the place" if many == 1 else "Copy the places", partial(_copy, self._many.places(chosen))),
+            (
+                "Copy the place" if count == 1 else "Copy the places",
+                partial(_copy, self._batch_review.places(chosen)),
+            ),
         )
-        self._open(title, entries, grid.view.viewport().mapToGlobal(place), picture=False)
+        self._open(title, entries, grid.view.viewport().mapToGlobal(position), picture=False)
 
     def _verdicts(self) -> Sequence[Entry]:
         return [(verb.capitalize(), partial(self._decide, verb)) for verb in ("accept", "reject", "skip")]
 
-    def _open(self, title: str, entries: Sequence[Entry], place: QPoint, *, picture: bool = True) -> None:
+    def _open(self, title: str, entries: Sequence[Entry], position: QPoint, *, picture: bool = True) -> None:
         menu = Menu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(title.replace("&", "&&")).setEnabled(False)
@@ -357,7 +370,7 @@ class SpotMenu(ClicksPart):
         if picture:
             menu.addSeparator()
             menu.addActions(self._screen.canvas.menu.menu.actions())
-        menu.popup(place)
+        menu.popup(position)
 
 
 def _copy(words: str) -> None:

@@ -99,7 +99,7 @@ class Live(QObject):
         self.refused_lines = 0
         self._came = None
         job = self._document.ask("Beginning to watch", partial(_begin, wish), changes=True)
-        self._then(job, self._on_begun)
+        self._run_step(job, self._on_begun)
 
     def pause(self, paused: bool) -> None:
         """Look at the source no more, or again."""
@@ -130,7 +130,7 @@ class Live(QObject):
         if following is not None:
             name = plain(following.wish.source.name, 80)
             job = self._jobs.start(f"Reading {name}", partial(_look, following), quiet=True)
-            self._then(job, self._on_growth)
+            self._run_step(job, self._on_growth)
             self.changed.emit()
 
     def _on_begun(self, following: Following) -> None:
@@ -160,7 +160,7 @@ class Live(QObject):
         if came or self._moved or growth.position != following.position:
             self._moved = False
             work = partial(_store, following, growth)
-            self._then(self._document.ask("Storing what came", work, changes=came), self._on_stored)
+            self._run_step(self._document.ask("Storing what came", work, changes=came), self._on_stored)
         else:
             self._rest()
 
@@ -168,15 +168,15 @@ class Live(QObject):
         if images:
             job = self._jobs.start("Taking up what came", partial(self._advance, images), quiet=True)
             job.partial.connect(self._on_step)
-            self._then(job, self._on_advanced)
+            self._run_step(job, self._on_advanced)
         else:
             self._rest()
 
     def _advance(self, images: Sequence[int], watch: Watch) -> Sequence[int]:
         following = self.following
         assert following is not None
-        for image, now in following.advance(images, without_partials(watch)):
-            watch(0.0, "taking up what came", partial=partial(_pair, image, now))
+        for image, watched in following.advance(images, without_partials(watch)):
+            watch(0.0, "taking up what came", partial=partial(_pair, image, watched))
         return images
 
     def _on_step(self, step: tuple[int, Watched]) -> None:
@@ -187,7 +187,7 @@ class Live(QObject):
         following = self.following
         assert following is not None
         job = self._document.ask("Keeping what came", partial(_keep, following, images))
-        self._then(job, self._on_kept)
+        self._run_step(job, self._on_kept)
 
     def _on_kept(self, images: Sequence[int]) -> None:
         self.advanced.emit(images)
@@ -198,7 +198,7 @@ class Live(QObject):
         if self._stopping:
             self._keep_run()
         elif following is not None and not self._more and following.is_settling_due:
-            self._then(self._settle(following), self._on_advanced)
+            self._run_step(self._settle(following), self._on_advanced)
         elif not self.paused:
             self._wait.start(0 if self._more else EVERY)
         self.changed.emit()
@@ -206,9 +206,9 @@ class Live(QObject):
     def _keep_run(self) -> None:
         following = self.following
         if following is not None and following.is_settled:
-            self._then(self._keep(following, STOPPED), self._on_run_kept)
+            self._run_step(self._keep(following, STOPPED), self._on_run_kept)
         elif following is not None:
-            self._then(self._settle(following), self._on_settled)
+            self._run_step(self._settle(following), self._on_settled)
 
     def _settle(self, following: Following) -> Job:
         return self._jobs.start("Settling what came", following.settle, quiet=True)
@@ -216,7 +216,7 @@ class Live(QObject):
     def _on_settled(self, _images: Sequence[int]) -> None:
         following = self.following
         if following is not None:
-            self._then(self._keep(following, STOPPED), self._on_run_kept)
+            self._run_step(self._keep(following, STOPPED), self._on_run_kept)
 
     def _keep(self, following: Following, why: str) -> Job:
         """Keep as a run what it has come to, and why it ended."""
@@ -232,7 +232,7 @@ class Live(QObject):
         """Hold fixed with the next look what was decided."""
         self._moved = True
 
-    def _then(self, job: Job, go_on: Callable[[Any], None]) -> None:
+    def _run_step(self, job: Job, go_on: Callable[[Any], None]) -> None:
         """Let a job be the one under way; what is late or of another watch is dropped."""
         self._binding = job.binding
         self._task.follow(job, go_on, stopped=partial(self._on_stopped, job))
@@ -276,8 +276,8 @@ def _keep_run(following: Following, why: str, study: Study, _watch: Watch) -> in
     return following.keep_run(study)
 
 
-def _pair(image: int, now: Watched) -> tuple[int, Watched]:
-    return image, now
+def _pair(image: int, watched: Watched) -> tuple[int, Watched]:
+    return image, watched
 
 
 class Replay(QObject):
@@ -303,7 +303,7 @@ class Replay(QObject):
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._play_on)
         self.set_speed(5.0)
-        self.given: Waiting | None = None
+        self.waiting: Waiting | None = None
         self.steps: list[Watched] = []
         self.measured: list[tuple[float, float]] = []
         """Sensitivity and precision of the steps, where true places are known."""
@@ -312,7 +312,7 @@ class Replay(QObject):
     @property
     def on(self) -> bool:
         """Whether there is something to play."""
-        return self.given is not None
+        return self.waiting is not None
 
     @property
     def playing(self) -> bool:
@@ -322,7 +322,7 @@ class Replay(QObject):
     @property
     def total(self) -> int:
         """Steps that there will be."""
-        return 0 if self.given is None else len(self.given.arrivals)
+        return 0 if self.waiting is None else len(self.waiting.arrivals)
 
     def start(
         self,
@@ -341,10 +341,10 @@ class Replay(QObject):
         places are known, (T, 2), the steps are measured against them within a radius.
         """
         self.leave()
-        self.given = replayed(clicks, order, per_step, seed)
+        self.waiting = replayed(clicks, order, per_step, seed)
         self.steps, self.measured = [], []
         self.position = 0
-        work = partial(_work_out, self.given, plan, places, radius, experience, self.steps, self.measured)
+        work = partial(_work_out, self.waiting, plan, places, radius, experience, self.steps, self.measured)
         job = self._jobs.start("Replaying clicks", work)
         job.partial.connect(self._on_step)
         self._task.follow(job, self._on_step, failed=self.refused.emit, stopped=self.changed.emit)
@@ -354,7 +354,7 @@ class Replay(QObject):
         """Play nothing any more."""
         self._timer.stop()
         self._task.cancel()
-        self.given = None
+        self.waiting = None
         self.steps, self.measured = [], []
         self.position = 0
 
@@ -390,7 +390,7 @@ class Replay(QObject):
 
 
 def _work_out(
-    given: Waiting,
+    waiting: Waiting,
     plan: WatchPlan,
     places: FloatArray,
     radius: float,
@@ -400,13 +400,13 @@ def _work_out(
     watch: Watch,
 ) -> None:
     """Append every step as it is worked out; the lists are read meanwhile, and never otherwise written."""
-    total = len(given.arrivals)
-    for now in follow(None, given, experience, plan, without_partials(watch)):
+    total = len(waiting.arrivals)
+    for watched in follow(None, waiting, experience, plan, without_partials(watch)):
         if len(steps) + 1 == total:
-            now = refit(now, given, plan)
+            watched = refit(watched, waiting, plan)
         if len(places):
-            found = now.fusion.clustering.mean[now.fusion.detection.detected]
-            against = evaluate(found, places, radius)
-            measured.append((against.sensitivity, against.precision))
-        steps.append(now)
+            mean = watched.fusion.clustering.mean[watched.fusion.detection.detected]
+            evaluation = evaluate(mean, places, radius)
+            measured.append((evaluation.sensitivity, evaluation.precision))
+        steps.append(watched)
         watch(len(steps) / total, f"annotators {len(steps):,} of {total:,}", partial=partial(len, steps))

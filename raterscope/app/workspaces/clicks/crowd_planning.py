@@ -50,7 +50,7 @@ class ActiveLearning(ClicksPart):
         self._review_queue = review_queue
         self._task = LatestTask()
         self._done = False
-        self._found: NextAnnotators | None = None
+        self._next_annotators: NextAnnotators | None = None
         core.document.names_changed.connect(self._show)
         core.screen.right_tabs.currentChanged.connect(self._look)
         core.session.scene_changed.connect(self._on_scene)
@@ -60,7 +60,7 @@ class ActiveLearning(ClicksPart):
         """Take another image, run or step, or none."""
         self._task.cancel()
         self._done = False
-        self._found = None
+        self._next_annotators = None
         self._look()
 
     def _look(self) -> None:
@@ -76,43 +76,43 @@ class ActiveLearning(ClicksPart):
         return scene.fusion is not None and len(scene.clicks.annotators) > 1
 
     def _weigh(self, scene: Scene) -> None:
-        others = [one for image, one in self._review_queue.results.items() if image != scene.image.id]
+        results = [result for image, result in self._review_queue.results.items() if image != scene.image.id]
         if not self._screen.ask.list.lines:
             self._screen.ask.show_lines((), LOOKING)
         job = self._jobs.start(
-            "Computing the gain of further annotators", partial(_ask, scene, others), quiet=True
+            "Computing the gain of further annotators", partial(_ask, scene, results), quiet=True
         )
         self._task.follow(job, self._on_found)
 
-    def _on_found(self, found: NextAnnotators) -> None:
-        self._found = found
+    def _on_found(self, next_annotators: NextAnnotators) -> None:
+        self._next_annotators = next_annotators
         self._show()
 
     def _show(self) -> None:
-        found, contents = self._found, self._document.contents
-        if found is None or contents is None:
+        next_annotators, contents = self._next_annotators, self._document.contents
+        if next_annotators is None or contents is None:
             return
         numbers = {name: number for number, name in enumerate(contents.annotators)}
         lines = [
             AskLine(
                 key=name,
                 name=pseudonym(numbers[name]) if contents.hidden else name,
-                why=f"finds {percent(float(found.sensitivity[row]))}",
-                gain=float(found.gain[row]),
-                more=found.why(row),
+                why=f"finds {percent(float(next_annotators.sensitivity[row]))}",
+                gain=float(next_annotators.gain[row]),
+                more=next_annotators.why(row),
             )
-            for row, name in enumerate(found.annotators[:MOST])
+            for row, name in enumerate(next_annotators.annotators[:MOST])
             if name in numbers
         ]
         self._screen.ask.show_lines(lines, NOBODY)
 
 
-def _ask(scene: Scene, others: Sequence[ImageResult], watch: Watch) -> NextAnnotators:
+def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> NextAnnotators:
     assert scene.fusion is not None
-    fused = [one for one in others if one.fusion is not None]
+    fused = [result for result in results if result.fusion is not None]
     experience = experience_of(
-        [one.fusion for one in fused if one.fusion is not None], [one.annotators for one in fused], watch,
-        weights=[one.weights for one in fused],
+        [result.fusion for result in fused if result.fusion is not None], [result.annotators for result in fused], watch,
+        weights=[result.weights for result in fused],
     )  # fmt: skip
     plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)
     return whom_to_ask(scene.clicks, scene.fusion, plan, experience, watch=watch)
@@ -145,17 +145,17 @@ class CrowdSizeCurves(ClicksPart):
             job = self._document.ask("Reading what was measured", kept_crowd_sizes)
             self._task.follow(job, self._on_kept)
 
-    def _on_kept(self, kept: CrowdSizes | None) -> None:
-        if kept is not None:
-            self._panel.set_curves(kept.curves, kept.facts)
+    def _on_kept(self, stored: CrowdSizes | None) -> None:
+        if stored is not None:
+            self._panel.set_curves(stored.curves, stored.facts)
 
     def _on_requested(self, settings: CrowdSizeSettings, scope: str) -> None:
         contents = self._document.contents
         if contents is None or not self._session.shown:
             self.refused.emit("Open a study of clicks first.")
             return
-        here = self._session.scene.image.id
-        images = [here] if scope == "one" else [item.id for item in contents.of("clicks")]
+        on_screen = self._session.scene.image.id
+        images = [on_screen] if scope == "one" else [item.id for item in contents.of("clicks")]
         self._panel.set_busy(True)
         job = self._document.ask("Reading clicks and ground truth", partial(read_crowds, images))
         self._measuring = False

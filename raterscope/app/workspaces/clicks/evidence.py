@@ -58,59 +58,59 @@ class OtherRuns(QObject):
     def __init__(self, document: Document, session: ClicksSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._of: tuple[int, int | None] | None = None
+        self._shown: tuple[int, int | None] | None = None
         self._waiting: list[RunEntry] = []
-        self._said: list[_RunSpots] | None = None
+        self._results: list[_RunSpots] | None = None
         self._task = LatestTask()
         session.scene_changed.connect(self._on_scene)
         session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
-        self._of = self._said = None
+        self._shown = self._results = None
         self._task.cancel()
 
     def _on_scene(self, scene: Scene) -> None:
         """Take another image, or the same with another run."""
         self._clear()
-        self._of = scene.image.id, None if scene.run is None else scene.run.id
+        self._shown = scene.image.id, None if scene.run is None else scene.run.id
 
     @property
     def reading(self) -> bool:
         """Whether not all is known yet."""
-        return self._said is None or bool(self._waiting)
+        return self._results is None or bool(self._waiting)
 
     def look(self) -> None:
         """Read what is not known yet."""
         contents = self._document.contents
-        if self._said is not None or self._of is None or contents is None:
+        if self._results is not None or self._shown is None or contents is None:
             return
-        image, shown = self._of
+        image, shown = self._shown
         runs = [run for run in contents.runs_of("clicks") if image in run.items and run.id != shown]
-        self._said, self._waiting = [], runs[-MOST:]
+        self._results, self._waiting = [], runs[-MOST:]
         self._read_on()
 
     def lines(self, spot: Spot) -> list[EvidenceLine]:
         """Say a line a run, the latest first."""
-        found = []
-        for said in self._said or ():
-            here = review.Spot(spot.x, spot.y, "skipped", 0, spot.x, spot.y)
-            (cluster,) = review.match([here], said.mean, said.covariance)
-            found.append(_line(said, None if cluster is None else said.spots[cluster]))
-        return found
+        evidence_lines = []
+        for run_spots in self._results or ():
+            position = review.Spot(spot.x, spot.y, "skipped", 0, spot.x, spot.y)
+            (cluster,) = review.match([position], run_spots.mean, run_spots.covariance)
+            evidence_lines.append(_line(run_spots, None if cluster is None else run_spots.spots[cluster]))
+        return evidence_lines
 
     def _read_on(self) -> None:
-        if self._of is None or self._said is None or not self._waiting:
+        if self._shown is None or self._results is None or not self._waiting:
             self.read.emit()
             return
         # One at a time, so that a decision never waits behind all of them.
         run = self._waiting.pop()
-        job = self._document.ask("Reading another run", partial(_read, run, self._of[0]))
-        self._task.follow(job, partial(self._on_read, self._said, run))
+        job = self._document.ask("Reading another run", partial(_read, run, self._shown[0]))
+        self._task.follow(job, partial(self._on_read, self._results, run))
 
-    def _on_read(self, said: list[_RunSpots], run: RunEntry, fusion: Fusion | None) -> None:
+    def _on_read(self, results: list[_RunSpots], run: RunEntry, fusion: Fusion | None) -> None:
         if fusion is not None:
             spots = spots_of(fusion, len(fusion.marked), ())
-            said.append(_RunSpots(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
+            results.append(_RunSpots(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
         self._read_on()
 
 
@@ -120,13 +120,13 @@ def _read(run: RunEntry, image: int, study: Study, watch: Watch) -> Fusion | Non
     return fusion
 
 
-def _line(said: _RunSpots, spot: Spot | None) -> EvidenceLine:
-    title = f"{run_title(said.run)}  {said.run.started.astimezone():%d %b %H:%M}"
+def _line(run_spots: _RunSpots, spot: Spot | None) -> EvidenceLine:
+    title = f"{run_title(run_spots.run)}  {run_spots.run.started.astimezone():%d %b %H:%M}"
     if spot is None:
-        return EvidenceLine(said.run.id, title, "no spot here", "", "", f"{title}: no spot here")
+        return EvidenceLine(run_spots.run.id, title, "no spot here", "", "", f"{title}: no spot here")
     votes, figure = f"{spot.votes} of {spot.looked}", f"{spot.posterior:.2f}"
     tip = f"{title}: {votes} marked it, posterior probability {figure}, {spot.state}"
-    return EvidenceLine(said.run.id, title, votes, figure, spot.state, tip)
+    return EvidenceLine(run_spots.run.id, title, votes, figure, spot.state, tip)
 
 
 DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
@@ -147,7 +147,7 @@ class Evidence(QObject):
         self._reviewing = reviewing
         self._crops = crops
         self._coverage = coverage
-        self._before = ""
+        self._last_decision = ""
         self.other_runs = OtherRuns(document, reviewing.session, self)
         crops.arrived.connect(self._on_crop)
         reviewing.selected.connect(self.show)
@@ -163,10 +163,10 @@ class Evidence(QObject):
     def remember(self, decision: Decision) -> None:
         """Keep what others say of the spot that was just decided, to tell it beside the next one."""
         spot, verb = self._reviewing.spot, DECIDED.get(decision.verb)
-        self._before = ""
-        alone = isinstance(decision.subject, SpotSubject)
-        if alone and spot is not None and spot.cluster is not None and verb is not None:
-            self._before = (
+        self._last_decision = ""
+        is_single = isinstance(decision.subject, SpotSubject)
+        if is_single and spot is not None and spot.cluster is not None and verb is not None:
+            self._last_decision = (
                 f"Spot {spot.number}: you {verb} it; {spot.votes} of {spot.looked} marked it, "
                 f"the model says {spot.posterior:.2f}."
             )
@@ -181,27 +181,29 @@ class Evidence(QObject):
         scene, radius = session.scene, view.radius_of(spot)
         crop = self._crops.of(spot.x, spot.y, radius)
         if reviewing.covers(spot):
-            self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._before))
+            self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._last_decision))
             return
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
-        who, numbers = scene.clicks.annotators, self._document.numbers
+        annotators, numbers = scene.clicks.annotators, self._document.numbers
         weights = scene.clicks.weights
         self._panel.show_spot(
-            view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, weights, near)
+            view.evidence(
+                spot, scene.fusion, annotators, numbers, crop, radius, self._coverage, weights, near
+            )
         )
 
-    def show_elsewhere(self, one: ListedSpot, known: ImageResult, shelf: CropShelf) -> None:
+    def show_elsewhere(self, listed: ListedSpot, result: ImageResult, shelf: CropShelf) -> None:
         """Show a spot of an image that is not on screen."""
-        spot, crop, half = one.spot, shelf.get(one.number), shelf.half
+        spot, crop, half = listed.spot, shelf.get(listed.number), shelf.half
         if self._reviewing.covers(spot):
-            self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._before))
+            self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._last_decision))
             return
-        numbers, weights = self._document.numbers, known.weights
-        told = view.evidence(
-            spot, known.fusion, known.annotators, numbers, crop, half, self._coverage, weights
+        numbers, weights = self._document.numbers, result.weights
+        shown = view.evidence(
+            spot, result.fusion, result.annotators, numbers, crop, half, self._coverage, weights
         )
-        self._panel.show_spot(replace(told, where=self._name(one.image)))
+        self._panel.show_spot(replace(shown, where=self._name(listed.image)))
 
     def _on_crop(self) -> None:
         if self._reviewing.spot is not None:  # else one of another image may be shown

@@ -34,31 +34,31 @@ AROUND = 12.0
 class _Preview:
     """What would change, the image on screen first; only how much where answers are hidden."""
 
-    found: Recount
-    here: int
+    recount: Recount
+    image: int
     changed: tuple[ChangedSpot, ...]
     blind: bool
 
     def summary(self) -> str:
-        of, here = self.found.decisions, sum(one.image == self.here for one in self.changed)
-        all_of = counted(sum(of.values()), "decision")
+        decisions, image = self.recount.decisions, sum(change.image == self.image for change in self.changed)
+        all_of = counted(sum(decisions.values()), "decision")
         if not self.changed:
-            words = f"would change none of {all_of} on {counted(len(of), 'image')}"
-        elif len(of) == 1:
-            words = f"would change {here:,} of {all_of}"
+            words = f"would change none of {all_of} on {counted(len(decisions), 'image')}"
+        elif len(decisions) == 1:
+            words = f"would change {image:,} of {all_of}"
         else:
-            on_image = counted(of.get(self.here, 0), "decision")
+            on_image = counted(decisions.get(self.image, 0), "decision")
             words = (
-                f"would change {here:,} of {on_image} on this image, "
-                f"{len(self.changed):,} of {sum(of.values()):,} on all {len(of):,}"
+                f"would change {image:,} of {on_image} on this image, "
+                f"{len(self.changed):,} of {sum(decisions.values()):,} on all {len(decisions):,}"
             )
-        lost = len(self.found.failed)
+        lost = len(self.recount.failed)
         return f"{words}; {counted(lost, 'image')} could not be fused so" if lost else words
 
     def changes(self) -> Sequence[Change]:
         return [
-            Change(key, f"{one.name}  {_place(one)}", one.before, one.after)
-            for key, one in enumerate(() if self.blind else self.changed)
+            Change(key, f"{change.name}  {_place(change)}", change.before, change.after)
+            for key, change in enumerate(() if self.blind else self.changed)
         ]
 
 
@@ -84,7 +84,7 @@ class Exclusion(ClicksPart):
         """What was on screen when the dialog was opened: a change may have been gone to since."""
         self._task = LatestTask()
         self._inputs: RunInputs | None = None
-        self._found: dict[float | None, Recount] = {}
+        self._recounts: dict[float | None, Recount] = {}
         """What was worked out while the dialog is open, by weight."""
         self._changed: tuple[ChangedSpot, ...] = ()
         core.screen.table.exclude_requested.connect(self.exclude)
@@ -136,10 +136,10 @@ class Exclusion(ClicksPart):
         self._name = contents.annotators[number]
         session = self._reviewing.session
         self._asked_of = session.scene if session.shown else None
-        who = pseudonym(number) if contents.hidden else self._name
-        dialog = ExclusionDialog(who, weight, self._screen.window())
+        name = pseudonym(number) if contents.hidden else self._name
+        dialog = ExclusionDialog(name, weight, self._screen.window())
         self._dialog, self._inputs, self._changed = dialog, None, ()
-        self._found = {}
+        self._recounts = {}
         dialog.panel.choice_changed.connect(self._show)
         dialog.panel.task_chosen.connect(self._on_change)
         dialog.panel.cancelled.connect(self._on_cancelled)
@@ -158,9 +158,9 @@ class Exclusion(ClicksPart):
         if scene is None or scene.run is None or why_not:
             self._task.cancel()
             dialog.panel.show_unknown(why_not)
-        elif weight in self._found:
+        elif weight in self._recounts:
             self._task.cancel()
-            self._preview(self._found[weight])
+            self._preview(self._recounts[weight])
         elif self._inputs is not None:
             self._recount(weight)
         elif not self._task.busy:
@@ -193,25 +193,25 @@ class Exclusion(ClicksPart):
             self._inputs = inputs
             self._recount(self._dialog.panel.weight)
 
-    def _on_found(self, weight: float | None, found: Recount) -> None:
-        self._found[weight] = found
-        self._preview(found)
+    def _on_found(self, weight: float | None, result: Recount) -> None:
+        self._recounts[weight] = result
+        self._preview(result)
 
-    def _preview(self, found: Recount) -> None:
+    def _preview(self, result: Recount) -> None:
         if self._dialog is not None and self._asked_of is not None:
-            here = self._asked_of.image.id
-            self._changed = tuple(sorted(found.changed, key=lambda one: one.image != here))
-            preview = _Preview(found, here, self._changed, blind=self._reviewing.blind)
+            image = self._asked_of.image.id
+            self._changed = tuple(sorted(result.changed, key=lambda change: change.image != image))
+            preview = _Preview(result, image, self._changed, blind=self._reviewing.blind)
             self._dialog.panel.show_preview(preview)
 
     def _on_change(self, key: int) -> None:
-        one, session = self._changed[key], self._reviewing.session
-        if one.cluster is not None and self._inputs is not None:
-            self.opened.emit(one.image, spots_of(self._inputs.fusions[one.name], 0, ())[one.cluster])
-        elif session.shown and session.scene.image.id == one.image:
-            self._screen.canvas.look_at(one.x, one.y, AROUND)
+        change, session = self._changed[key], self._reviewing.session
+        if change.cluster is not None and self._inputs is not None:
+            self.opened.emit(change.image, spots_of(self._inputs.fusions[change.name], 0, ())[change.cluster])
+        elif session.shown and session.scene.image.id == change.image:
+            self._screen.canvas.look_at(change.x, change.y, AROUND)
         else:
-            self._screen.go_to(one.image)
+            self._screen.go_to(change.image)
 
     def _on_cancelled(self) -> None:
         if self._task.busy and self._dialog is not None:
@@ -226,14 +226,14 @@ class Exclusion(ClicksPart):
     def _on_closed(self) -> None:
         self._task.cancel()
         self._dialog, self._asked_of, self._inputs, self._changed = None, None, None, ()
-        self._found = {}
+        self._recounts = {}
 
 
 def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     """Say why it cannot be told what would change; empty where it can."""
     if scene is None or scene.run is None or scene.fusion is None:
         return "Press Fuse (F5) first to preview what would change."
-    if "stream" in scene.run.settings or scene.told:
+    if "stream" in scene.run.settings or scene.stream_note:
         return "These clicks were fused as they came. Fuse them again (F5) to see what would change."
     if name in scene.run.excluded:
         already = "" if weight is None else ": no preview of what would change"
@@ -243,5 +243,5 @@ def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     return ""
 
 
-def _place(one: ChangedSpot) -> str:
-    return f"at {one.x:.0f}, {one.y:.0f}" if one.cluster is None else f"spot {one.cluster + 1}"
+def _place(change: ChangedSpot) -> str:
+    return f"at {change.x:.0f}, {change.y:.0f}" if change.cluster is None else f"spot {change.cluster + 1}"

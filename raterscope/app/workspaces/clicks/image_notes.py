@@ -58,10 +58,10 @@ class RunNotices(ClicksPart):
         run, contents = scene.run, self._document.contents
         words = None
         if run is not None and contents is not None:
-            entries = [one for one in contents.runs_of("clicks") if one.id == run.id]
-            fused, taught = len(entries[0].items) if entries else 0, run.log.get("others")
+            entries = [entry for entry in contents.runs_of("clicks") if entry.id == run.id]
+            fused, others = len(entries[0].items) if entries else 0, run.log.get("others")
             if fused:
-                fused += taught if isinstance(taught, int) else 0
+                fused += others if isinstance(others, int) else 0
                 words = isolation_notice(
                     FusionPlan.from_dict(run.settings), fused, len(contents.of("clicks"))
                 )
@@ -74,7 +74,9 @@ class RunNotices(ClicksPart):
             self._notes.set_note(tag, "")
 
     def _look(self) -> None:
-        fusions = [one.fusion for one in self._review_queue.results.values() if one.fusion is not None]
+        fusions = [
+            result.fusion for result in self._review_queue.results.values() if result.fusion is not None
+        ]
         job = self._jobs.start("Looking for signs of structures", partial(_look, fusions), quiet=True)
         self._task.follow(job, self._on_looked)
 
@@ -177,12 +179,12 @@ class ControlMarks(ClicksPart):
     def _on_decided(self, decision: Decision) -> None:
         """Say what the next fusion takes an image for; news from before a decision are cleared by it."""
         if isinstance(decision.subject, ImageSubject) and decision.verb in WORDS:
-            what = "no control" if decision.verb == "uncontrol" else f"a {decision.verb} control"
-            self.message.emit(f"{decision.subject.name} is {what} from the next fusion on (F5).")
+            role = "no control" if decision.verb == "uncontrol" else f"a {decision.verb} control"
+            self.message.emit(f"{decision.subject.name} is {role} from the next fusion on (F5).")
 
-    def _on_menu(self, place: QPoint) -> None:
+    def _on_menu(self, position: QPoint) -> None:
         view, contents = self._screen.queue.view, self._document.contents
-        index = view.indexAt(place) if view.indexAt(place).isValid() else view.currentIndex()
+        index = view.indexAt(position) if view.indexAt(position).isValid() else view.currentIndex()
         if contents is None or not index.isValid():
             return
         line = view.lines[index.row()]
@@ -190,7 +192,7 @@ class ControlMarks(ClicksPart):
         if not isinstance(image, int):
             return
         mark, flagged = contents.review.control_mark(image), contents.review.flag(image) is not None
-        now = "uncontrol" if mark is None else "positive" if mark.holds else "negative"
+        current = "uncontrol" if mark is None else "positive" if mark.holds else "negative"
         menu = Menu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(line.title.replace("&", "&&")).setEnabled(False)
@@ -198,13 +200,13 @@ class ControlMarks(ClicksPart):
         for verb, words in WORDS.items():
             action = menu.addAction(words)
             action.setCheckable(True)
-            action.setChecked(verb == now)
-            action.triggered.connect(without_checked(partial(self._choose, verb, now, image)))
+            action.setChecked(verb == current)
+            action.triggered.connect(without_checked(partial(self._choose, verb, current, image)))
         menu.addSeparator()
         flag = menu.addAction("Remove the flag" if flagged else "Flag the image\N{HORIZONTAL ELLIPSIS}")
         flag.triggered.connect(without_checked(partial(self.flag_requested.emit, image)))
-        menu.popup(view.viewport().mapToGlobal(place))
+        menu.popup(view.viewport().mapToGlobal(position))
 
-    def _choose(self, verb: str, now: str, image: int) -> None:
-        if verb != now:
+    def _choose(self, verb: str, current: str, image: int) -> None:
+        if verb != current:
             self.mark(verb, image)

@@ -125,8 +125,8 @@ class Measurements(ClicksPart):
         self._show()
 
     def _on_scene(self, scene: Scene) -> None:
-        before = self._session.before
-        if before is None or before.image.id != scene.image.id:
+        previous = self._session.before
+        if previous is None or previous.image.id != scene.image.id:
             self._clear()
         else:
             self._show()
@@ -235,11 +235,11 @@ class Measurements(ClicksPart):
             self._read()
 
     def _read(self) -> None:
-        contents, before = self._document.contents, self.measures
-        self.measures = found = Measures() if contents is None else contents.measures
+        contents, previous = self._document.contents, self.measures
+        self.measures = measures = Measures() if contents is None else contents.measures
         self._show()
-        if {key: one.id for key, one in found.scales.items()} != {
-            key: one.id for key, one in before.scales.items()
+        if {key: scale.id for key, scale in measures.scales.items()} != {
+            key: scale.id for key, scale in previous.scales.items()
         }:
             self.scale_changed.emit()
 
@@ -249,17 +249,17 @@ class Measurements(ClicksPart):
         return self.measures.shapes.get(self._session.scene.image.id, ())
 
     def _find(self, key: Hashable) -> Shape | None:
-        return next((one for one in self._shapes() if _key(one) == key), None)
+        return next((shape for shape in self._shapes() if _key(shape) == key), None)
 
     def _marks(self) -> Sequence[ShapeMark]:
         return [
             ShapeMark(
-                _key(one),
-                one.points,
-                one.area is not None,
-                f"{one.subject.number}  {self._measured(one.length, one.area)}",
+                _key(shape),
+                shape.points,
+                shape.area is not None,
+                f"{shape.subject.number}  {self._measured(shape.length, shape.area)}",
             )
-            for one in self._shapes()
+            for shape in self._shapes()
         ]
 
     def _words_of(self, mark: ShapeMark, points: FloatArray) -> str:
@@ -269,7 +269,7 @@ class Measurements(ClicksPart):
 
     def _show(self) -> None:
         self.shapes.set_shapes(self._marks())
-        self._screen.measure.show_lines(COLUMNS, [self._line(one) for one in self._shapes()])
+        self._screen.measure.show_lines(COLUMNS, [self._line(shape) for shape in self._shapes()])
         words, is_set = self._scale_in_words()
         self._screen.measure.show_scale(words, can_go_back=is_set)
 
@@ -304,15 +304,15 @@ class Measurements(ClicksPart):
         if not self._session.shown:
             return "", False
         size = self._size
-        made = self.measures.scale_of(self._session.scene.image.id)
-        if made is None:
+        decision = self.measures.scale_of(self._session.scene.image.id)
+        if decision is None:
             if size is None:
                 return "The file does not state the size of a pixel.", False
             return f"{size:.4g} µm a pixel, as the file has it", False
-        when = "" if made.at is None else f", {made.at.astimezone():%Y-%m-%d %H:%M}"
-        assert isinstance(made.subject, ScaleSubject)
-        where = "all images" if made.subject.everywhere else "this image"
-        return f"{size:.4g} µm a pixel, set for {where} by {made.who}{when}", True
+        when = "" if decision.at is None else f", {decision.at.astimezone():%Y-%m-%d %H:%M}"
+        assert isinstance(decision.subject, ScaleSubject)
+        where = "all images" if decision.subject.everywhere else "this image"
+        return f"{size:.4g} µm a pixel, set for {where} by {decision.who}{when}", True
 
     def _words(self, mode: str, points: FloatArray) -> str:
         """Say what is being drawn."""
@@ -340,8 +340,8 @@ def _rounded(points: FloatArray) -> tuple[tuple[float, float], ...]:
 
 
 def _figure(value: float, unit: str) -> str:
-    places = max(0, 2 - int(np.floor(np.log10(max(value, 1e-3))))) if value < 100 else 0
-    return f"{value:,.{min(places, 4)}f} {unit}"
+    decimals = max(0, 2 - int(np.floor(np.log10(max(value, 1e-3))))) if value < 100 else 0
+    return f"{value:,.{min(decimals, 4)}f} {unit}"
 
 
 NOT_HERE = "This image is not fused yet."
@@ -377,14 +377,14 @@ class Parasitaemia(ClicksPart):
         if self._under_way:
             self._again = True
             return
-        measures, made = self._measuring.measures, {}
+        measures, inputs = self._measuring.measures, {}
         entries = {entry.id: entry for entry in contents.images}
-        for image, known in self._review_queue.results.items():
+        for image, result in self._review_queue.results.items():
             if image in entries:
                 size = measures.pixel_size(image, entries[image].pixel_size)
-                made[image] = (entries[image], known, tuple(contents.review.spots(image)), size)
+                inputs[image] = (entries[image], result, tuple(contents.review.spots(image)), size)
         self._under_way = True
-        work = partial(_reckon, made, dict(self._fields), measures, self._image)
+        work = partial(_reckon, inputs, dict(self._fields), measures, self._image)
         job = self._jobs.start("Working out parasitaemia", work, quiet=True)
         job.finished.connect(self._on_reckoned)
         job.ended.connect(self._on_ended)
@@ -398,9 +398,11 @@ class Parasitaemia(ClicksPart):
 
     def _show_counted(self) -> None:
         image, of_all = self._image, self._measuring.measures.counting.get(None, CountingSubject())
-        here = of_all if image is None else self._measuring.measures.counting.get(image, CountingSubject())
+        counting = (
+            of_all if image is None else self._measuring.measures.counting.get(image, CountingSubject())
+        )
         values = {
-            name: getattr(of_all if asked.of_all else here, name, None) for name, asked in ASKED.items()
+            name: getattr(of_all if field.of_all else counting, name, None) for name, field in ASKED.items()
         }
         self._panel.show_counted(Counted(**values))
 
@@ -411,7 +413,7 @@ class Parasitaemia(ClicksPart):
             return
         values = asdict(counted)
         if image is not None:
-            values |= {name: None for name, asked in ASKED.items() if asked.of_all}
+            values |= {name: None for name, field in ASKED.items() if field.of_all}
         elif shown:
             image, values = self._session.scene.image.id, {**values, "everywhere": True}
         if image is None:
@@ -422,10 +424,13 @@ class Parasitaemia(ClicksPart):
     def _on_reckoned(
         self, answer: tuple[dict[int, tuple[Made, Field | None]], Sequence[Told], str, int | None]
     ) -> None:
-        self._fields, told, note, image = answer
+        self._fields, figures, note, image = answer
         if image != self._image:
             return
-        lines = [FigureLine(one.title, one.in_words(), one.interval(), one.formula) for one in told]
+        lines = [
+            FigureLine(figure.title, figure.in_words(), figure.interval(), figure.formula)
+            for figure in figures
+        ]
         self._panel.show_figures(lines, f"{note} {SOURCE}.", NOT_FUSED if image is None else NOT_HERE)
 
     def _on_ended(self) -> None:
@@ -441,22 +446,22 @@ class Parasitaemia(ClicksPart):
 
 
 def _reckon(
-    made: Mapping[int, Made],
-    before: Mapping[int, tuple[Made, Field | None]],
+    inputs: Mapping[int, Made],
+    previous: Mapping[int, tuple[Made, Field | None]],
     measures: Measures,
     image: int | None,
     watch: Watch,
 ) -> tuple[dict[int, tuple[Made, Field | None]], Sequence[Told], str, int | None]:
     fields: dict[int, tuple[Made, Field | None]] = {}
-    for done, (number, one) in enumerate(made.items()):
-        watch(done / len(made), "counting")
-        same = number in before and _same(before[number][0], one)
-        entry, known, spots, _ = one
-        fields[number] = before[number] if same else (one, field_of(entry, known.fusion, spots, measures))
-    found = [field for _, field in fields.values() if field is not None]
-    note = note_of(found, measures, image) if found else ""
-    return fields, tell(found, measures, image), note, image
+    for done, (number, item) in enumerate(inputs.items()):
+        watch(done / len(inputs), "counting")
+        same = number in previous and _same(previous[number][0], item)
+        entry, result, spots, _ = item
+        fields[number] = previous[number] if same else (item, field_of(entry, result.fusion, spots, measures))
+    counted = [field for _, field in fields.values() if field is not None]
+    note = note_of(counted, measures, image) if counted else ""
+    return fields, tell(counted, measures, image), note, image
 
 
-def _same(before: Made, now: Made) -> bool:
-    return before[1] is now[1] and before[0] == now[0] and before[2:] == now[2:]
+def _same(previous: Made, current: Made) -> bool:
+    return previous[1] is current[1] and previous[0] == current[0] and previous[2:] == current[2:]

@@ -96,9 +96,9 @@ class Plots(ClicksPart):
             self._truth_stale = False
             self._document.ask("Reading ground truth", _read_truth).finished.connect(self._on_truth)
         made_from = {
-            image: (known, tuple(contents.review.spots(image)))
-            for image, known in self._review_queue.results.items()
-            if known.fusion is not None
+            image: (result, tuple(contents.review.spots(image)))
+            for image, result in self._review_queue.results.items()
+            if result.fusion is not None
         }
         for image in self._counts.keys() - made_from.keys():
             del self._counts[image]
@@ -112,8 +112,8 @@ class Plots(ClicksPart):
             job.ended.connect(self._on_ended)
 
     def _is_stale(self, image: int, made_from: MadeFrom) -> bool:
-        before = self._made_from.get(image)
-        return before is None or before[0] is not made_from[0] or before[1] != made_from[1]
+        previous = self._made_from.get(image)
+        return previous is None or previous[0] is not made_from[0] or previous[1] != made_from[1]
 
     def _on_counted(self, counts: Mapping[int, Count]) -> None:
         self._counts.update(counts)
@@ -124,14 +124,14 @@ class Plots(ClicksPart):
 
     def _show(self) -> None:
         contents = self._document.contents
-        named = {item.key: item.title for item in self._screen.queue.shown() if isinstance(item.key, int)}
-        if contents is None or not named:
+        titles = {item.key: item.title for item in self._screen.queue.shown() if isinstance(item.key, int)}
+        if contents is None or not titles:
             self._screen.counts.show_counts(None)
             return
-        numbers, names = list(named), list(named.values())
+        numbers, names = list(titles), list(titles.values())
         expected, low, high = np.array([self._counts.get(number, UNKNOWN) for number in numbers]).T
-        known = np.array([self._truth.get(number, np.nan) for number in numbers], dtype=float)
-        self._screen.counts.show_counts(CountsView(np.array(numbers), names, expected, low, high, known))
+        truth = np.array([self._truth.get(number, np.nan) for number in numbers], dtype=float)
+        self._screen.counts.show_counts(CountsView(np.array(numbers), names, expected, low, high, truth))
         self._screen.counts.select(self._review_queue.current)
 
     def _on_replaced(self) -> None:
@@ -161,10 +161,10 @@ class Plots(ClicksPart):
 
     def _on_threshold(self, threshold: float) -> None:
         """Look at the spot that the curve takes in at a threshold."""
-        away = [abs(spot.posterior - threshold) for spot in self._reviewing.spots]
-        known = [index for index, distance in enumerate(away) if np.isfinite(distance)]
-        if known:
-            self._reviewing.select(min(known, key=away.__getitem__))
+        distances = [abs(spot.posterior - threshold) for spot in self._reviewing.spots]
+        finite = [index for index, distance in enumerate(distances) if np.isfinite(distance)]
+        if finite:
+            self._reviewing.select(min(finite, key=distances.__getitem__))
 
     def _on_bin(self, low: float, high: float) -> None:
         """Look at the next spot of the image whose posterior lies in a bin, round the end."""
@@ -180,12 +180,15 @@ class Plots(ClicksPart):
 
 def _count(images: Mapping[int, ImageResult], state: ReviewState, watch: Watch) -> dict[int, Count]:
     counts = {}
-    for done, (image, known) in enumerate(images.items()):
+    for done, (image, result) in enumerate(images.items()):
         watch(done / len(images), "counting")
-        spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
-        sure = {"accepted": 1.0, "added": 1.0, "turned down": 0.0}
+        spots = spots_of(result.fusion, len(result.annotators), state.spots(image))
+        certain = {"accepted": 1.0, "added": 1.0, "turned down": 0.0}
         ends = np.array(
-            [[sure.get(spot.state, end) for end in (spot.posterior, spot.low, spot.high)] for spot in spots]
+            [
+                [certain.get(spot.state, end) for end in (spot.posterior, spot.low, spot.high)]
+                for spot in spots
+            ]
         ).reshape(-1, 3)
         posterior, low, high = ends.T
         counts[image] = expected_count(posterior, low, high)

@@ -92,13 +92,13 @@ class RunComparison(ClicksPanel):
         for page in (self.table, self.plot):
             self._shown.addWidget(page)
         self.plot.header.hide()  # the switch names it; what stands beside its words is said by `_said`
-        self._said = ElidedLabel("", "small")
-        self._said.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._summary = ElidedLabel("", "small")
+        self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
         row = QHBoxLayout()
         row.setContentsMargins(8, 6, 8, 0)
         row.setSpacing(6)
         row.addWidget(self.pages)
-        row.addWidget(self._said, 1)
+        row.addWidget(self._summary, 1)
         row.addWidget(self.radius)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -158,11 +158,11 @@ class RunComparison(ClicksPanel):
         if not self._known:
             words = IMPORT
         else:
-            here = self._session.shown and len(self._session.scene.truth) > 0
+            has_truth = self._session.shown and len(self._session.scene.truth) > 0
             words = {
                 "runs": f"{COMPARE} to measure them against the ground truth.",
                 "curves": "Press Fuse (F5) to see the curves of this image."
-                if here
+                if has_truth
                 else "This image has no ground truth: the curves need some.",
             }
         self.table.set_nothing(words["runs"])
@@ -176,10 +176,10 @@ class RunComparison(ClicksPanel):
 
     def _say(self) -> None:
         """Say beside the switch what the plot shown has come to."""
-        shown = self._shown.currentWidget()
-        words = shown.header.words()[1] if isinstance(shown, ChartPanel) and shown.filled else ""
+        page = self._shown.currentWidget()
+        words = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
         room = self.pages.sizeHint().width() + self.radius.width() + 90
-        self._said.setText(words if self.width() >= room else words.rpartition(" ")[2])
+        self._summary.setText(words if self.width() >= room else words.rpartition(" ")[2])
         self.radius.setVisible(self.width() >= NARROW)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -234,23 +234,23 @@ class RunComparison(ClicksPanel):
             self._measure(self._runs)
 
     def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
-        places, images, measured = answer
-        if not places:
+        positions, images, measured = answer
+        if not positions:
             self.refused.emit("There is nothing to compare with: import ground truth (image, x, y) first.")
             return
-        aside = f"{places:,} true positions on {images:,} images, within {self._radius:g} px"
-        self.table.set_rows(tuple(_row(one) for one in measured), aside)
+        aside = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
+        self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), aside)
 
 
-def _row(one: Accuracy) -> ComparisonRow:
-    row = one.row
+def _row(accuracy: Accuracy) -> ComparisonRow:
+    row = accuracy.row
     values = (
-        float(one.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, one.area
+        float(accuracy.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, accuracy.area
     )  # fmt: skip
-    started = one.run.started.astimezone().strftime("%H:%M")
+    started = accuracy.run.started.astimezone().strftime("%H:%M")
     return ComparisonRow(
-        key=one.run.id,
-        title=run_title(one.run),
+        key=accuracy.run.id,
+        title=run_title(accuracy.run),
         words=f"{started}, {count(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )

@@ -121,7 +121,7 @@ class Scene:
     run: RunEntry | None
     fusion: Fusion | None
     truth: FloatArray
-    told: str = ""
+    stream_note: str = ""
     replayed: bool = False
     later: int = 0
 

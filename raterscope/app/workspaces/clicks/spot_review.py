@@ -92,20 +92,20 @@ class SpotReview(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Take another image, or the same with another run."""
-        before = self._session.before
-        same = before is not None and scene.image.id == before.image.id
-        kept = self.spot if same else None
+        previous = self._session.before
+        same = previous is not None and scene.image.id == previous.image.id
+        spot = self.spot if same else None
         if not same:
             self._walked = None
         self._read()
-        self.go_to(self._nearest(kept.x, kept.y) if kept is not None else None)
+        self.go_to(self._nearest(spot.x, spot.y) if spot is not None else None)
 
     def refresh(self) -> None:
         """Read the spots anew after a decision, and go on to the next where the decision asked for it."""
-        kept = self.spot
+        spot = self.spot
         self._by_hand = False
         self._read()
-        self.current = self._same(kept) if kept is not None else None
+        self.current = self._same(spot) if spot is not None else None
         if self._go_on:
             self._go_on = False
             self.next_disputed(finish=True)
@@ -114,10 +114,10 @@ class SpotReview(QObject):
 
     def find(self, spot: Spot | SpotSubject) -> int | None:
         """Find a spot that was listed elsewhere or decided, as another run may have it or before a move."""
-        here = self._nearest(spot.x, spot.y)
-        if here is None and isinstance(spot, SpotSubject) and spot.from_x is not None:
-            here = self._nearest(spot.from_x, spot.from_y or 0.0)
-        return here
+        index = self._nearest(spot.x, spot.y)
+        if index is None and isinstance(spot, SpotSubject) and spot.from_x is not None:
+            index = self._nearest(spot.from_x, spot.from_y or 0.0)
+        return index
 
     def go_to(self, index: int | None) -> None:
         """Look at a spot, or at none."""
@@ -231,14 +231,14 @@ class SpotReview(QObject):
         self.current = None
         self.spots_changed.emit()
 
-    def _same(self, kept: Spot) -> int | None:
+    def _same(self, previous: Spot) -> int | None:
         """Find a spot again that a decision may have moved."""
         same = (
             index
             for index, spot in enumerate(self.spots)
-            if kept.cluster is not None and spot.cluster == kept.cluster
+            if previous.cluster is not None and spot.cluster == previous.cluster
         )
-        return next(same, self._nearest(kept.x, kept.y))
+        return next(same, self._nearest(previous.x, previous.y))
 
     def _nearest(self, x: float, y: float) -> int | None:
         distances = [math.hypot(spot.x - x, spot.y - y) for spot in self.spots]

@@ -159,14 +159,16 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
 def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
     """Give what the expert, the votes and the model say of a spot, as far as they say something."""
     words = {"accepted": "accepted it", "turned down": "rejected it", "added": "added it"}
-    said = [("you", words[spot.state])] if spot.decided else []
+    sources = [("you", words[spot.state])] if spot.decided else []
     if spot.cluster is not None and fusion is not None:
         share = spot.votes / max(spot.looked, 1)
-        most = "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
-        said.append(("votes", f"{spot.votes} of {spot.looked} ({share:.0%}): {most}"))
+        share_words = (
+            "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
+        )
+        sources.append(("votes", f"{spot.votes} of {spot.looked} ({share:.0%}): {share_words}"))
         model = _model_in_words(spot.posterior, bool(fusion.detection.detected[spot.cluster]))
-        said.append(("model", f"{figure(spot.posterior, spot.low, spot.high)}: {model}"))
-    return tuple(said)
+        sources.append(("model", f"{figure(spot.posterior, spot.low, spot.high)}: {model}"))
+    return tuple(sources)
 
 
 def explain_weights(spot: Spot, fusion: Fusion | None) -> str:
@@ -193,8 +195,8 @@ def _score_in_words(cluster: int, fusion: Fusion) -> str:
         return "The program has no detection here."
     others = fusion.score[np.isfinite(fusion.score)]
     below = int((others < score).sum())
-    place = f", higher than {below:,} of the {len(others) - 1:,} others here" if len(others) > 1 else ""
-    return f"The program's score is {score:.4g}{place}."
+    rank = f", higher than {below:,} of the {len(others) - 1:,} others here" if len(others) > 1 else ""
+    return f"The program's score is {score:.4g}{rank}."
 
 
 def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
@@ -215,7 +217,7 @@ def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
     )
 
 
-def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, said: review.Spot | None) -> Spot:
+def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, expert: review.Spot | None) -> Spot:
     posterior = float(fusion.detection.posterior[cluster])
     state: State = (
         "disputed"
@@ -223,16 +225,16 @@ def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, said: r
         else ("detected" if fusion.detection.detected[cluster] else "rejected")
     )
     x, y = (float(value) for value in fusion.clustering.mean[cluster])
-    skipped = said is not None and said.verdict == "skipped"
-    if said is not None and not skipped:
-        state = _state(said)
-        x, y = said.x, said.y
+    skipped = expert is not None and expert.verdict == "skipped"
+    if expert is not None and not skipped:
+        state = _state(expert)
+        x, y = expert.x, expert.y
     return Spot(
         number=cluster + 1, x=x, y=y, covariance=fusion.clustering.covariance[cluster], posterior=posterior,
         low=float(fusion.detection.posterior_low[cluster]),
         high=float(fusion.detection.posterior_high[cluster]),
         votes=votes, looked=looked, state=state, cluster=cluster,
-        decision=None if said is None else said.decision, skipped=skipped,
+        decision=None if expert is None else expert.decision, skipped=skipped,
     )  # fmt: skip
 
 
@@ -252,12 +254,14 @@ def _model_in_words(posterior: float, detected: bool) -> str:
 
 def _expected(fusion: Fusion) -> str:
     """Say how many of these annotators would mark a structure."""
-    would = fusion.rates.sensitivity[:, 0]
-    known = np.isfinite(would)
+    sensitivity = fusion.rates.sensitivity[:, 0]
+    known = np.isfinite(sensitivity)
     if not known.any():
         return ""
-    of = len(known) if known.all() else f"{int(known.sum())} known"
-    return f"If this is a structure, about {float(would[known].sum()):.0f} of {of} annotators mark it."
+    count = len(known) if known.all() else f"{int(known.sum())} known"
+    return (
+        f"If this is a structure, about {float(sensitivity[known].sum()):.0f} of {count} annotators mark it."
+    )
 
 
 def _grouping_in_words(cluster: int, fusion: Fusion) -> str:
@@ -279,8 +283,8 @@ def _voters_in_words(cluster: int, fusion: Fusion) -> str:
     middle_yes, middle_no = float(np.median(yes)), float(np.median(no))
     gap = middle_yes - middle_no
     how = "less" if gap < -0.1 else "more" if gap > 0.1 else "about as"
-    than = "as" if how == "about as" else "than"
-    compared = f"{how} reliable ({middle_yes:.2f}) {than}"
+    word = "as" if how == "about as" else "than"
+    compared = f"{how} reliable ({middle_yes:.2f}) {word}"
     return f"Those who marked it are {compared} those who did not ({middle_no:.2f})."
 
 
@@ -371,10 +375,10 @@ def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int,
     return results
 
 
-def summarize(image: int, known: ImageResult | None, state: review.ReviewState) -> Summary:
+def summarize(image: int, result: ImageResult | None, state: review.ReviewState) -> Summary:
     """Say an image's line of the queue, as `spots_of` would count."""
-    known = known or ImageResult()
-    answers, flag = known.answers, state.flag(image)
+    result = result or ImageResult()
+    answers, flag = result.answers, state.flag(image)
     counts = _count(answers, state.spots(image))
     return Summary(
         fused=answers is not None,
@@ -382,10 +386,10 @@ def summarize(image: int, known: ImageResult | None, state: review.ReviewState) 
         detections=counts.detections,
         disputed=counts.disputed,
         decided=counts.decided,
-        doubt=counts.doubt if known.settling is None else known.settling.expected,
+        doubt=counts.doubt if result.settling is None else result.settling.expected,
         at_first=counts.at_first,
         skipped=counts.skipped,
-        settling=known.settling,
+        settling=result.settling,
         flag=None if flag is None else flag.reason,
         matter=counts.matter,
         control=control_in_words(image, state),
@@ -421,21 +425,21 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
     at_first, skipped = int(disputed.sum()), np.zeros(len(posterior), dtype=bool)
     present = np.where(disputed, posterior >= 0.5, answers.detected)
     doubt = np.where(disputed, np.minimum(posterior, 1.0 - posterior), 0.0)
-    alone = 0
+    unmatched = 0
     matched = review.match(decided, answers.mean, answers.covariance)
     for spot, cluster in zip(decided, matched, strict=True):
         if spot.verdict == "skipped":
             if cluster is not None:
                 skipped[cluster] = True
             continue
-        there = spot.verdict != "rejected"
+        is_present = spot.verdict != "rejected"
         if cluster is None:
-            alone += there
+            unmatched += is_present
         else:
-            present[cluster], disputed[cluster], doubt[cluster] = there, False, 0.0
+            present[cluster], disputed[cluster], doubt[cluster] = is_present, False, 0.0
     passed_over = int((disputed & skipped).sum())
     matter = int((doubt >= MATTERS).sum())
-    detections = int(present.sum()) + alone
+    detections = int(present.sum()) + unmatched
     return _Counts(
         detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over, matter
     )

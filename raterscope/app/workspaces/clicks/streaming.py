@@ -111,7 +111,7 @@ class Streaming(ClicksPart):
             self.replay.leave()
         self.as_read = scene
         self._tell()
-        if self.replay.given is not None:
+        if self.replay.waiting is not None:
             return self._replayed(scene)
         watched = self._watched(scene.image.id)
         following = self.live.following
@@ -121,16 +121,16 @@ class Streaming(ClicksPart):
         names = self._document.contents.annotators if self._document.contents else ()
         if not set(names).issuperset(clicks.annotators):  # the study is still being read again
             return scene
-        told = f"watching {plain(following.wish.source.name, 80)}, {_settled(watched)}"
-        return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, told=told)
+        note = f"watching {plain(following.wish.source.name, 80)}, {_settled(watched)}"
+        return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, stream_note=note)
 
     def _replayed(self, scene: Scene) -> Scene:
-        given, position = self.replay.given, self.replay.position
-        assert given is not None
-        clicks = given.clicks(position)
+        waiting, position = self.replay.waiting, self.replay.position
+        assert waiting is not None
+        clicks = waiting.clicks(position)
         fusion = self.replay.steps[position - 1].fusion if position else None
-        told = f"replay, {len(clicks.annotators):,} of {counted(len(given.names), 'annotator')}"
-        return replace(scene, clicks=clicks, fusion=fusion, run=None, told=told, replayed=True)
+        note = f"replay, {len(clicks.annotators):,} of {counted(len(waiting.names), 'annotator')}"
+        return replace(scene, clicks=clicks, fusion=fusion, run=None, stream_note=note, replayed=True)
 
     def _watched(self, image: int) -> Watched | None:
         following = self.live.following
@@ -147,9 +147,9 @@ class Streaming(ClicksPart):
         if scene is None or not len(scene.clicks.annotators):
             self._screen.message.emit("There are no clicks to replay.")
             return
-        people = len(scene.clicks.annotators)
+        count = len(scene.clicks.annotators)
         self._order = "random" if scene.clicks.time is None else "time"
-        self._per_step = -(-people // MOST_STEPS)
+        self._per_step = -(-count // MOST_STEPS)
         self._bring_into_sight()
         self._replay()
 
@@ -180,12 +180,12 @@ class Streaming(ClicksPart):
 
     def _experience_for(self, scene: Scene) -> Callable[[], Experience]:
         """Give what the other images of the latest runs say of the annotators, to be worked out later."""
-        others = [
-            (one.fusion, one.annotators, one.weights)
-            for image, one in self._review_queue.results.items()
-            if image != scene.image.id and one.fusion is not None
+        results = [
+            (result.fusion, result.annotators, result.weights)
+            for image, result in self._review_queue.results.items()
+            if image != scene.image.id and result.fusion is not None
         ]
-        fusions, names, weights = ([one[part] for one in others] for part in range(3))
+        fusions, names, weights = ([result[part] for result in results] for part in range(3))
         return partial(experience_of, fusions, names, weights=weights)
 
     def _on_order_chosen(self, order: Order) -> None:
@@ -247,13 +247,13 @@ class Streaming(ClicksPart):
     def _on_resume_requested(self) -> None:
         if self._source is not None:
             mapping = self._source.settings.get("mapping")
-            told = mapping if isinstance(mapping, dict) else {}
-            self._follow(Wish(self._source.source, self.plan, told))
+            columns = mapping if isinstance(mapping, dict) else {}
+            self._follow(Wish(self._source.source, self.plan, columns))
 
     def _on_stopped(self, run: int | None) -> None:
         self._look_elsewhere()
-        kept = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
-        self._screen.message.emit(f"The source is no longer watched; {kept}.")
+        outcome = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
+        self._screen.message.emit(f"The source is no longer watched; {outcome}.")
 
     def _on_refused(self, sentence: str) -> None:
         self._screen.refused.emit(sentence)
@@ -279,8 +279,8 @@ class Streaming(ClicksPart):
         job = self._document.ask("Looking for what was watched", _streams)
         job.finished.connect(self._on_sources)
 
-    def _on_sources(self, found: Sequence[streams.StreamEntry]) -> None:
-        self._source = max(found, key=lambda one: one.seen, default=None)
+    def _on_sources(self, entries: Sequence[streams.StreamEntry]) -> None:
+        self._source = max(entries, key=lambda entry: entry.seen, default=None)
         self._tell()
 
     def _ask_columns(self, wish: Wish, unknown: UnknownColumns) -> None:
@@ -337,7 +337,7 @@ class Streaming(ClicksPart):
         """Say in the panel and by the curves where everything stands."""
         panel, curves, plan = self._screen.stream, self._screen.curves, self.plan
         scene, following = self.as_read, self.live.following
-        if self.replay.given is not None and scene is not None:
+        if self.replay.waiting is not None and scene is not None:
             panel.show_replay(self._replay_line(scene))
             steps, position = tuple(self.replay.steps), self.replay.position  # more come meanwhile
             history = steps[-1].history if steps else None
@@ -354,8 +354,8 @@ class Streaming(ClicksPart):
         else:
             panel.show_idle()
             panel.set_state(None)
-            some = scene is not None and len(scene.clicks.annotators) > 0
-            panel.set_replayable("" if some else NO_CLICKS)
+            has_clicks = scene is not None and len(scene.clicks.annotators) > 0
+            panel.set_replayable("" if has_clicks else NO_CLICKS)
             source = self._source
             panel.set_resumable(
                 "" if source is None else plain(source.source.name, 80),

@@ -53,8 +53,8 @@ def click_marks(
         return ClickMarks.none()
     decided = np.zeros(len(fusion.clustering) + 1, dtype=bool)  # the last is that of no cluster
     decided[[spot.cluster for spot in spots if spot.cluster is not None and spot.decided]] = True
-    seen = decided[fusion.clustering.nearest[fusion.mark]]
-    return ClickMarks(clicks.x[seen], clicks.y[seen], annotator[seen], inlier[seen])
+    shown = decided[fusion.clustering.nearest[fusion.mark]]
+    return ClickMarks(clicks.x[shown], clicks.y[shown], annotator[shown], inlier[shown])
 
 
 def detection_marks(spots: Sequence[Spot], *, blind: bool = False) -> DetectionMarks:
@@ -96,13 +96,13 @@ def evidence(
         order = np.lexsort((np.where(np.isfinite(reliability), -reliability, np.inf), ~marked))
         voters = [
             VoterLine(
-                annotator=numbers[annotators[place]],
-                name=annotators[place],
-                clicked=bool(marked[place]),
-                reliability=float(reliability[place]),
-                weight=1.0 if weights is None else float(weights[place]),
+                annotator=numbers[annotators[row]],
+                name=annotators[row],
+                clicked=bool(marked[row]),
+                reliability=float(reliability[row]),
+                weight=1.0 if weights is None else float(weights[row]),
             )
-            for place in order
+            for row in order
         ]
     return Evidence(
         title=f"Spot {spot.number}",
@@ -136,28 +136,28 @@ def covered(
 
 
 def neighbours(
-    spots: Sequence[Spot], here: int, pixel_size: float | None, *, blind: bool
+    spots: Sequence[Spot], index: int, pixel_size: float | None, *, blind: bool
 ) -> list[EvidenceLine]:
     """List the spots that lie near one, the nearest first."""
-    spot = spots[here]
-    away = np.hypot([one.x - spot.x for one in spots], [one.y - spot.y for one in spots])
-    away[here] = np.inf
+    spot = spots[index]
+    away = np.hypot([other.x - spot.x for other in spots], [other.y - spot.y for other in spots])
+    away[index] = np.inf
     near = np.argsort(away, kind="stable")[:MOST_NEAR]
     lines = []
-    for place in near[away[near] <= NEAR * radius_of(spot)]:
-        one, hidden = spots[place], blind and not spots[place].decided
-        figure = "" if hidden or not np.isfinite(one.posterior) else f"{one.posterior:.2f}"
-        state = "undecided" if hidden else one.state
-        detail = length(float(away[place]), pixel_size)
-        words = ", ".join(part for part in (f"spot {one.number}", f"{detail} away", figure, state) if part)
-        lines.append(EvidenceLine(int(place), f"spot {one.number}", detail, figure, state, words))
+    for row in near[away[near] <= NEAR * radius_of(spot)]:
+        other, hidden = spots[row], blind and not spots[row].decided
+        figure = "" if hidden or not np.isfinite(other.posterior) else f"{other.posterior:.2f}"
+        state = "undecided" if hidden else other.state
+        detail = length(float(away[row]), pixel_size)
+        words = ", ".join(part for part in (f"spot {other.number}", f"{detail} away", figure, state) if part)
+        lines.append(EvidenceLine(int(row), f"spot {other.number}", detail, figure, state, words))
     return lines
 
 
 def common_size(sizes: Sequence[float | None]) -> float | None:
     """Give the micrometres a pixel by which crops of several images are as large; None where not all tell."""
-    known = [size for size in sizes if size is not None]
-    return float(np.median(known)) if known and len(known) == len(sizes) else None
+    sizes_known = [size for size in sizes if size is not None]
+    return float(np.median(sizes_known)) if sizes_known and len(sizes_known) == len(sizes) else None
 
 
 def length(pixels: float, pixel_size: float | None) -> str:
@@ -189,8 +189,8 @@ def status(scene: Scene, spots: Sequence[Spot]) -> str:
         words.append(_disputed(spots))
         if scene.later:
             words.append(f"{count(scene.later, 'click')} imported since: fuse again (F5)")
-    elif scene.told:
-        words += [scene.told, _disputed(spots)]
+    elif scene.stream_note:
+        words += [scene.stream_note, _disputed(spots)]
     else:
         words.append("not fused yet")
     return "  |  ".join(words)
@@ -200,8 +200,8 @@ def _clicks(scene: Scene) -> str:
     """Count the clicks as the report does: an annotator's clicks at one position count once."""
     clicks = len(scene.clicks)
     counted = clicks if scene.fusion is None else int(scene.fusion.rates.clicks.sum())
-    twice = f", {count(clicks - counted, 'duplicate')} not counted" if clicks > counted else ""
-    return f"{count(counted, 'click')} by {count(len(scene.clicks.annotators), 'annotator')}{twice}"
+    duplicates = f", {count(clicks - counted, 'duplicate')} not counted" if clicks > counted else ""
+    return f"{count(counted, 'click')} by {count(len(scene.clicks.annotators), 'annotator')}{duplicates}"
 
 
 def _disputed(spots: Sequence[Spot]) -> str:

@@ -116,10 +116,10 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas.place_chosen.connect(self._on_place_chosen)
         self.canvas.place_double_clicked.connect(self._on_place_chosen)
         self.canvas.spot_moved.connect(self.reviewing.move)
-        for place in (self.evidence, self.grid):
-            place.accept_requested.connect(partial(self._decide, "accept"))
-            place.reject_requested.connect(partial(self._decide, "reject"))
-            place.skip_requested.connect(partial(self._decide, "skip"))
+        for panel in (self.evidence, self.grid):
+            panel.accept_requested.connect(partial(self._decide, "accept"))
+            panel.reject_requested.connect(partial(self._decide, "reject"))
+            panel.skip_requested.connect(partial(self._decide, "skip"))
         self.grid.left.connect(self._toggle_grid)
         self.batch_review.looked_at.connect(self._on_looked_at)
         self.batch_review.opened.connect(self._show_spot)
@@ -305,11 +305,11 @@ class ClicksWorkspace(ClicksScreen):
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next image that has something to be decided; tells whether there is one."""
-        here = self.core.item
-        found = next_unit(self.review_queue.units(), (here, ""), step, skipped=skipped)
-        if found is not None:
-            self.navigation.visit(found[0], partial(self.reviewing.enter, step, skipped))
-        return found is not None
+        current = self.core.item
+        unit = next_unit(self.review_queue.units(), (current, ""), step, skipped=skipped)
+        if unit is not None:
+            self.navigation.visit(unit[0], partial(self.reviewing.enter, step, skipped))
+        return unit is not None
 
     def _on_exhausted(self) -> None:
         self.message.emit(self.review_queue.nothing_left())
@@ -321,19 +321,19 @@ class ClicksWorkspace(ClicksScreen):
         self.calibration.set_decided(len(contents.decisions))
         images = contents.items_of(decision, "clicks")
         self.review_queue.decided(*images)
-        back = contents.brought_back(decision)
-        back_to = back if isinstance(back, SpotSubject) else None
+        subject = contents.brought_back(decision)
+        restored = subject if isinstance(subject, SpotSubject) else None
         if not images:
             self.annotators.refresh()
         elif self.session.shown and self.core.item not in images:
             if not self.grid_shown:
-                self._to_find = back_to
+                self._to_find = restored
                 self.navigation.show(images[0])
         else:
             self.spot_evidence.remember(decision)
             self.reviewing.refresh()
             added = decision.subject if decision.verb == "add" else None
-            to_find = added if isinstance(added, SpotSubject) else back_to
+            to_find = added if isinstance(added, SpotSubject) else restored
             if to_find is not None and not self.grid_shown:
                 self.reviewing.go_to(self.reviewing.find(to_find))
         if self.grid_shown:
@@ -359,14 +359,14 @@ class ClicksWorkspace(ClicksScreen):
             self.batch_review.list_anew()
             self.grid.setFocus()
 
-    def _on_looked_at(self, one: ListedSpot) -> None:
-        if self.core.item == one.image:
-            self.reviewing.select(self.reviewing.find(one.spot))
+    def _on_looked_at(self, listed: ListedSpot) -> None:
+        if self.core.item == listed.image:
+            self.reviewing.select(self.reviewing.find(listed.spot))
         else:
             self.reviewing.select(None)
-            known = self.review_queue.results.get(one.image)
-            if known is not None:
-                self.spot_evidence.show_elsewhere(one, known, self.batch_review.shelf)
+            result = self.review_queue.results.get(listed.image)
+            if result is not None:
+                self.spot_evidence.show_elsewhere(listed, result, self.batch_review.shelf)
 
     def _show_spot(self, image: int, spot: Spot | SpotSubject) -> None:
         """Show a spot on its image."""

@@ -65,7 +65,7 @@ def wait_for(window, qtbot, annotators: int) -> None:
 
     def come():
         scene = window.workspace.reviewing.session.scene
-        return scene is not None and scene.told != "" and len(scene.clicks.annotators) == annotators
+        return scene is not None and scene.stream_note != "" and len(scene.clicks.annotators) == annotators
 
     qtbot.waitUntil(come, timeout=LONG)
 
@@ -293,7 +293,7 @@ def test_another_image_ends_the_replay(fused, qtbot):
     qtbot.waitUntil(lambda: len(stream_of(fused).replay.steps) > 2, timeout=LONG)
     press(fused, qtbot, Qt.Key.Key_PageDown)
     assert not stream_of(fused).replay.on
-    assert fused.workspace.reviewing.session.scene.told == ""
+    assert fused.workspace.reviewing.session.scene.stream_note == ""
 
 
 def test_the_slider_moves_the_canvas(fused, qtbot):
