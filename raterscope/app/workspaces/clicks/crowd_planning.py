@@ -111,7 +111,8 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> NextAnno
     assert scene.fusion is not None
     fused = [result for result in results if result.fusion is not None]
     experience = experience_of(
-        [result.fusion for result in fused if result.fusion is not None], [result.annotators for result in fused], watch,
+        [result.fusion for result in fused if result.fusion is not None],
+        [result.annotators for result in fused], watch,
         weights=[result.weights for result in fused],
     )  # fmt: skip
     plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)

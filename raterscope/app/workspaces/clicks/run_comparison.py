@@ -245,7 +245,8 @@ class RunComparison(ClicksPanel):
 def _row(accuracy: Accuracy) -> ComparisonRow:
     row = accuracy.row
     values = (
-        float(accuracy.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, accuracy.area
+        float(accuracy.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two,
+        accuracy.area,
     )  # fmt: skip
     started = accuracy.run.started.astimezone().strftime("%H:%M")
     return ComparisonRow(

@@ -67,9 +67,9 @@ class Copies(LabelsPart):
             job = self._jobs.start("Comparing annotators", partial(_copies, scene), quiet=True)
             self._task.follow(job, self._on_found)
 
-    def _on_found(self, found: Copying) -> None:
-        self._groups = found.groups()
-        self._cards.tell_copies(copying_in_words(found))
+    def _on_found(self, copying: Copying) -> None:
+        self._groups = copying.groups()
+        self._cards.tell_copies(copying_in_words(copying))
 
     def _on_clicked(self) -> None:
         if self._groups:
@@ -77,18 +77,18 @@ class Copies(LabelsPart):
             self._next += 1
 
 
-def copying_in_words(found: Copying) -> str:
+def copying_in_words(copying: Copying) -> str:
     """Say how many copy and how that is known; nothing where nobody does."""
-    groups = found.groups()
+    groups = copying.groups()
     if not groups:
         return ""
-    many = sum(map(len, groups))
+    count = sum(map(len, groups))
     in_groups = f" in {len(groups)} groups" if len(groups) > 1 else ""
-    whole = float(found.common.sum())
-    same, expected = float(found.same.sum()) / whole, float(np.sum(found.expected)) / whole
-    instead = ", or the others share a mistake" if found.outvoting else ""
+    total = float(copying.common.sum())
+    same, expected = float(copying.same.sum()) / total, float(np.sum(copying.expected)) / total
+    alternative = ", or the others share a mistake" if copying.outvoting else ""
     return (
-        f"{many:,} annotators{in_groups} may copy{instead}: {percent(same)} the same answers, "
+        f"{count:,} annotators{in_groups} may copy{alternative}: {percent(same)} the same answers, "
         f"{percent(expected)} expected. Choose them"
     )
 
@@ -120,22 +120,22 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
     fusion = scene.fusion
     if fusion is None or fusion.drift is None:
         return None
-    way = drift.row_over_time(fusion.drift, annotator)
-    steps = len(way.mean)
+    course = drift.row_over_time(fusion.drift, annotator)
+    steps = len(course.mean)
     if not steps:
         return None
     about = fusion.drift, scene.labels, fusion, annotator
-    found = analysis.constancy
-    named = found is not None and found.p[annotator] < FALSE_ALARMS
-    changes = drift.change_points(*about) if named else ()
+    constancy = analysis.constancy
+    changed = constancy is not None and constancy.p[annotator] < FALSE_ALARMS
+    changes = drift.change_points(*about) if changed else ()
     return DriftView(
         classes=fusion.classes,
         outputs=fusion.outputs,
-        mean=way.mean,
-        low=way.low,
-        high=way.high,
+        mean=course.mean,
+        low=course.low,
+        high=course.high,
         informed=drift.aligned(*about).informed,
-        changes=tuple((one.step, one.true, _words(one, fusion.outputs)) for one in changes),
+        changes=tuple((change.step, change.true, _words(change, fusion.outputs)) for change in changes),
         step=steps - 1,
         summary=_summary(scene, analysis, annotator, changes),
         together=_together(scene, annotator),
@@ -146,59 +146,61 @@ def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
     """Give steps at which rows are aligned, with the votes of all annotators until then."""
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
-    found = aligned_steps(scene.labels, scene.fusion.drift, annotator, ALIGNED)
-    return tuple((step, f"{votes:,}") for step, votes in zip(*(one.tolist() for one in found), strict=True))
+    aligned = aligned_steps(scene.labels, scene.fusion.drift, annotator, ALIGNED)
+    return tuple(
+        (step, f"{votes:,}") for step, votes in zip(*(values.tolist() for values in aligned), strict=True)
+    )
 
 
 def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:
     """Describe those whom the test against constancy names; who changed most comes first."""
-    fusion, found = scene.fusion, analysis.constancy
+    fusion, constancy = scene.fusion, analysis.constancy
     assert fusion is not None
     assert fusion.drift is not None
-    assert found is not None
+    assert constancy is not None
     changed = []
-    named = found.changed().tolist()
-    for at, annotator in enumerate(named):
-        watch(at / len(named), "looking for who changed")
+    annotators = constancy.changed().tolist()
+    for done, annotator in enumerate(annotators):
+        watch(done / len(annotators), "looking for who changed")
         rows = drift.change_points(fusion.drift, scene.labels, fusion, annotator)
-        largest = main_change(found, scene.labels, fusion, annotator)
-        changed.append(Changed(annotator, largest, max(len(rows), 1), float(found.p[annotator])))
+        largest = main_change(constancy, scene.labels, fusion, annotator)
+        changed.append(Changed(annotator, largest, max(len(rows), 1), float(constancy.p[annotator])))
     return tuple(changed)
 
 
-def change_line(scene: Scene, one: Changed, *, blind: bool) -> ChangeLine:
+def change_line(scene: Scene, changed: Changed, *, blind: bool) -> ChangeLine:
     """Give the line of an annotator who changed."""
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
-    votes = len(scene.fusion.drift.vote[scene.fusion.drift.steps(one.annotator)])
+    votes = len(scene.fusion.drift.vote[scene.fusion.drift.steps(changed.annotator)])
     return ChangeLine(
-        key=one.annotator,
-        annotator=int(scene.people[one.annotator]),
-        name=name_of(scene, one.annotator, blind=blind),
-        when=f"vote {one.change.step + 1:,} of {votes:,}",
-        how=_row(scene, one.change)
-        + (f"; {count(one.changes - 1, 'change')} more" if one.changes > 1 else ""),
+        key=changed.annotator,
+        annotator=int(scene.annotator_ids[changed.annotator]),
+        name=name_of(scene, changed.annotator, blind=blind),
+        when=f"vote {changed.change.step + 1:,} of {votes:,}",
+        how=_row(scene, changed.change)
+        + (f"; {count(changed.changes - 1, 'change')} more" if changed.changes > 1 else ""),
     )
 
 
 def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[drift.ChangePoint, ...]) -> str:
     """Say when an annotator changed most, and how: "Changed at vote 241 (2026-03-01): where ring ..."."""
-    found = analysis.constancy
+    constancy = analysis.constancy
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
-    if found is None or not np.isfinite(found.p[annotator]):
+    if constancy is None or not np.isfinite(constancy.p[annotator]):
         return f"Too few votes to see a change: at least {LEAST_VOTES} are needed."
-    p = float(found.p[annotator])
+    p = float(constancy.p[annotator])
     chance = f"p {'<' if p < LEAST_P else '='} {max(p, LEAST_P):.2g}"
     if p >= FALSE_ALARMS:
         return f"No change beyond chance ({chance})."
-    largest = main_change(found, scene.labels, scene.fusion, annotator)
+    largest = main_change(constancy, scene.labels, scene.fusion, annotator)
     vote = int(scene.fusion.drift.vote[scene.fusion.drift.steps(annotator)][largest.step])
     day = time_of(scene.labels.time, vote)
     when = f"vote {largest.step + 1:,}" + (f" ({day})" if day else "")
-    others = [f"{one.step + 1:,}" for one in changes if one.step != largest.step]
-    more = f" and {len(others) - MOST_TOLD:,} more" if len(others) > MOST_TOLD else ""
-    beside = f"; changes too at vote {', '.join(others[:MOST_TOLD])}{more}" if others else ""
+    other_votes = [f"{change.step + 1:,}" for change in changes if change.step != largest.step]
+    rest = f" and {len(other_votes) - MOST_TOLD:,} more" if len(other_votes) > MOST_TOLD else ""
+    beside = f"; changes too at vote {', '.join(other_votes[:MOST_TOLD])}{rest}" if other_votes else ""
     return f"Changed at {when}: {_row(scene, largest)}{beside} ({chance})."
 
 
@@ -207,17 +209,18 @@ def _row(scene: Scene, change: drift.ChangePoint) -> str:
     assert scene.fusion is not None
     if change.true == drift.RIGHT:
         return f"right {change.before[0]:.2f} → {change.after[0]:.2f}"
-    most = np.argsort(-np.abs(change.after - change.before), kind="stable")[:2]
-    said = ", ".join(
-        f"{scene.fusion.outputs[at]} {change.before[at]:.2f} → {change.after[at]:.2f}" for at in most.tolist()
+    largest = np.argsort(-np.abs(change.after - change.before), kind="stable")[:2]
+    words = ", ".join(
+        f"{scene.fusion.outputs[at]} {change.before[at]:.2f} → {change.after[at]:.2f}"
+        for at in largest.tolist()
     )
-    return f"where {scene.fusion.classes[change.true]} is true: {said}"
+    return f"where {scene.fusion.classes[change.true]} is true: {words}"
 
 
 def _words(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
     """Say what is said more often since, and what less: "says 3 more often, 1 less"."""
-    moved = change.after - change.before
-    more, less = outputs[int(moved.argmax())], outputs[int(moved.argmin())]
+    difference = change.after - change.before
+    more, less = outputs[int(difference.argmax())], outputs[int(difference.argmin())]
     return f"says {more} more often, {less} less"
 
 
@@ -286,7 +289,7 @@ class AnnotatorDetail(LabelsPart):
         """Give the names of annotators."""
         if not self._session.shown:
             return ()
-        return tuple(self._session.scene.labels.annotators[one] for one in annotators)
+        return tuple(self._session.scene.labels.annotators[annotator] for annotator in annotators)
 
     def _clear(self) -> None:
         self._task.cancel()
@@ -303,9 +306,11 @@ class AnnotatorDetail(LabelsPart):
 
     def _on_scene(self, scene: Scene) -> None:
         """Take another question or answer; who was chosen stays chosen while the question does."""
-        before, people = self._session.before, len(scene.labels.annotators)
-        same = before is not None and scene.question.id == before.question.id
-        current = tuple(one for one in self._session.selection if one < people) if same else ()
+        previous, count = self._session.before, len(scene.labels.annotators)
+        same = previous is not None and scene.question.id == previous.question.id
+        current = (
+            tuple(annotator for annotator in self._session.selection if annotator < count) if same else ()
+        )
         self._changed = None
         self.grouping.show(scene, self._session.analysis)
         self._leave_community()
@@ -429,14 +434,14 @@ class AnnotatorDetail(LabelsPart):
             job = self._jobs.start("Looking for who changed", work, quiet=True)
             self._task.follow(job, self._on_changed)
         else:
-            some = session.selection
-            among = [one for one in self._changed if not some or one.annotator in some]
-            lines = [change_line(scene, one, blind=session.blind) for one in among]
+            selection = session.selection
+            listed = [changed for changed in self._changed if not selection or changed.annotator in selection]
+            lines = [change_line(scene, changed, blind=session.blind) for changed in listed]
             words = CHANGED if lines else UNCHANGED
             panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
 
-    def _on_changed(self, found: tuple[Changed, ...]) -> None:
-        self._changed = found
+    def _on_changed(self, changed: tuple[Changed, ...]) -> None:
+        self._changed = changed
         self._show_changed()
 
     def _on_changed_chosen(self, annotator: int) -> None:

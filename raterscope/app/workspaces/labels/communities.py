@@ -62,9 +62,9 @@ class Grouping(LabelsPart):
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
-        self._kept: dict[Way, Groups] = {}
+        self._groupings: dict[Way, Groups] = {}
         self._task = LatestTask()
-        self.way = STORED
+        self.method_shown = STORED
         self.bases, self.methods = ModeSwitch(BASES), ModeSwitch(METHODS)
         self.bases.setAccessibleName("What communities have in common")
         self.methods.setAccessibleName("How communities are found")
@@ -86,35 +86,35 @@ class Grouping(LabelsPart):
     @property
     def groups(self) -> Groups | None:
         """The communities shown."""
-        groups = self._kept.get(self.way)
+        groups = self._groupings.get(self.method_shown)
         return groups if groups is not None and groups.found.count else None
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What is to be known of how they were found."""
-        if self.way in self._kept:
-            return self._kept[self.way].found.notices
+        if self.method_shown in self._groupings:
+            return self._groupings[self.method_shown].found.notices
         result = self._session.scene.result if self._session.shown else None
-        stored = None if result is None or self.way != STORED else result.communities
-        return () if stored is None else stored.notices
+        communities = None if result is None or self.method_shown != STORED else result.communities
+        return () if communities is None else communities.notices
 
     def clear(self) -> None:
         """Forget what was found: another answer, or none."""
         self.cancel()
-        self._kept.clear()
-        self.way = STORED
+        self._groupings.clear()
+        self.method_shown = STORED
         self._show_switches()
 
     def show(self, scene: Scene, analysis: Analysis) -> None:
         """Take another question or answer; of the same answer what was found is kept."""
-        before = self._session.before
-        if before is None or _answer_of(scene) != _answer_of(before):
+        previous = self._session.before
+        if previous is None or _answer_of(scene) != _answer_of(previous):
             self.clear()
         if analysis.groups is not None:
-            way = way_of(analysis.groups)
-            if not self._kept:
-                self.way = way
-            self._kept.setdefault(way, analysis.groups)
+            shown = way_of(analysis.groups)
+            if not self._groupings:
+                self.method_shown = shown
+            self._groupings.setdefault(shown, analysis.groups)
         self._show_switches()
 
     @property
@@ -132,10 +132,10 @@ class Grouping(LabelsPart):
         self._task.stop()
 
     def _on_switched(self, _mode: str) -> None:
-        wanted = (self.bases.mode, self.methods.mode)
+        method = (self.bases.mode, self.methods.mode)
         self._task.cancel()
-        if wanted in self._kept:
-            self._take(wanted)
+        if method in self._groupings:
+            self._take(method)
         else:
             self._find()
 
@@ -143,11 +143,11 @@ class Grouping(LabelsPart):
         if not self._able:
             return
         scene, analysis = self._session.scene, self._session.analysis
-        way = (self.bases.mode, self.methods.mode)
-        title = f"Grouping annotators {_in_words(way)}"
-        job = self._jobs.start(title, partial(find_groups, scene, analysis, way))
+        method = (self.bases.mode, self.methods.mode)
+        title = f"Grouping annotators {_in_words(method)}"
+        job = self._jobs.start(title, partial(find_groups, scene, analysis, method))
         self._task.follow(
-            job, partial(self._on_found, way), progressed=self._on_progress,
+            job, partial(self._on_found, method), progressed=self._on_progress,
             failed=self._screen.refused.emit, stopped=self._on_stopped,
         )  # fmt: skip
         self.find.hide()
@@ -157,35 +157,35 @@ class Grouping(LabelsPart):
     def _on_progress(self, job: Job) -> None:
         self._screen.cards.set_working(f"grouping: {percent(job.fraction)}")
 
-    def _on_found(self, way: Way, found: Groups) -> None:
-        self._kept[way] = found
-        self._take(way)
+    def _on_found(self, method: Way, groups: Groups) -> None:
+        self._groupings[method] = groups
+        self._take(method)
 
     def _on_stopped(self) -> None:
         self._screen.cards.set_working("")
         self._settle()
 
-    def _take(self, way: Way) -> None:
-        self.way = way
+    def _take(self, method: Way) -> None:
+        self.method_shown = method
         self._settle()
         self.changed.emit()
 
     def _settle(self) -> None:
         """Let the switches say what is shown."""
         if not self._task.busy:
-            for switch, mode in zip((self.bases, self.methods), self.way, strict=True):
+            for switch, mode in zip((self.bases, self.methods), self.method_shown, strict=True):
                 with QSignalBlocker(switch):
                     switch.set_mode(mode)
         self.stop.setVisible(self._task.busy)
-        self.find.setVisible(self._able and not self._task.busy and self.way not in self._kept)
+        self.find.setVisible(self._able and not self._task.busy and self.method_shown not in self._groupings)
 
 
 def _answer_of(scene: Scene) -> tuple[int, int] | None:
     return None if scene.run is None else (scene.question.id, scene.run.id)
 
 
-def _in_words(way: Way) -> str:
-    return f"by {BASES[way[0]][0]}, {IN_WORDS[way[1]]}"
+def _in_words(method: Way) -> str:
+    return f"by {BASES[method[0]][0]}, {IN_WORDS[method[1]]}"
 
 
 def show_cards(
@@ -201,19 +201,25 @@ def show_cards(
     if groups is None:
         show_no_cards(cards, UNFUSED if scene.fusion is None else " ".join(notices))
         return
-    found = groups.found
-    words = [_in_words((groups.basis, found.method)), f"modularity {found.modularity:.2f}", *notices]
+    communities = groups.found
+    words = [
+        _in_words((groups.basis, communities.method)),
+        f"modularity {communities.modularity:.2f}",
+        *notices,
+    ]
     cards.show_communities(
         CommunitiesView(
             names=groups.names,
-            members=found.sizes(),
+            members=communities.sizes(),
             share=groups.votes,
             accuracy=groups.accuracy,
-            prototype=found.prototype,
+            prototype=communities.prototype,
             classes=scene.classes,
             outputs=scene.labels.outputs,
             words=" | ".join(words),
-            central=tuple(view.name_of(scene, who, blind=blind) for who in groups.central.tolist()),
+            central=tuple(
+                view.name_of(scene, annotator, blind=blind) for annotator in groups.central.tolist()
+            ),
         ),
         chosen,
     )
@@ -237,10 +243,16 @@ def show_participation(
     if groups is None:
         bars.show_participation(np.zeros((0, 0)), (), ())
         return
-    found = groups.found
-    rows = np.flatnonzero(np.isin(found.members, chosen)) if chosen else np.arange(len(found.members))
-    names = tuple(view.name_of(scene, who, blind=blind) for who in found.members[rows].tolist())
-    bars.show_participation(found.participation[rows], names, groups.names)
+    communities = groups.found
+    rows = (
+        np.flatnonzero(np.isin(communities.members, chosen))
+        if chosen
+        else np.arange(len(communities.members))
+    )
+    names = tuple(
+        view.name_of(scene, annotator, blind=blind) for annotator in communities.members[rows].tolist()
+    )
+    bars.show_participation(communities.participation[rows], names, groups.names)
 
 
 class Similar(LabelsPart):
@@ -283,8 +295,8 @@ class Similar(LabelsPart):
         job = self._jobs.start("Comparing annotators", work, quiet=True)
         self._task.follow(job, self._on_alike)
 
-    def _on_alike(self, drawn: Similarity) -> None:
-        self._drawn = drawn
+    def _on_alike(self, similarity: Similarity) -> None:
+        self._drawn = similarity
         self._show()
 
     @while_shown
@@ -328,7 +340,7 @@ class CommunitiesOverTimeView(LabelsPart):
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
         self._groups: Groups | None = None
-        self._kept: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
+        self._courses: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
         self._task = LatestTask()
         self._stopped = False
         self.follow, self.stop = QPushButton("Follow them"), QPushButton("Cancel")
@@ -347,12 +359,12 @@ class CommunitiesOverTimeView(LabelsPart):
     @property
     def course(self) -> Course | None:
         """What is drawn."""
-        return None if self._groups is None else self._kept.get(self._groups)
+        return None if self._groups is None else self._courses.get(self._groups)
 
     def show(self, groups: Groups | None) -> None:
         """Take another question, answer or grouping."""
-        before, self._groups = self._groups, groups
-        if groups is before and before is not None:
+        previous, self._groups = self._groups, groups
+        if groups is previous and previous is not None:
             return
         self._task.cancel()
         self._stopped = False
@@ -366,8 +378,8 @@ class CommunitiesOverTimeView(LabelsPart):
     def _show_groups(self, groups: Groups) -> None:
         scene = self._session.scene
         self._screen.triangles.show_triangles(triangles_now(scene, groups))
-        if groups in self._kept:
-            self._show(self._kept[groups])
+        if groups in self._courses:
+            self._show(self._courses[groups])
         else:
             self._say(obstacle(scene, groups))
             self._draw()
@@ -380,7 +392,7 @@ class CommunitiesOverTimeView(LabelsPart):
     def _draw(self) -> None:
         scene, groups = self._session.scene, self._groups
         if (
-            groups is None or groups in self._kept or self._stopped
+            groups is None or groups in self._courses or self._stopped
             or self._task.busy or obstacle(scene, groups)
             or self._screen.middle_tabs.currentWidget() not in (self._screen.flow, self._screen.triangles)
         ):  # fmt: skip
@@ -402,7 +414,7 @@ class CommunitiesOverTimeView(LabelsPart):
         self._say(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
 
     def _on_followed(self, groups: Groups, course: Course) -> None:
-        self._kept[groups] = course
+        self._courses[groups] = course
         self._show(course)
         self._settle()
 

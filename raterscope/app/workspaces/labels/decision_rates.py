@@ -41,7 +41,7 @@ class DecisionRates(QObject):
         self._plot = plot
         self._session = session
         self._question: int | None = None
-        self._wanted = False
+        self._due = False
         self._chosen = -1
         self._task = LatestTask()
         plot.came_in_sight.connect(self.look)
@@ -52,13 +52,13 @@ class DecisionRates(QObject):
 
     def _clear(self) -> None:
         self._task.cancel()
-        self._question, self._chosen, self._wanted = None, -1, False
+        self._question, self._chosen, self._due = None, -1, False
         self._plot.set_view(None)
 
     def _on_scene(self, scene: Scene) -> None:
         if scene.question.id != self._question:
             self._chosen = -1
-        self._question, self._wanted = scene.question.id, True
+        self._question, self._due = scene.question.id, True
         self._task.cancel()
         self._plot.set_view(None)
         self.look()
@@ -71,28 +71,29 @@ class DecisionRates(QObject):
     def look(self) -> None:
         """Follow the decisions where the page is in sight, once."""
         scene = self._session.scene
-        if not self._wanted or not self._plot.isVisible():
+        if not self._due or not self._plot.isVisible():
             return
-        self._wanted = False
+        self._due = False
         if self._chosen < 0:
             self._chosen = len(scene.labels.classes) - 1
         work = partial(_read, scene.labels, scene.question.id, self._chosen)
         job = self._document.read_beside("Following decisions", work, quiet=True)
         self._task.follow(job, partial(self._on_found, scene))
 
-    def _on_found(self, scene: Scene, found: Found) -> None:
-        if isinstance(found, str):
-            self._plot.set_view(None, found)
+    def _on_found(self, scene: Scene, answer: Found) -> None:
+        if isinstance(answer, str):
+            self._plot.set_view(None, answer)
             return
         names = tuple(
-            name_of(scene, one, blind=self._session.blind) for one in range(len(scene.labels.annotators))
+            name_of(scene, annotator, blind=self._session.blind)
+            for annotator in range(len(scene.labels.annotators))
         )
-        self._plot.set_view(view_of(*found, scene.labels.classes, self._chosen, names))
+        self._plot.set_view(view_of(*answer, scene.labels.classes, self._chosen, names))
 
-    def _on_class(self, place: int) -> None:
-        if place != self._chosen:
+    def _on_class(self, index: int) -> None:
+        if index != self._chosen:
             self._task.cancel()
-            self._chosen, self._wanted = place, True
+            self._chosen, self._due = index, True
             self.look()
 
 
@@ -111,7 +112,7 @@ def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Fo
 
 def view_of(
     course: DecisionCourse,
-    found: Measured | None,
+    measured: Measured | None,
     classes: tuple[str, ...],
     chosen: int,
     annotators: tuple[str, ...],
@@ -123,7 +124,7 @@ def view_of(
         DecisionKind("specificity", "Specificity", step, "specificity", each=True, unit=False),
         DecisionKind("prevalence", "Prevalence", step, "prevalence", unit=False),
     ]
-    if found is not None:
+    if measured is not None:
         kinds += [
             DecisionKind("wrong", "Wrong decisions", step, "share wrong", unit=False),
             DecisionKind("found", "Sensitivity of decisions", step, "sensitivity", unit=False),
@@ -139,11 +140,15 @@ def view_of(
         if course.repeated
         else f"{int(course.at[0]):,} to {int(course.at[-1]):,} annotators"
     )
-    return DecisionView(classes, chosen, tuple(kinds), annotators, partial(_lines, course, found), words)
+    return DecisionView(classes, chosen, tuple(kinds), annotators, partial(_lines, course, measured), words)
 
 
-def _lines(course: DecisionCourse, found: Measured | None, key: str, annotator: int) -> Sequence[CourseLine]:
+def _lines(
+    course: DecisionCourse, measured: Measured | None, key: str, annotator: int
+) -> Sequence[CourseLine]:
     return [
-        CourseLine(METHODS[one.method], ROWS[one.method], one.across, one.down, one.low, one.high)
-        for one in series_of(course, found, key, annotator)
+        CourseLine(
+            METHODS[series.method], ROWS[series.method], series.across, series.down, series.low, series.high
+        )
+        for series in series_of(course, measured, key, annotator)
     ]

@@ -59,7 +59,7 @@ class Exclusion(LabelsPart):
     def _on_selection(self, annotators: tuple[int, ...]) -> None:
         self._task.cancel()
         names = self._session.scene.labels.annotators
-        self._chosen = tuple(names[one] for one in annotators)
+        self._chosen = tuple(names[annotator] for annotator in annotators)
         self._name()
         self.refresh()
 
@@ -81,11 +81,11 @@ class Exclusion(LabelsPart):
     def refresh(self) -> None:
         """Say who is chosen, and whether they are left out already."""
         excluded = self._excluded
-        found = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
-        reasons, out = sorted(set(found)), len(found)
-        every = bool(out) and out == len(self._chosen)
-        words = f"{'' if every else f'{out} of them '}excluded: {'; '.join(reasons[:3])}" if out else ""
-        self._panel.set_who(self._who if self._chosen else "", words, out=every)
+        excluded_reasons = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
+        reasons, count = sorted(set(excluded_reasons)), len(excluded_reasons)
+        all_out = bool(count) and count == len(self._chosen)
+        words = f"{'' if all_out else f'{count} of them '}excluded: {'; '.join(reasons[:3])}" if count else ""
+        self._panel.set_who(self._who if self._chosen else "", words, out=all_out)
         self._screen.make_room(False)
 
     @property
@@ -122,9 +122,9 @@ class Exclusion(LabelsPart):
     def _on_progress(self, job: Job) -> None:
         self._panel.set_working(job.fraction, job.words)
 
-    def _on_preview(self, scene: Scene, found: ExclusionPreview) -> None:
+    def _on_preview(self, scene: Scene, preview: ExclusionPreview) -> None:
         self._panel.show_preview(
-            Preview(found.task, found.before, found.after, scene.labels.tasks, scene.classes)
+            Preview(preview.task, preview.before, preview.after, scene.labels.tasks, scene.classes)
         )
 
     def _on_excluded(self, reason: str) -> None:

@@ -74,9 +74,9 @@ class MethodComparison(LabelsPart):
         if contents is None:
             return
         runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
-        wanted = scene.question.id, (*runs[-MOST_RUNS:], None)
-        job = self._document.ask("Measuring runs", partial(_known, *wanted, dict(self._known)))
-        self._task.follow(job, partial(self._on_known, wanted))
+        request = scene.question.id, (*runs[-MOST_RUNS:], None)
+        job = self._document.ask("Measuring runs", partial(_known, *request, dict(self._known)))
+        self._task.follow(job, partial(self._on_known, request))
 
     def _draw(self, scene: Scene, analysis: Analysis) -> None:
         screen = self._screen
@@ -84,25 +84,27 @@ class MethodComparison(LabelsPart):
             screen.curves.set_curves(())
             self.calibration.show_beside(())
             return
-        named = [(labeller_title(scene.run.algorithm), analysis.model)]
+        assessments = [(labeller_title(scene.run.algorithm), analysis.model)]
         if analysis.crowd_vote is not None:
-            named.append(("the vote", analysis.crowd_vote))
-        screen.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
+            assessments.append(("the vote", analysis.crowd_vote))
+        screen.curves.set_curves(
+            [curve for name, assessment in assessments for curve in curves_of(name, assessment)]
+        )
         self.calibration.show_beside(
             [
                 CalibrationLine(
-                    name, one.calibration.posterior, one.calibration.share, one.calibration.count,
-                    one.calibration.error,
+                    name, assessment.calibration.posterior, assessment.calibration.share,
+                    assessment.calibration.count, assessment.calibration.error,
                 )
-                for name, one in named[1:]
+                for name, assessment in assessments[1:]
             ]
         )  # fmt: skip
 
-    def _on_known(self, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None) -> None:
-        if found is not None:
-            self._screen.method_table.show_runs(found)
+    def _on_known(self, request: tuple[int, tuple[int | None, ...]], measured: list[Measured] | None) -> None:
+        if measured is not None:
+            self._screen.method_table.show_runs(measured)
             return
-        work = partial(_measured, *wanted, dict(self._known))
+        work = partial(_measured, *request, dict(self._known))
         job = self._document.read_beside("Measuring runs", work, quiet=True)
         self._task.follow(job, self._on_measured)
 
@@ -124,20 +126,20 @@ def _known(
     watch(0.0, "reading measurements")
     if not (study.vote_set(question).truth != OPEN).any():
         return []
-    there = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
-    return [one for _, one in there if one is not None] if len(there) == len(runs) else None
+    stored = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
+    return [measured for _, measured in stored if measured is not None] if len(stored) == len(runs) else None
 
 
 def _measured(question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch) -> Known:
     """Measure runs, and with None the vote, on the truths that they were not told; what is known, once."""
-    found: Known = {}
+    measured_now: Known = {}
     scheme = study.question(question).scheme
     for done, run in enumerate(runs):
         watch(done / len(runs), "measuring a run")
         rests_on = _rests_on(question, run, study)
-        held = run in known and known[run][0] == rests_on
-        found[run] = known[run] if held else (rests_on, _measure(question, run, scheme, study))
-    return found
+        is_valid = run in known and known[run][0] == rests_on
+        measured_now[run] = known[run] if is_valid else (rests_on, _measure(question, run, scheme, study))
+    return measured_now
 
 
 def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Measured | None:
@@ -150,8 +152,8 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
         return None
     fusion = result.fusion
     own = truth_about(study, study.question(question), fusion)
-    found = assess(fusion.posterior, measured(result, own), fusion.classes)
-    return None if found is None else Measured(study.runs.get(run), found, fusion.power)
+    assessment = assess(fusion.posterior, measured(result, own), fusion.classes)
+    return None if assessment is None else Measured(study.runs.get(run), assessment, fusion.power)
 
 
 class CrossValidation(QObject):
@@ -184,8 +186,8 @@ class CrossValidation(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Take another question or answer; what was measured of the same votes stays."""
-        before = self._session.before
-        if before is None or _folds_rest_on(before) != _folds_rest_on(scene):
+        previous = self._session.before
+        if previous is None or _folds_rest_on(previous) != _folds_rest_on(scene):
             self._clear()
             job = self._document.ask("Reading what was measured", partial(kept_folds, scene.question.id))
             self._reading.follow(job, self._on_kept)
@@ -210,24 +212,24 @@ class CrossValidation(QObject):
     def _on_progress(self, job: Job) -> None:
         self._panel.set_busy(True, job.fraction)
 
-    def _on_measured(self, question: int, found: FoldedCurves) -> None:
+    def _on_measured(self, question: int, curves: FoldedCurves) -> None:
         self._panel.set_busy(False)
-        self._draw(found)
-        keeping = self._document.ask("Keeping what was measured", partial(keep_folds, question, found))
+        self._draw(curves)
+        keeping = self._document.ask("Keeping what was measured", partial(keep_folds, question, curves))
         self._reading.follow(keeping, self._on_kept, must_finish=True)
-        if found.failed:
-            self.refused.emit(" ".join(found.failed))
+        if curves.failed:
+            self.refused.emit(" ".join(curves.failed))
 
-    def _on_kept(self, kept: KeptFolds | None) -> None:
-        if kept is not None:
-            self._draw(kept.curves)
-            self._panel.set_facts(kept.facts)
+    def _on_kept(self, stored: KeptFolds | None) -> None:
+        if stored is not None:
+            self._draw(stored.curves)
+            self._panel.set_facts(stored.facts)
 
-    def _draw(self, found: FoldedCurves) -> None:
-        of_what = counted(found.truths, "known task")
-        if found.settings.subsample:
-            of_what += f" of the subsample: {counted(found.votes, 'vote')}, {found.annotators:,} annotators"
-        self._panel.show_curves(_curves(found), [_row(one) for one in found.ranked()], of_what)
+    def _draw(self, curves: FoldedCurves) -> None:
+        words = counted(curves.truths, "known task")
+        if curves.settings.subsample:
+            words += f" of the subsample: {counted(curves.votes, 'vote')}, {curves.annotators:,} annotators"
+        self._panel.show_curves(_curves(curves), [_row(assessment) for assessment in curves.ranked()], words)
 
 
 def question_of_scene(scene: Scene) -> Question:
@@ -240,15 +242,17 @@ def _folds_rest_on(scene: Scene) -> tuple[int, int | None, int]:
     return scene.question.id, None if scene.run is None else scene.run.id, len(scene.labels)
 
 
-def _curves(found: FoldedCurves) -> Sequence[Curve]:
-    return [curve for one in found.ranked() for curve in curves_of(labeller_title(one.name), one.pooled)]
+def _curves(folded: FoldedCurves) -> Sequence[Curve]:
+    return [
+        curve for method in folded.ranked() for curve in curves_of(labeller_title(method.name), method.pooled)
+    ]
 
 
-def _row(one: FoldedMethod) -> ComparisonRow:
-    folds = one.areas()
-    known = folds[np.isfinite(folds)]
-    ends = (float(known.mean()), float(known.min()), float(known.max())) if len(known) else NOT_KNOWN
+def _row(method: FoldedMethod) -> ComparisonRow:
+    folds = method.areas()
+    finite = folds[np.isfinite(folds)]
+    ends = (float(finite.mean()), float(finite.min()), float(finite.max())) if len(finite) else NOT_KNOWN
     each = ", ".join(f"{value:.3f}" for value in folds.tolist())
-    title = labeller_title(one.name)
-    tip = f"{title}; AUC of each fold: {each}; {one.seconds:.1f} s"
-    return ComparisonRow(one.name, title, "", (one.area(), mean_area(folds), ends), tip)
+    title = labeller_title(method.name)
+    tip = f"{title}; AUC of each fold: {each}; {method.seconds:.1f} s"
+    return ComparisonRow(method.name, title, "", (method.area(), mean_area(folds), ends), tip)

@@ -86,8 +86,8 @@ class MethodTable(QWidget):
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Say how far to trust the model; nothing where there is nothing to say."""
         self.in_part.setVisible(err_together)
-        shown = [in_brief(one) for one in sentences[: 1 if err_together else 2]]
-        self.advice.setText(" ".join(shown))
+        brief = [in_brief(sentence) for sentence in sentences[: 1 if err_together else 2]]
+        self.advice.setText(" ".join(brief))
         self.advice.setToolTip(plain_tip(" ".join(sentences)))
         self.advice.setAccessibleDescription(" ".join(sentences))
         self.advice.setVisible(bool(sentences))
@@ -111,37 +111,39 @@ def in_brief(sentence: str) -> str:
     return sentence if len(brief) == len(sentence) else f"{brief} …"
 
 
-def _row(one: Measured) -> ComparisonRow:
-    found = one.found
+def _row(measured: Measured) -> ComparisonRow:
+    assessment = measured.found
     figures = (
-        (found.accuracy, found.accuracy_low, found.accuracy_high),
-        (found.area, NAN, NAN),
-        (found.log_loss, NAN, NAN),
-        (found.calibration.error, NAN, NAN),
+        (assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high),
+        (assessment.area, NAN, NAN),
+        (assessment.log_loss, NAN, NAN),
+        (assessment.calibration.error, NAN, NAN),
     )
-    if one.run is None:
+    if measured.run is None:
         return ComparisonRow(
             None, "the vote", "", figures, "The share of the votes, everybody counting alike"
         )
-    started = one.run.started.astimezone().strftime("%H:%M")
-    about = one.run.settings.get("about", {})
-    told = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
+    started = measured.run.started.astimezone().strftime("%H:%M")
+    about = measured.run.settings.get("about", {})
+    words = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
     if about.get("counting", "full") != "full":
-        told += f", a vote for {one.power:.2g}"
-    return ComparisonRow(one.run.id, labeller_title(one.run.algorithm), f"{started}{told}", figures)
+        words += f", a vote for {measured.power:.2g}"
+    return ComparisonRow(
+        measured.run.id, labeller_title(measured.run.algorithm), f"{started}{words}", figures
+    )
 
 
-def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
+def curves_of(name: str, assessment: Assessment) -> tuple[Curve, ...]:
     """Give the ROC and precision-recall curves of an answer: of the last of two classes.
 
     Of more there is a mean, and one of each class of which a truth is known.
     """
-    curves = found.curves[1:] if len(found.curves) == 2 else found.curves
+    curves = assessment.curves[1:] if len(assessment.curves) == 2 else assessment.curves
     drawn = []
     for curve in curves:
         if not np.isfinite(curve.area):
             continue
-        others = found.judged - curve.count
+        others = assessment.judged - curve.count
         hits, false = curve.sensitivity * curve.count, curve.false_positive_rate * others
         with np.errstate(invalid="ignore"):
             precision = np.where(hits + false > 0, hits / (hits + false), 1.0)
@@ -161,7 +163,7 @@ def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
 
 def _mean(name: str, curves: Sequence[Curve]) -> Curve:
     """Give the mean of classes, each counting alike: its area is the mean of theirs, the AUC of the table."""
-    rate, hits = mean_curve([(one.false_positive_rate, one.true_positive_rate) for one in curves])
-    recall, precision = mean_curve([(one.recall, one.precision) for one in curves])
-    area = float(np.mean([one.area for one in curves]))
+    rate, hits = mean_curve([(curve.false_positive_rate, curve.true_positive_rate) for curve in curves])
+    recall, precision = mean_curve([(curve.recall, curve.precision) for curve in curves])
+    area = float(np.mean([curve.area for curve in curves]))
     return Curve(name, rate, hits, recall, precision, area, of=f"mean of {len(curves)} classes")

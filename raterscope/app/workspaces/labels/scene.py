@@ -45,7 +45,7 @@ class Scene:
     result : LabelResult or None
     labels : Labels
         Without what was held fixed.
-    people : (K,) int32
+    annotator_ids : (K,) int32
         The annotators' numbers in the study.
     truth : (N,) int16
         Imported truths, counted by `classes`.
@@ -60,7 +60,7 @@ class Scene:
     run: RunEntry | None
     result: LabelResult | None
     labels: Labels
-    people: NDArray[np.int32]
+    annotator_ids: NDArray[np.int32]
     truth: ClassArray
     pictures: Mapping[int, ImageEntry]
     later: int = 0
@@ -92,11 +92,11 @@ def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
 
     None without an answer.
     """
-    shown, result = study.shown.run_and_result(question, "labels", None)
-    if shown is None or result is None:
+    entry, result = study.shown.run_and_result(question, "labels", None)
+    if entry is None or result is None:
         return None
     fusion = result.fusion
-    names = study.vote_set(question, shown.imported).tasks
+    names = study.vote_set(question, entry.imported).tasks
     waits = np.flatnonzero(disputes.disputed_tasks(fusion))
     wrong = 1 - fusion.posterior[waits].max(axis=1, initial=0.0)
     return {names[task]: chance for task, chance in zip(waits.tolist(), wrong.tolist(), strict=True)}
@@ -106,19 +106,21 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     """Read a question with a run's answer, or the latest; in the study's thread."""
     watch(0.0, "reading votes")
     entry = study.question(question)
-    shown, result = study.shown.run_and_result(question, "labels", run)
-    crowd_then = study.vote_set(question, None if shown is None else shown.imported)
-    labels = labels_of(study, question, shown)
-    truth = crowd_then.truth
+    run_shown, result = study.shown.run_and_result(question, "labels", run)
+    vote_set = study.vote_set(question, None if run_shown is None else run_shown.imported)
+    labels = labels_of(study, question, run_shown)
+    truth = vote_set.truth
     if result is not None:
         truth = truth_about(study, entry, result.fusion)
         labels = as_it_was(labels, result.fusion)
-    entries = {one.id: one for one in study.images()}
+    entries = {picture.id: picture for picture in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
-    later = 0 if shown is None else len(study.vote_set(question).task) - len(crowd_then.task)
-    out = None if shown is None else excluded_votes(study, question, shown.excluded, shown.imported)
-    out = out if out is None or result is None else as_it_was(out, result.fusion)
-    return Scene(entry, shown, result, labels, crowd_then.annotator_ids, truth, pictures, later, out)
+    later = 0 if run_shown is None else len(study.vote_set(question).task) - len(vote_set.task)
+    excluded = (
+        None if run_shown is None else excluded_votes(study, question, run_shown.excluded, run_shown.imported)
+    )
+    excluded = excluded if excluded is None or result is None else as_it_was(excluded, result.fusion)
+    return Scene(entry, run_shown, result, labels, vote_set.annotator_ids, truth, pictures, later, excluded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +238,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     watch(0.5, "measuring annotators")
     rates = rates_of(labels, fusion, scene.excluded, part(watch, 0.5, 0.7))
     mean, (low, high), accuracy = rates.mean, rates.interval(), rates.accuracies()
-    everybody = rates.together(np.flatnonzero(np.diff(by_annotator.start))).mean[0]
+    crowd = rates.together(np.flatnonzero(np.diff(by_annotator.start))).mean[0]
     truths = measured(scene.result, scene.truth)
     watch(0.8, "measuring the answer")
     model = assess(fusion.posterior, truths, fusion.classes)
@@ -250,8 +252,8 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         low=low,
         high=high,
         accuracy=accuracy,
-        crowd=everybody,
-        difference=np.abs(mean - everybody).sum(axis=2).mean(axis=1) / 2,
+        crowd=crowd,
+        difference=np.abs(mean - crowd).sum(axis=2).mean(axis=1) / 2,
         moved=None if fusion.drift is None else moved(fusion.drift, labels, fusion),
         constancy=None if fusion.drift is None else constancy(labels, fusion),
         step_of=None if fusion.drift is None else _steps(fusion.drift.vote),

@@ -75,18 +75,18 @@ class LabelsScreen(WorkspaceScreen):
         self.decisions = DecisionPlot()
         self.method_table = MethodTable()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
-        people = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
-        alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
+        annotator_split = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
+        similarity_split = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
         self.middle_tabs = QTabWidget()
         for title, widget in (
-            ("Annotators", people), ("Similarity", alike), ("Over time", self.flow),
+            ("Annotators", annotator_split), ("Similarity", similarity_split), ("Over time", self.flow),
             ("Triangles", self.triangles), ("Tasks", self.behind),
             ("Cross-validation", scrolled(self.folds, "Cross-validation")),
         ):  # fmt: skip
             self.middle_tabs.addTab(widget, title)
         self.middle_tabs.setCornerWidget(_beside_tabs(self.describe))
         self.middle_tabs.setFocusProxy(self.wall)
-        self._given: list[int] | None = None
+        self._sizes_before: list[int] | None = None
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
         self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
         super().__init__(
@@ -103,7 +103,7 @@ class LabelsScreen(WorkspaceScreen):
             parent,
         )  # fmt: skip
         self.queue.add_above(self.question)
-        for place, (title, plot) in enumerate(
+        for index, (title, plot) in enumerate(
             (
                 ("Methods", self.method_table),
                 ("ROC", self.curves),
@@ -113,31 +113,31 @@ class LabelsScreen(WorkspaceScreen):
                 ("Progress", self.progress),
             )
         ):
-            self.left_tabs.insertTab(place, plot, title)
+            self.left_tabs.insertTab(index, plot, title)
         self.left_tabs.setCurrentIndex(0)
         self.middle_tabs.tabBar().setAccessibleName("The annotators, seen in other ways")
         self.put_first_below(0)
-        for place in (0, 1):
-            self.bottom.setStretchFactor(place, 1)
+        for index in (0, 1):
+            self.bottom.setStretchFactor(index, 1)
         self.divisions |= {
-            people: [380, 240],
-            alike: [520, 300],
+            annotator_split: [380, 240],
+            similarity_split: [520, 300],
             self.why: [264, 300, 52],
             self.bottom: [600, 600],
         }
 
-    def make_room(self, wanted: bool) -> None:
+    def make_room(self, needed: bool) -> None:
         """Give what an exclusion would change the room of what stands above it, or give that back."""
-        if wanted and self._given is None:
-            self._given = self.why.sizes()
+        if needed and self._sizes_before is None:
+            self._sizes_before = self.why.sizes()
             self.drift.hide()
             self.matrix.setVisible(self.why.height() >= BOTH_FROM)
             self.why.setSizes(EXCLUDING)
-        elif not wanted and self._given is not None:
+        elif not needed and self._sizes_before is not None:
             self.drift.show()
             self.matrix.show()
-            self.why.setSizes(self._given)
-            self._given = None
+            self.why.setSizes(self._sizes_before)
+            self._sizes_before = None
 
 
 LabelsCore = WorkspaceCore[LabelsScreen, LabelsSession]

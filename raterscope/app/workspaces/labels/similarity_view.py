@@ -64,16 +64,16 @@ def way_of(groups: Groups) -> Way:
     return groups.basis, groups.found.method
 
 
-def find_groups(scene: Scene, analysis: Analysis, way: Way, watch: Watch) -> Groups:
+def find_groups(scene: Scene, analysis: Analysis, method_key: Way, watch: Watch) -> Groups:
     """Group the annotators of a question that has an answer."""
     assert analysis.mean is not None
     assert analysis.accuracy is not None
-    basis, method = way
+    basis, method = method_key
     if basis == "behaviour":
-        found = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
+        groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
     else:
-        found = communities_by_tasks(scene.labels, analysis.mean, None, method, watch)
-    return described(scene.labels, found, analysis.accuracy[0])
+        groups = communities_by_tasks(scene.labels, analysis.mean, None, method, watch)
+    return described(scene.labels, groups, analysis.accuracy[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +102,17 @@ class Course:
         return tuple(np.flatnonzero(both).tolist())
 
     def _in(self, moment: int, community: int) -> NDArray[np.bool_]:
-        now = self.over.moments[moment]
-        if community < now.count:
-            return np.asarray(now.of(self.over.annotators) == community)
-        return np.asarray((now.of(self.over.annotators) < 0) & self._ever)
+        communities_then = self.over.moments[moment]
+        if community < communities_then.count:
+            return np.asarray(communities_then.of(self.over.annotators) == community)
+        return np.asarray((communities_then.of(self.over.annotators) < 0) & self._ever)
 
     @property
     def _ever(self) -> NDArray[np.bool_]:
         """Who is in a community at any moment."""
         ever = np.zeros(self.over.annotators, dtype=bool)
-        for one in self.over.moments:
-            ever[one.members] = True
+        for moment in self.over.moments:
+            ever[moment.members] = True
         return ever
 
 
@@ -128,22 +128,26 @@ def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch
     """
     assert scene.fusion is not None
     assert analysis.mean is not None
-    found = follow_communities(scene.labels, scene.fusion, analysis.mean, groups, watch)
-    kept = sorted({0, len(found.titles) // 2, len(found.titles) - 1})
-    over = found.over
+    course = follow_communities(scene.labels, scene.fusion, analysis.mean, groups, watch)
+    indices = sorted({0, len(course.titles) // 2, len(course.titles) - 1})
+    over = course.over
     moments = _Moments(
-        tuple(found.titles[at] for at in kept), tuple(found.prototypes[at] for at in kept),
-        tuple(over.moments[at].sizes() for at in kept), tuple(over.identity[at] for at in kept), found.names,
+        tuple(course.titles[at] for at in indices), tuple(course.prototypes[at] for at in indices),
+        tuple(over.moments[at].sizes() for at in indices), tuple(over.identity[at] for at in indices),
+        course.names,
     )  # fmt: skip
-    return Course(found.over, _view(scene, found), _triangles(scene.labels, moments))
+    return Course(course.over, _view(scene, course), _triangles(scene.labels, moments))
 
 
 def triangles_now(scene: Scene, groups: Groups) -> TrianglesView:
     """Lay the communities shown out in triangles."""
-    found = groups.found
-    numbers = np.arange(found.count)
+    communities_found = groups.found
+    numbers = np.arange(communities_found.count)
     return _triangles(
-        scene.labels, _Moments(("",), (found.prototype,), (found.sizes(),), (numbers,), groups.names)
+        scene.labels,
+        _Moments(
+            ("",), (communities_found.prototype,), (communities_found.sizes(),), (numbers,), groups.names
+        ),
     )
 
 
@@ -156,38 +160,40 @@ class _Moments:
     names: tuple[str, ...]
 
 
-def _triangles(labels: Labels, found: _Moments) -> TrianglesView:
+def _triangles(labels: Labels, moments: _Moments) -> TrianglesView:
     assert labels.meaning is not None
-    mean = np.concatenate(found.prototypes).mean(axis=0)
-    shown = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MOST_CLASSES]
+    mean = np.concatenate(moments.prototypes).mean(axis=0)
+    classes = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MOST_CLASSES]
     corners, shares = [], []
-    for true in shown:
+    for true in classes:
         names, share = corners_of(labels.outputs, labels.meaning, true, mean[true])
         corners.append(names)
-        shares.append([prototype[:, true] @ share for prototype in found.prototypes])
-    by_moment = [np.stack([one[at] for one in shares], axis=1) for at in range(len(found.titles))]
+        shares.append([prototype[:, true] @ share for prototype in moments.prototypes])
+    by_moment = [
+        np.stack([class_shares[at] for class_shares in shares], axis=1) for at in range(len(moments.titles))
+    ]
     return TrianglesView(
-        found.titles, tuple(labels.classes[at] for at in shown), tuple(corners), tuple(by_moment),
-        found.sizes, found.numbers, found.names,
+        moments.titles, tuple(labels.classes[at] for at in classes), tuple(corners), tuple(by_moment),
+        moments.sizes, moments.numbers, moments.names,
     )  # fmt: skip
 
 
-def _view(scene: Scene, found: CommunityCourse) -> FlowView:
-    over = found.over
-    ever = np.unique(np.concatenate([one.members for one in over.moments]))
+def _view(scene: Scene, course: CommunityCourse) -> FlowView:
+    over = course.over
+    ever = np.unique(np.concatenate([moment.members for moment in over.moments]))
     flows = []
     for flow in over.flows:
         drawn = flow.copy()
         drawn[-1, -1] -= over.annotators - len(ever)
         flows.append(drawn)
     return FlowView(
-        moments=tuple(found.titles),
-        caption=found.caption,
+        moments=tuple(course.titles),
+        caption=course.caption,
         numbers=over.identity,
         flows=tuple(flows),
-        names=found.names,
-        events=tuple(_events(over, found.names, found.titles)),
-        prototypes=found.prototypes,
+        names=course.names,
+        events=tuple(_events(over, course.names, course.titles)),
+        prototypes=course.prototypes,
         classes=scene.classes,
         outputs=scene.labels.outputs,
     )
@@ -267,17 +273,22 @@ def similarity_of(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch
 
 
 def _rows(groups: Groups) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
-    found = groups.found
-    devotion = found.participation[np.arange(len(found.members)), found.community]
-    order = np.lexsort((-devotion, found.community))
+    communities_found = groups.found
+    devotion = communities_found.participation[
+        np.arange(len(communities_found.members)), communities_found.community
+    ]
+    order = np.lexsort((-devotion, communities_found.community))
     share = max(1, -(-len(order) // MOST_ROWS))
     rows: list[NDArray[np.int64]] = []
     edges = [0]
     begin = 0
-    for size in found.sizes().tolist():
-        mine = order[begin : begin + size]
+    for size in communities_found.sizes().tolist():
+        members = order[begin : begin + size]
         begin += size
-        rows += [found.members[mine[at : at + share]].astype(np.int64) for at in range(0, size, share)]
+        rows += [
+            communities_found.members[members[at : at + share]].astype(np.int64)
+            for at in range(0, size, share)
+        ]
         edges.append(len(rows))
     return tuple(rows), np.array(edges)
 
@@ -293,15 +304,15 @@ def _similarity(
 def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) -> NDArray[np.floating]:
     """Give the links of annotators of two rows, equation 34 of the paper, on average."""
     labels = scene.labels
-    every = common_tasks(labels.task, labels.annotator, len(labels.tasks), len(labels.annotators))
-    those = every.of(np.concatenate(rows))
+    network = common_tasks(labels.task, labels.annotator, len(labels.tasks), len(labels.annotators))
+    chosen = network.of(np.concatenate(rows))
     size = np.array([len(row) for row in rows])
     begin = np.cumsum(size) - size
     to = np.empty((size.sum(), len(rows)), dtype=np.float32)
     for first in range(0, len(to), CHUNK):
         watch(first / len(to), "counting tasks in common")
-        some = slice(first, min(first + CHUNK, len(to)))
-        to[some] = np.add.reduceat(those.links(some), begin, axis=1)
+        chunk = slice(first, min(first + CHUNK, len(to)))
+        to[chunk] = np.add.reduceat(chosen.links(chunk), begin, axis=1)
     pairs = size[:, None] * size - np.diag(size)  # nobody is linked to itself
     total = np.add.reduceat(to, begin, axis=0).astype(np.float64)
     return np.where(pairs > 0, total / np.maximum(pairs, 1), np.nan)
@@ -312,20 +323,20 @@ def _graph(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Lay marks out, a disc a community round a circle, and link each to those most like it."""
     count = len(edges) - 1
-    places = np.zeros((len(values), 2))
+    positions = np.zeros((len(values), 2))
     for at in range(count):
         step = np.arange(edges[at + 1] - edges[at])
         radius = 0.6 * np.sqrt((step + 0.5) / max(len(values), 1)) * min(1.5, count**0.5)
         turn, middle = step * np.pi * (3 - 5**0.5), 2 * np.pi * at / max(count, 1)
         centre = np.array([np.cos(middle), np.sin(middle)]) * (count > 1)
-        places[edges[at] : edges[at + 1]] = centre + radius[:, None] * np.column_stack(
+        positions[edges[at] : edges[at + 1]] = centre + radius[:, None] * np.column_stack(
             [np.cos(turn), np.sin(turn)]
         )
-    near = values.astype(float)
-    np.fill_diagonal(near, -1.0)
-    nearest = np.argsort(-near, axis=1, kind="stable")[:, : min(LINKS, max(len(values) - 1, 0))]
+    similarity = values.astype(float)
+    np.fill_diagonal(similarity, -1.0)
+    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, : min(LINKS, max(len(values) - 1, 0))]
     pairs = np.column_stack([np.repeat(np.arange(len(values)), nearest.shape[1]), nearest.ravel()])
     links = np.unique(np.sort(pairs, axis=1), axis=0)
-    weights = near[links[:, 0], links[:, 1]]
+    weights = similarity[links[:, 0], links[:, 1]]
     joined = weights > 0
-    return places, links[joined], weights[joined]
+    return positions, links[joined], weights[joined]

@@ -79,7 +79,7 @@ class Tasks(QObject):
         self._session = session
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._sorting = LatestTask()
-        self._wanted = DISPUTED
+        self._filter = DISPUTED
         self._members: frozenset[int] = frozenset()
         self._writing = False
         self._begin = False
@@ -102,7 +102,7 @@ class Tasks(QObject):
     @property
     def walks_disputed(self) -> bool:
         """Whether Tab walks what is disputed, and not a list that was narrowed to something else."""
-        return self._wanted == DISPUTED
+        return self._filter == DISPUTED
 
     @property
     def waiting(self) -> int:
@@ -117,13 +117,13 @@ class Tasks(QObject):
         self._panel.show_task(None)
 
     def _on_scene(self, scene: Scene) -> None:
-        before = self._session.before
+        previous = self._session.before
         self._pictures.set_tasks(scene.pictures)
-        another = before is None or before.question.id != scene.question.id
-        first = before is not None and before.fusion is None and scene.fusion is not None
+        is_another = previous is None or previous.question.id != scene.question.id
+        is_first = previous is not None and previous.fusion is None and scene.fusion is not None
         if self._entering is not None and self._entering[0] != scene.question.id:
             self._entering = None
-        self._begin = another or first  # where the most disputed is known only now, one begins with it
+        self._begin = is_another or is_first  # where the most disputed is known only now, one begins with it
         self._read_decided()
         self._sort()
 
@@ -131,7 +131,7 @@ class Tasks(QObject):
         """Name the annotators of the chosen community, whose tasks the queue can be narrowed to."""
         if annotators != self._members:
             self._members = annotators
-            if self._wanted[1] == "community":
+            if self._filter[1] == "community":
                 self._sort()
 
     @while_shown
@@ -179,17 +179,17 @@ class Tasks(QObject):
 
     def go(self, step: int, *, finish: bool = False) -> None:
         """Go to the next task that waits for a decision, of this question or another one."""
-        here = self._queue.row
-        elsewhere = self._elsewhere if self._wanted == DISPUTED else _nowhere
-        found = next_item(
-            lambda skipped: ends(self._waiting(skipped), here, step), int, here, step, elsewhere,
+        row = self._queue.row
+        elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
+        following = next_item(
+            lambda skipped: ends(self._waiting(skipped), row, step), int, row, step, elsewhere,
             finish=finish,
         )  # fmt: skip
-        if found is None:
+        if following is None:
             self._show_task()
             self.exhausted.emit()
-        elif found != ELSEWHERE:
-            self.go_to(int(self._queue.order[found]))
+        elif following != ELSEWHERE:
+            self.go_to(int(self._queue.order[following]))
 
     def _waiting(self, skipped: bool) -> NDArray[np.int64]:
         """List the rows of tasks that wait for a decision, without the one looked at."""
@@ -200,7 +200,7 @@ class Tasks(QObject):
         waits = self.decided[order] == OPEN
         if scene.fusion is not None:
             waits &= scene.fusion.known[order] == OPEN
-        if self._wanted == DISPUTED and analysis.disputed is not None:
+        if self._filter == DISPUTED and analysis.disputed is not None:
             waits &= analysis.disputed[order]
         waits &= np.isin(order, list(self._skipped())) == skipped
         if self._queue.row is not None:
@@ -249,9 +249,9 @@ class Tasks(QObject):
         scene, contents, task = self._session.scene, self._document.contents, self.current
         if contents is None or task is None or self._writing:
             return
-        made = contents.review.tasks(scene.question.id).get(scene.labels.tasks[task])
-        if made is not None:
-            self._document.record(Decision(verb="undo", undoes=made.decision))
+        decision = contents.review.tasks(scene.question.id).get(scene.labels.tasks[task])
+        if decision is not None:
+            self._document.record(Decision(verb="undo", undoes=decision.decision))
 
     def _record(self, decision: Decision) -> None:
         if self._writing:  # the last one is still on its way to the disk
@@ -266,13 +266,13 @@ class Tasks(QObject):
         scene, contents = self._session.scene, self._document.contents
         if contents is None:
             return
-        made = contents.review.tasks(scene.question.id)
-        place = {name: number for number, name in enumerate(scene.classes)}
+        decisions = contents.review.tasks(scene.question.id)
+        class_numbers = {name: number for number, name in enumerate(scene.classes)}
         number_of = scene.number_of
         self.decided = np.full(len(scene.labels.tasks), OPEN, dtype=np.int16)
-        for name, one in made.items():
-            if name in number_of and one.label in place:
-                self.decided[number_of[name]] = place[one.label]
+        for name, decision in decisions.items():
+            if name in number_of and decision.label in class_numbers:
+                self.decided[number_of[name]] = class_numbers[decision.label]
 
     def _skipped(self) -> frozenset[int]:
         scene, contents = self._session.scene, self._document.contents
@@ -281,8 +281,8 @@ class Tasks(QObject):
         names = contents.review.skipped_tasks(scene.question.id)
         return frozenset(scene.number_of[name] for name in names if name in scene.number_of)
 
-    def _on_filter(self, words: str, which: str) -> None:
-        self._wanted = (words, which)
+    def _on_filter(self, words: str, key: str) -> None:
+        self._filter = (words, key)
         self._sort()
 
     @while_shown
@@ -292,7 +292,7 @@ class Tasks(QObject):
             self._session.scene,
             self._session.analysis,
             self.decided.copy(),
-            *self._wanted,
+            *self._filter,
             self._members,
             self._skipped(),
         )
@@ -348,7 +348,7 @@ def in_order(
     analysis: Analysis,
     decided: ClassArray,
     words: str,
-    which: str,
+    key: str,
     members: frozenset[int],
     skipped: frozenset[int],
     watch: Watch,
@@ -357,28 +357,28 @@ def in_order(
     watch(0.0, "sorting tasks")
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)
-    if which == "undecided":
+    if key == "undecided":
         known = np.full(count, OPEN) if scene.fusion is None else scene.fusion.known
         keep &= (decided == OPEN) & (known == OPEN)
-    elif which == "decided":
+    elif key == "decided":
         keep &= decided != OPEN
-    elif which == "disagree":
-        said = analysis.vote.argmax(axis=1) if scene.fusion is None else scene.fusion.label()
-        keep &= (scene.truth != OPEN) & (scene.truth != said)
-    elif which == "community":
-        theirs = np.zeros(count, dtype=bool)
+    elif key == "disagree":
+        labels = analysis.vote.argmax(axis=1) if scene.fusion is None else scene.fusion.label()
+        keep &= (scene.truth != OPEN) & (scene.truth != labels)
+    elif key == "community":
+        of_members = np.zeros(count, dtype=bool)
         for member in members:
-            theirs[scene.labels.task[analysis.by_annotator.of(member)]] = True
-        keep &= theirs
-    elif which == "few":
+            of_members[scene.labels.task[analysis.by_annotator.of(member)]] = True
+        keep &= of_members
+    elif key == "few":
         keep &= analysis.votes < FEW
     if words:
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
     doubt = 1.0 - analysis.vote.max(axis=1) if analysis.entropy is None else analysis.entropy
-    found = np.flatnonzero(keep)
-    last = np.isin(found, list(skipped))
-    return found[np.lexsort((-doubt[found], last))]
+    kept = np.flatnonzero(keep)
+    last = np.isin(kept, list(skipped))
+    return kept[np.lexsort((-doubt[kept], last))]
 
 
 MOST = 200
@@ -396,7 +396,7 @@ class ActiveLearning(LabelsPart):
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
         self._task = LatestTask()
-        self._found: NextVotes | None = None
+        self._next_votes: NextVotes | None = None
         core.screen.left_tabs.currentChanged.connect(self._look)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
@@ -404,7 +404,7 @@ class ActiveLearning(LabelsPart):
 
     def _clear(self) -> None:
         self._task.cancel()
-        self._found = None
+        self._next_votes = None
         self._screen.ask.show_lines(())
 
     def _on_scene(self, scene: Scene) -> None:
@@ -416,35 +416,35 @@ class ActiveLearning(LabelsPart):
     @while_shown
     def _look(self) -> None:
         scene = self._session.scene
-        seen = self._screen.left_tabs.currentWidget() is self._screen.ask
-        if not seen or scene.fusion is None or self._found is not None:
+        visible = self._screen.left_tabs.currentWidget() is self._screen.ask
+        if not visible or scene.fusion is None or self._next_votes is not None:
             return
         job = self._jobs.start("Looking for votes to ask for", partial(_ask, scene), quiet=True)
         self._task.follow(job, self._on_found)
 
-    def _on_found(self, found: NextVotes) -> None:
-        self._found = found
+    def _on_found(self, next_votes: NextVotes) -> None:
+        self._next_votes = next_votes
         self._show()
 
     @while_shown
     def _show(self) -> None:
-        scene, found = self._session.scene, self._found
-        if found is None:
+        scene, next_votes = self._session.scene, self._next_votes
+        if next_votes is None:
             return
         rows = zip(
-            found.task.tolist(), found.annotator.tolist(), found.gain.tolist(), found.gain_of_new.tolist(),
-            strict=True,
+            next_votes.task.tolist(), next_votes.annotator.tolist(), next_votes.gain.tolist(),
+            next_votes.gain_of_new.tolist(), strict=True,
         )  # fmt: skip
         self._screen.ask.show_lines(
             [
                 AskLine(
                     key=task,
                     name=scene.labels.tasks[task],
-                    why=f"ask {self._whom(scene, who)}",
+                    why=f"ask {self._whom(scene, annotator)}",
                     gain=gain,
                     more=f"Somebody of whom nothing is known would tell {gain_of_new:.2f} bit.",
                 )
-                for task, who, gain, gain_of_new in rows
+                for task, annotator, gain, gain_of_new in rows
                 if gain >= LEAST
             ],
             NONE_NEEDED,

@@ -38,36 +38,38 @@ LISTED_VOTES = 500
 
 def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
     """Call an annotator by name, or while names are hidden by number."""
-    return f"annotator {scene.people[annotator] + 1}" if blind else scene.labels.annotators[annotator]
+    return f"annotator {scene.annotator_ids[annotator] + 1}" if blind else scene.labels.annotators[annotator]
 
 
 def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> WallView | None:
     """Give the wall of those who voted; None before there is an answer."""
     if analysis.mean is None or analysis.accuracy is None or analysis.difference is None:
         return None
-    there = np.flatnonzero(
+    annotators = np.flatnonzero(
         (analysis.votes_of > 0) | np.array([name in excluded for name in scene.labels.annotators])
     )
-    given = analysis.votes_of + analysis.left_out
+    votes = analysis.votes_of + analysis.left_out
     measures = [
-        Measure("accuracy", analysis.accuracy[0][there]),
-        Measure("votes", given[there].astype(float), ",.0f"),
-        Measure("difference from the crowd", analysis.difference[there]),
+        Measure("accuracy", analysis.accuracy[0][annotators]),
+        Measure("votes", votes[annotators].astype(float), ",.0f"),
+        Measure("difference from the crowd", analysis.difference[annotators]),
     ]
     if analysis.moved is not None:
-        measures.append(Measure("change over time", analysis.moved[there]))
-    community = np.full(len(there), -1, dtype=np.int16)
+        measures.append(Measure("change over time", analysis.moved[annotators]))
+    community = np.full(len(annotators), -1, dtype=np.int16)
     if analysis.groups is not None:
-        community = analysis.groups.of[there]
+        community = analysis.groups.of[annotators]
         measures.append(Measure("community", np.where(community < 0, np.nan, -1.0 - community), ".0f"))
     return WallView(
-        numbers=there,
-        names=tuple(scene.labels.annotators[number] for number in there.tolist()),
-        aliases=tuple(name_of(scene, number, blind=True) for number in there.tolist()),
-        mean=analysis.mean[there],
-        votes=given[there],
+        numbers=annotators,
+        names=tuple(scene.labels.annotators[number] for number in annotators.tolist()),
+        aliases=tuple(name_of(scene, number, blind=True) for number in annotators.tolist()),
+        mean=analysis.mean[annotators],
+        votes=votes[annotators],
         measures=tuple(measures),
-        excluded=np.array([scene.labels.annotators[number] in excluded for number in there.tolist()], bool),
+        excluded=np.array(
+            [scene.labels.annotators[number] in excluded for number in annotators.tolist()], bool
+        ),
         community=community,
         classes=scene.classes,
         outputs=scene.labels.outputs,
@@ -84,9 +86,9 @@ def matrix_view(
     several = np.array(annotators if len(annotators) else np.flatnonzero(analysis.votes_of), dtype=np.int64)
     rates = analysis.rates.together(several)
     if len(several) == 1:
-        one = int(several[0])
+        number = int(several[0])
         title = "Annotator"
-        name = str(scene.people[one] + 1) if blind else name_of(scene, one, blind=False)
+        name = str(scene.annotator_ids[number] + 1) if blind else name_of(scene, number, blind=False)
     else:
         title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
     low, high = rates.interval()
@@ -148,10 +150,10 @@ def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.int64], leadi
         alpha = fusion.drift.alpha[analysis.step_of[votes]].astype(float)
     else:
         alpha = fusion.confusion.alpha[labels.annotator[votes]]
-    said = (alpha / alpha.sum(axis=2, keepdims=True))[np.arange(len(votes)), :, labels.label[votes]]
-    others = np.delete(fusion.shares, leading)
-    against = np.delete(said, leading, axis=1) @ (others / max(others.sum(), 1e-300))
-    return np.asarray(fusion.power * (np.log(said[:, leading]) - np.log(against)))
+    probability = (alpha / alpha.sum(axis=2, keepdims=True))[np.arange(len(votes)), :, labels.label[votes]]
+    other_shares = np.delete(fusion.shares, leading)
+    against = np.delete(probability, leading, axis=1) @ (other_shares / max(other_shares.sum(), 1e-300))
+    return np.asarray(fusion.power * (np.log(probability[:, leading]) - np.log(against)))
 
 
 def task_view(
@@ -186,27 +188,27 @@ def task_view(
     weight, brief = weights_of(scene, analysis, listed, leading), distinguishing_labels(labels.outputs)
     lines = [
         TaskVote(
-            annotator=int(scene.people[labels.annotator[one]]),
-            name=name_of(scene, int(labels.annotator[one]), blind=blind),
-            said=labels.outputs[labels.label[one]],
-            agrees=posterior is None or int(labels.meaning[labels.label[one]]) == leading,
-            weight=float(heavy),
-            time=time_of(labels.time, int(one)),
-            brief=brief[labels.outputs[labels.label[one]]],
+            annotator=int(scene.annotator_ids[labels.annotator[index]]),
+            name=name_of(scene, int(labels.annotator[index]), blind=blind),
+            said=labels.outputs[labels.label[index]],
+            agrees=posterior is None or int(labels.meaning[labels.label[index]]) == leading,
+            weight=float(log_odds),
+            time=time_of(labels.time, int(index)),
+            brief=brief[labels.outputs[labels.label[index]]],
         )
-        for one, heavy in zip(listed.tolist(), weight.tolist(), strict=True)
+        for index, log_odds in zip(listed.tolist(), weight.tolist(), strict=True)
     ]
-    stands = labels.meaning[labels.label[votes]]
-    tally = np.bincount(stands[stands >= 0], minlength=len(labels.classes))
-    first = int(tally.argmax()) if len(votes) else -1
-    alone = len(votes) > 0 and int((tally == tally.max()).sum()) == 1
+    classes_voted = labels.meaning[labels.label[votes]]
+    tally = np.bincount(classes_voted[classes_voted >= 0], minlength=len(labels.classes))
+    leading_vote = int(tally.argmax()) if len(votes) else -1
+    is_unique = len(votes) > 0 and int((tally == tally.max()).sum()) == 1
     return TaskView(
         name=labels.tasks[task],
         classes=scene.classes,
         posterior=posterior,
         votes=tuple(sorted(lines, key=lambda line: line.agrees)),
-        majority=first if alone else -1,
-        majority_votes=int(tally.max()) if alone else 0,
+        majority=leading_vote if is_unique else -1,
+        majority_votes=int(tally.max()) if is_unique else 0,
         decided=decided,
         known=int(scene.truth[task]),
         picture=picture,
@@ -237,11 +239,11 @@ def _change(last: float) -> str:
 def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = False) -> str:
     """Say what is shown, of several questions which, which run, how it ended, how far the review is."""
     labels = scene.labels
-    people = int(np.count_nonzero(analysis.votes_of))
+    count_annotators = int(np.count_nonzero(analysis.votes_of))
     words = [
         *([scene.question.name] if several else []),
         count(len(labels.tasks), "task"),
-        f"{count(len(labels), 'vote')} by {count(people, 'annotator')}",
+        f"{count(len(labels), 'vote')} by {count(count_annotators, 'annotator')}",
     ]
     if scene.run is None or scene.fusion is None:
         return "  |  ".join([*words, "not fused yet"])
@@ -251,8 +253,8 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
         ended += f", {_change(float(trace.change[-1]))} after {count(len(trace.change), 'iteration')}"
     words.append(ended)
     if analysis.model is not None:
-        found = analysis.model
-        words.append(f"accuracy {figure(found.accuracy, found.accuracy_low, found.accuracy_high)}")
+        model = analysis.model
+        words.append(f"accuracy {figure(model.accuracy, model.accuracy_low, model.accuracy_high)}")
         words.append(f"calibration error {analysis.model.calibration.error:.2f}")
     words.append(f"{waiting:,} disputed and undecided")
     if scene.later:
@@ -261,7 +263,7 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
 
 
 def cell_tasks(
-    scene: Scene, annotators: tuple[int, ...], true: int, given: int, *, blind: bool = False
+    scene: Scene, annotators: tuple[int, ...], true: int, output: int, *, blind: bool = False
 ) -> GridView:
     """Give the tasks of a class, known or most probable, of which annotators gave an output.
 
@@ -278,27 +280,27 @@ def cell_tasks(
     """
     labels, fusion = scene.labels, scene.fusion
     assert fusion is not None
-    theirs = np.ones(len(labels.annotators), dtype=bool)
+    is_chosen = np.ones(len(labels.annotators), dtype=bool)
     if annotators:
-        theirs[:] = False
-        theirs[list(annotators)] = True
+        is_chosen[:] = False
+        is_chosen[list(annotators)] = True
     is_class = np.where(scene.truth >= 0, scene.truth, fusion.label()) == true
-    found = []
-    for some in (labels, *([scene.excluded] if scene.excluded is not None and annotators else [])):
-        votes = (some.label == given) & is_class[some.task] & theirs[some.annotator]
-        found.append(some.task[votes])
-    tasks, said = np.unique(np.concatenate(found), return_counts=True)
-    order = np.argsort(-said, kind="stable")
-    who = name_of(scene, annotators[0], blind=blind) if len(annotators) == 1 else "they"
+    task_lists = []
+    for source in (labels, *([scene.excluded] if scene.excluded is not None and annotators else [])):
+        votes = (source.label == output) & is_class[source.task] & is_chosen[source.annotator]
+        task_lists.append(source.task[votes])
+    tasks, counts = np.unique(np.concatenate(task_lists), return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    name = name_of(scene, annotators[0], blind=blind) if len(annotators) == 1 else "they"
     if not annotators:
-        who = "anybody"
+        name = "anybody"
     return GridView(
-        title=f"{who} said {labels.outputs[given]} where {fusion.classes[true]} is true",
+        title=f"{name} said {labels.outputs[output]} where {fusion.classes[true]} is true",
         tasks=tasks[order],
         names=labels.tasks,
         classes=fusion.classes,
         posterior=fusion.posterior,
         outputs=labels.outputs,
-        given=np.full(len(tasks), given, dtype=np.int16),
+        given=np.full(len(tasks), output, dtype=np.int16),
         pictures=bool(scene.pictures),
     )

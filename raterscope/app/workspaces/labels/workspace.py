@@ -227,7 +227,7 @@ class LabelsWorkspace(LabelsScreen):
     @while_shown
     def _on_voter(self, number: int) -> None:
         """Go to the annotator of a vote, who is named by the number in the study."""
-        self.annotator_detail.choose(np.flatnonzero(self.session.scene.people == number).tolist())
+        self.annotator_detail.choose(np.flatnonzero(self.session.scene.annotator_ids == number).tolist())
 
     @while_shown
     def _on_cell(self, true: int, given: int) -> None:
@@ -240,7 +240,7 @@ class LabelsWorkspace(LabelsScreen):
     def _find_behind(self) -> None:
         if self._cell is None:
             return
-        work = partial(_behind, self.session.scene, *self._cell, self.session.blind)
+        work = partial(_cell_tasks, self.session.scene, *self._cell, self.session.blind)
         job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
         self._finding.follow(job, self.behind.show_tasks)
 
@@ -273,12 +273,12 @@ class LabelsWorkspace(LabelsScreen):
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which something waits for a decision; tells whether there is."""
-        here = self.session.scene.question.id if self.session.shown else None
-        found = next_unit(self.remaining.units(), here, step, skipped=skipped)
-        if found is not None:
-            self.tasks.enter(found, step, skipped)
-            self.navigation.show(found)
-        return found is not None
+        current = self.session.scene.question.id if self.session.shown else None
+        question = next_unit(self.remaining.units(), current, step, skipped=skipped)
+        if question is not None:
+            self.tasks.enter(question, step, skipped)
+            self.navigation.show(question)
+        return question is not None
 
     @while_shown
     def _on_describe(self) -> None:
@@ -346,7 +346,7 @@ def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_inputs(inputs, plan, watch)
 
 
-def _behind(
+def _cell_tasks(
     scene: Scene, annotators: tuple[int, ...], true: int, given: int, blind: bool, watch: Watch
 ) -> GridView:
     watch(0.0, "finding the tasks of a cell")

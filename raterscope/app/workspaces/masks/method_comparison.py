@@ -63,7 +63,7 @@ class MethodComparer(MasksPart):
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
         self._panel = core.screen.methods
-        self._found: ComparedMethods | None = None
+        self._methods: ComparedMethods | None = None
         self._reading, self._task = LatestTask(), LatestTask()
         self._read = False
         panel = self._panel
@@ -78,7 +78,7 @@ class MethodComparer(MasksPart):
     def forget(self) -> None:
         """Drop what was compared or is being compared."""
         self._stop()
-        self._found, self._read = None, False
+        self._methods, self._read = None, False
         self._panel.set_compared(None, truth=True)
         self._show()
 
@@ -91,12 +91,12 @@ class MethodComparer(MasksPart):
         self._offer_outlines()
 
     def _offer_outlines(self) -> None:
-        self._panel.set_outlines_available(self._here() is not None)
+        self._panel.set_outlines_available(self._comparison_on_screen() is not None)
 
     def outlines(self) -> list[Outline] | None:
         """Give the consensuses of the ticked methods on the case on screen; None while not wanted."""
-        here = self._here()
-        if here is None or not self._panel.outlines.isChecked():
+        comparison = self._comparison_on_screen()
+        if comparison is None or not self._panel.outlines.isChecked():
             return None
         chosen = self._panel.chosen
         return [
@@ -104,17 +104,21 @@ class MethodComparer(MasksPart):
                 f"\n{fit.method}", FUSERS[fit.method].title, rater_colour(self._panel.number(fit.method)),
                 fit.mask, fit.origin, WIDTH,
             )
-            for fit in here.fits if fit.method in chosen and fit.mask is not None and fit.mask.any()
+            for fit in comparison.fits if fit.method in chosen and fit.mask is not None and fit.mask.any()
         ]  # fmt: skip
 
-    def _here(self) -> MethodComparison | None:
+    def _comparison_on_screen(self) -> MethodComparison | None:
         session = self._session
-        if self._found is None or not session.shown or session.covered:
+        if self._methods is None or not session.shown or session.covered:
             return None
         name, structure = session.scene.image.name, session.part
-        found = (one.compared for one in self._found.cases if one.name == name)
-        here = (one for one in found if one.structure == structure and one.fits[0].mask is not None)
-        return next(here, None)
+        comparisons = (comparison.compared for comparison in self._methods.cases if comparison.name == name)
+        matching = (
+            comparison
+            for comparison in comparisons
+            if comparison.structure == structure and comparison.fits[0].mask is not None
+        )
+        return next(matching, None)
 
     def _on_requested(self, methods: Sequence[str], scope: str) -> None:
         contents = self._document.contents
@@ -156,62 +160,64 @@ class MethodComparer(MasksPart):
     def _on_progress(self, job: Job) -> None:
         self._panel.set_progress(job.words)
 
-    def _on_compared(self, found: ComparedMethods) -> None:
+    def _on_compared(self, methods: ComparedMethods) -> None:
         self._panel.set_busy(False)
-        if not found.cases:
-            self.refused.emit(found.problems[0])
+        if not methods.cases:
+            self.refused.emit(methods.problems[0])
             return
-        self._take(found)
-        self._document.ask("Keeping compared methods", partial(keep_methods, found))
-        if found.problems:
-            more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
-            self.message.emit(f"{found.problems[0]}{more}")
+        self._take(methods)
+        self._document.ask("Keeping compared methods", partial(keep_methods, methods))
+        if methods.problems:
+            rest = f" ({len(methods.problems) - 1} more like it)" if len(methods.problems) > 1 else ""
+            self.message.emit(f"{methods.problems[0]}{rest}")
 
-    def _on_kept(self, found: ComparedMethods | None) -> None:
-        if found is not None and self._found is None:
-            self._take(found)
+    def _on_kept(self, methods: ComparedMethods | None) -> None:
+        if methods is not None and self._methods is None:
+            self._take(methods)
 
-    def _take(self, found: ComparedMethods) -> None:
-        self._found = found
-        self._panel.set_compared(PlotTable(COLUMNS, partial(rows, found)), truth=found.truth)
+    def _take(self, methods: ComparedMethods) -> None:
+        self._methods = methods
+        self._panel.set_compared(PlotTable(COLUMNS, partial(rows, methods)), truth=methods.truth)
         self._offer_outlines()
         self._show()
         self.outlines_changed.emit()
 
     def _show(self) -> None:
-        found, panel = self._found, self._panel
-        if found is None:
+        methods, panel = self._methods, self._panel
+        if methods is None:
             panel.plot.set_boxes((), "MethodComparer", "")
             panel.table.set_rows(())
             return
         figure, reference = panel.measure, panel.reference.mode
         alone = figure in ("bound", "seconds")
-        shown = boxes(found, figure, reference)
+        method_boxes = boxes(methods, figure, reference)
         views = [
             BoxView(_title(box.name, box.rater), box.values, faint=box.rater, starred=box.p_value < 0.05)
-            for box in shown
+            for box in method_boxes
         ]
         title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
-        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
+        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, methods.unit)
         star = f", * p < 0.05 against {BASELINE}" if any(view.starred for view in views) else ""
-        cases = f"{count(len(found.cases), 'case')}{star}"
+        cases = f"{count(len(methods.cases), 'case')}{star}"
         panel.plot.set_boxes(views, title, unit, cases, logarithmic=figure == "seconds")
-        panel.table.set_rows(_rows(found, reference), f"{REFERENCES[reference]}, {cases}", _measures(found))
+        panel.table.set_rows(
+            _rows(methods, reference), f"{REFERENCES[reference]}, {cases}", _measures(methods)
+        )
 
 
 def _compare(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch) -> ComparedMethods:
     return compare_cases(inputs, plans, watch)
 
 
-def _rows(found: ComparedMethods, reference: str) -> list[ComparisonRow]:
-    tables = [{(box.name, box.rater): box for box in boxes(found, figure, reference)} for figure in FIGURES]
+def _rows(methods: ComparedMethods, reference: str) -> list[ComparisonRow]:
+    tables = [{(box.name, box.rater): box for box in boxes(methods, figure, reference)} for figure in FIGURES]
     names = dict.fromkeys(key for table in tables for key in table)
-    made = []
+    lines = []
     for name, rater in names:
         figures = [_figures(table.get((name, rater))) for table in tables]
         p_value = tables[0][name, rater].p_value if (name, rater) in tables[0] else math.nan
-        made.append(ComparisonRow(name, _title(name, rater), "", (*figures, (p_value, math.nan, math.nan))))
-    return made
+        lines.append(ComparisonRow(name, _title(name, rater), "", (*figures, (p_value, math.nan, math.nan))))
+    return lines
 
 
 def _figures(box: MethodBox | None) -> Figures:
@@ -221,8 +227,8 @@ def _figures(box: MethodBox | None) -> Figures:
     return (middle, low, high) if len(box.values) > 1 else (middle, math.nan, math.nan)
 
 
-def _measures(found: ComparedMethods) -> tuple[Measure, ...]:
-    unit = f", {found.unit}" if found.unit else ""
+def _measures(methods: ComparedMethods) -> tuple[Measure, ...]:
+    unit = f", {methods.unit}" if methods.unit else ""
     quartiles = "Median; quartiles below."
     return (
         Measure("Dice", f"Overlap: 1 where the masks are the same. {quartiles}", "highest", stacked),

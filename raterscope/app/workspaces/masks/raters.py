@@ -54,7 +54,7 @@ class Raters(MasksPart):
         self._task = LatestTask()
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
-        self._here: set[str] = set()
+        self._names: set[str] = set()
         core.screen.table.rater_chosen.connect(self.choose)
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.include_requested.connect(self.include)
@@ -71,8 +71,8 @@ class Raters(MasksPart):
     def _clear(self, why: str = "") -> None:
         screen = self._screen
         self._task.cancel()
-        for place in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
-            place.set_nothing(why)
+        for widget in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
+            widget.set_nothing(why)
         screen.model_table.set_rows(())
         screen.table.set_rows([])
         screen.matrix.set_matrix((), (), np.zeros((0, 0)))
@@ -92,8 +92,8 @@ class Raters(MasksPart):
                 self.choose(None)
             return
         self._task.cancel()
-        for place in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
-            place.set_nothing("")
+        for widget in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
+            widget.set_nothing("")
         self._show_model()
         numbers = contents.numbers
         excluded = contents.review.excluded
@@ -103,7 +103,7 @@ class Raters(MasksPart):
         names = () if fusion is None else fusion.annotators
         agreement = np.zeros((0, 0)) if report is None else report.pair_dice
         self._screen.matrix.set_matrix(names, [numbers.get(name, 0) for name in names], agreement)
-        self._here = set(names)
+        self._names = set(names)
         self._show_tree(contents)
         if self.current is not None and self.current not in scene.masks.get(structure, {}):
             self.choose(None)
@@ -169,14 +169,14 @@ class Raters(MasksPart):
 
     def _on_basis(self, _basis: str) -> None:
         contents = self._document.contents
-        if contents is not None and self._here:
+        if contents is not None and self._names:
             self._task.cancel()
             self._show_tree(contents)
 
     def _show_tree(self, contents: Contents) -> None:
         """Show the tree of those who share cases with the raters of this case."""
         basis = self._screen.tree_panel.basis
-        tables = _sharing(agreements_of_runs(contents.runs_of("masks"), basis), self._here)
+        tables = _sharing(agreements_of_runs(contents.runs_of("masks"), basis), self._names)
         if basis == CONSENSUS and not tables:
             self._screen.tree.set_nothing(NO_MIXTURE)
         self._screen.tree.set_title(f"Raters over {len(tables)} case{'' if len(tables) == 1 else 's'}")
@@ -201,13 +201,13 @@ def _clustered(tables: list[CaseAgreement], watch: Watch) -> RaterTree:
 
 def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement]:
     """Keep the cases that some of these raters annotated, or some who share a case with them, and so on."""
-    known, kept = set(names), -1
-    while len(known) != kept:
-        kept = len(known)
+    connected, count = set(names), -1
+    while len(connected) != count:
+        count = len(connected)
         for table in tables:
-            if known & set(table.annotators):
-                known |= set(table.annotators)
-    return [table for table in tables if known & set(table.annotators)]
+            if connected & set(table.annotators):
+                connected |= set(table.annotators)
+    return [table for table in tables if connected & set(table.annotators)]
 
 
 _GROUND, _OTHER, _THIS = 34, 96, 235
@@ -236,22 +236,23 @@ class Alternatives(QObject):
         self._fusion = fusion
         self._panel.set_alternatives([] if fusion is None else _cards(fusion, numbers))
 
-    def _on_chosen(self, place: int) -> None:
-        if self._fusion is not None and place < len(self._fusion.alternatives):
-            self.shown.emit(Piece(self._fusion.origin, self._fusion.alternatives[place].mask[0]))
+    def _on_chosen(self, index: int) -> None:
+        if self._fusion is not None and index < len(self._fusion.alternatives):
+            self.shown.emit(Piece(self._fusion.origin, self._fusion.alternatives[index].mask[0]))
 
 
 def _cards(fusion: MaskFusion, numbers: Mapping[str, int]) -> list[AlternativeCard]:
     if not fusion.alternatives:
         return []
-    masks = np.stack([one.mask[0] for one in fusion.alternatives])
+    masks = np.stack([member.mask[0] for member in fusion.alternatives])
     # The slice on which they differ most.
     differ = (masks != masks[0]).any(axis=0).sum(axis=(1, 2))
     at = int(differ.argmax())
     cards = []
     for number, alternative in enumerate(fusion.alternatives, start=1):
         members = sorted(
-            zip(fusion.annotators, alternative.responsibility.tolist(), strict=True), key=lambda one: -one[1]
+            zip(fusion.annotators, alternative.responsibility.tolist(), strict=True),
+            key=lambda member: -member[1],
         )
         cards.append(
             AlternativeCard(

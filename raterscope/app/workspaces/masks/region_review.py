@@ -131,25 +131,25 @@ class RegionReview(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Take another case or run."""
-        before, structure = self._session.before, self._session.part
-        same = before is not None and before.image.id == scene.image.id
-        kept = self.current if same and structure == self._stroked else None
+        previous, structure = self._session.before, self._session.part
+        same = previous is not None and previous.image.id == scene.image.id
+        index = self.current if same and structure == self._stroked else None
         if not same:
             self._unwritten.clear()
         if not same or structure != self._stroked:
             self._strokes.clear()
             self._stroked = structure
         self._read()
-        self.go_to(kept if kept is not None and kept < len(self.regions) else None)
+        self.go_to(index if index is not None and index < len(self.regions) else None)
 
     def _on_structure(self, structure: str) -> None:
         if structure != self._stroked:
             self._strokes.clear()
             self._stroked = structure
             self.current = None
-        kept = self.current
+        index = self.current
         self._read()
-        self.go_to(kept)
+        self.go_to(index)
 
     def go_to(self, index: int | None) -> None:
         """Look at a region, or at none."""
@@ -178,8 +178,8 @@ class RegionReview(QObject):
 
     def _waiting(self, skipped: bool) -> list[int]:
         """List the regions here that are still to be settled, without the one looked at."""
-        wanted = "skipped" if skipped else "open"
-        return [i for i, one in enumerate(self.regions) if one.state == wanted and i != self.current]
+        state = "skipped" if skipped else "open"
+        return [i for i, region in enumerate(self.regions) if region.state == state and i != self.current]
 
     def return_to(self, target: Decision) -> None:
         """Go where a region was opened or settled again; a stroke is where one looks."""
@@ -189,8 +189,8 @@ class RegionReview(QObject):
         if target.verb == "paint" and not subject.blind:
             return
         run = self._session.scene.run
-        shown = run is not None and run.id == target.run
-        if shown and subject.structure == self._session.part and subject.number - 1 != self.current:
+        is_shown = run is not None and run.id == target.run
+        if is_shown and subject.structure == self._session.part and subject.number - 1 != self.current:
             self.go_to(subject.number - 1)
 
     # Decisions
@@ -245,19 +245,19 @@ class RegionReview(QObject):
         if not len(touched):
             return
         settled = _trimmed(Settled(stroke.origin, stroke.values))
-        here = self.region
-        if here is not None and (self.covers(here) or not _touches(here, settled)):
-            here = None  # blind, a region is settled when the expert says so, not by a first stroke
-        job = self._record("paint", settled, here)
+        region = self.region
+        if region is not None and (self.covers(region) or not _touches(region, settled)):
+            region = None  # blind, a region is settled when the expert says so, not by a first stroke
+        job = self._record("paint", settled, region)
         if stroke.values.shape[0] == 1:
             job.finished.connect(self._on_stroke)
 
     def interpolate(self) -> None:
         """Fill in the slices between those that were painted last, as they are painted and nowhere else."""
         consensus = self.mended
-        known = self._session.scene.settled if self._session.shown else {}
-        of = [one.voxels for one in self._decisions() if one.decision in self._strokes]
-        strokes = [known[voxels] for voxels in of if voxels is not None and voxels in known]
+        settled = self._session.scene.settled if self._session.shown else {}
+        voxel_ids = [decision.voxels for decision in self._decisions() if decision.decision in self._strokes]
+        strokes = [settled[voxels] for voxels in voxel_ids if voxels is not None and voxels in settled]
         painted = sorted({stroke.origin[0] for stroke in strokes})
         if consensus is None or len(painted) < 2:
             self.message.emit("Paint on two slices of the large view; those between them are then filled in.")
@@ -364,8 +364,8 @@ class RegionReview(QObject):
 
     def _on_written(self, region: DisputedRegion, covered: bool, _written: object) -> None:
         """Go on, unless the expert went elsewhere meanwhile or is to see what was hidden; first `decided`."""
-        here = self.region
-        if here is None or here.dispute is not region.dispute:
+        region_now = self.region
+        if region_now is None or region_now.dispute is not region.dispute:
             return
         if covered and not self.covered:
             self.message.emit(UNCOVERED)
@@ -373,12 +373,12 @@ class RegionReview(QObject):
             self.next_disputed(finish=True)
 
     def _on_not_written(self, settled: Settled, _sentence: str) -> None:
-        self._unwritten = deque(one for one in self._unwritten if one is not settled)
+        self._unwritten = deque(unwritten for unwritten in self._unwritten if unwritten is not settled)
 
     def _on_settled(self, scene: Scene, voxels: int, settled: Settled) -> None:
         if self._is_of(scene):
-            now = self._session.scene
-            self._session.amend(replace(now, settled={**now.settled, voxels: settled}))
+            scene_now = self._session.scene
+            self._session.amend(replace(scene_now, settled={**scene_now.settled, voxels: settled}))
             self._refresh()
 
     def _on_interpolated(self, scene: Scene, settled: Settled | None) -> None:
@@ -432,7 +432,9 @@ def _all_as_drawn(drawn: Piece, scene: Scene, structure: str, watch: Watch) -> S
     """Settle a structure wherever anybody marked it: inside where the expert drew, outside elsewhere."""
     watch(0.0, "settling what you drew")
     pieces: list[tuple[tuple[int, ...], tuple[int, ...]]] = [(drawn.origin, drawn.values.shape)]
-    pieces += [(one.origin, one.values.shape) for one in scene.masks[structure].values() if one.values.size]
+    pieces += [
+        (mask.origin, mask.values.shape) for mask in scene.masks[structure].values() if mask.values.size
+    ]
     fusion = scene.fusion(structure)
     if fusion is not None:
         pieces.append((fusion.origin, fusion.shape))
@@ -440,8 +442,8 @@ def _all_as_drawn(drawn: Piece, scene: Scene, structure: str, watch: Watch) -> S
     high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
     value = np.zeros(tuple(high - low), dtype=np.int8)
     corner = np.subtract(drawn.origin, low)
-    there = tuple(slice(at, at + n) for at, n in zip(corner, drawn.values.shape, strict=True))
-    value[there] = drawn.values
+    box = tuple(slice(at, at + n) for at, n in zip(corner, drawn.values.shape, strict=True))
+    value[box] = drawn.values
     return Settled((int(low[0]), int(low[1]), int(low[2])), value)
 
 
@@ -459,29 +461,29 @@ def _interpolated(strokes: Sequence[Settled], consensus: Piece, grid: Grid, watc
     What was put in and what was taken out are each interpolated from slice to slice (see `interpolate`).
     """
     watch(0.0, "filling in slices")
-    low = np.min([one.origin for one in strokes], axis=0)
-    high = np.max([np.add(one.origin, one.value.shape) for one in strokes], axis=0)
+    low = np.min([stroke.origin for stroke in strokes], axis=0)
+    high = np.max([np.add(stroke.origin, stroke.value.shape) for stroke in strokes], axis=0)
     painted = np.full(tuple(high - low), OPEN, dtype=np.int8)
-    for one in strokes:  # the latest has the last word
-        there = _within(one.origin, one.value.shape, low)
-        np.copyto(painted[there], one.value, where=one.value != OPEN)
+    for stroke in strokes:  # the latest has the last word
+        box = _within(stroke.origin, stroke.value.shape, low)
+        np.copyto(painted[box], stroke.value, where=stroke.value != OPEN)
     first, keys = int(low[0]), [int(at) for at in np.flatnonzero((painted != OPEN).any(axis=(1, 2)))]
     value = np.full(painted.shape, OPEN, dtype=np.int8)
     for put_in in (0, 1):
         slices = {first + at: np.asarray(painted[at] == put_in) for at in keys}
         for at, area in interpolate(slices, grid.spacing, grid.uneven_positions).items():
             value[at - first][area] = put_in
-    before = np.zeros(value.shape, dtype=np.bool_)
+    current = np.zeros(value.shape, dtype=np.bool_)
     low_shared, high_shared = (
         np.maximum(low, consensus.origin),
         np.minimum(high, np.add(consensus.origin, consensus.values.shape)),
     )
     if (high_shared > low_shared).all():
         extent = tuple(int(n) for n in high_shared - low_shared)
-        before[_within(low_shared, extent, low)] = consensus.values[
+        current[_within(low_shared, extent, low)] = consensus.values[
             _within(low_shared, extent, consensus.origin)
         ]
-    if not ((value != OPEN) & (value != before)).any():
+    if not ((value != OPEN) & (value != current)).any():
         return None
     return _trimmed(Settled((int(low[0]), int(low[1]), int(low[2])), value))
 

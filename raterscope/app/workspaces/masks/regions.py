@@ -110,16 +110,16 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
     if report is None or scene.run is None:
         return ()
     last = _last_words(decided, structure, scene.run.id)
-    found = []
+    regions = []
     for number, dispute in enumerate(report.disputes, start=1):
-        said = last.get(number, last.get(None))
+        decision = last.get(number, last.get(None))
         region = DisputedRegion(number, structure, dispute)
-        if said is not None:
+        if decision is not None:
             region = DisputedRegion(
-                number, structure, dispute, _STATES[said.verb], said.subject.rater, said.decision
+                number, structure, dispute, _STATES[decision.verb], decision.subject.rater, decision.decision
             )
-        found.append(region)
-    return tuple(found)
+        regions.append(region)
+    return tuple(regions)
 
 
 def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
@@ -129,9 +129,11 @@ def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
     low = np.maximum(dispute.origin, mask.origin)
     high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(mask.origin, mask.values.shape))
     if (high > low).all():
-        there = tuple(slice(a, b) for a, b in zip(low - mask.origin, high - mask.origin, strict=True))
-        here = tuple(slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True))
-        inside[here] = mask.values[there] > 0.5
+        in_mask = tuple(slice(a, b) for a, b in zip(low - mask.origin, high - mask.origin, strict=True))
+        in_region = tuple(
+            slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
+        )
+        inside[in_region] = mask.values[in_mask] > 0.5
     value = np.where(dispute.voxels(), inside, OPEN).astype(np.int8)
     return Settled(dispute.origin, value)
 
@@ -141,43 +143,45 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
     from raterscope.app.study.masks import mask_entries
 
     names = {entry.id: entry for entry in study.images()}
-    found: dict[int, Any] = {}
+    summaries: dict[int, Any] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
-        raters = {one.annotator for one in mask_entries(study, image) if one.annotator is not None}
+        raters = {mask.annotator for mask in mask_entries(study, image) if mask.annotator is not None}
         number = study.shown.run(image, "masks")
         logged: Iterable[Any] = () if number is None else study.runs.get(number).log.get("images", ())
-        said: Any = next((one for one in logged if one.get("image") == names[image].name), {})
+        logged_image: Any = next((mask for mask in logged if mask.get("image") == names[image].name), {})
         unit = unit_of(names[image].lattice)
-        found[image] = (len(raters), unit, number, said.get("structures", []))
-    return found
+        summaries[image] = (len(raters), unit, number, logged_image.get("structures", []))
+    return summaries
 
 
-def summarize(image: int, known: Any, state: ReviewState) -> CaseSummary:
+def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     """Say a case's line of the queue; see `read_summaries`."""
-    if known is None:
+    if result is None:
         return CaseSummary(0, False, 0, 0, 0.0)
-    raters, unit, run, structures = known
+    raters, unit, run, structures = result
     if run is None:
         return CaseSummary(raters, False, 0, 0, 0.0, unit)
     decided = state.regions(image)
     parts: list[Part] = []
     doubt = 0.0
-    for one in structures:
-        name = str(one.get("structure", ""))
+    for structure in structures:
+        name = str(structure.get("structure", ""))
         last = _last_words(decided, name, run)
-        volumes = one.get("disputed_ml", [])
+        volumes = structure.get("disputed_ml", [])
         verbs = {number: last.get(number, last.get(None)) for number in range(1, len(volumes) + 1)}
-        opened = [number for number, said in verbs.items() if said is None]
-        skipped = [number for number, said in verbs.items() if said is not None and said.verb == "skip"]
+        opened = [number for number, decision in verbs.items() if decision is None]
+        skipped = [
+            number for number, decision in verbs.items() if decision is not None and decision.verb == "skip"
+        ]
         doubt += sum(float(volumes[number - 1]) for number in (*opened, *skipped))
-        wrong = one.get("disputed_wrong", [])
+        wrong = structure.get("disputed_wrong", [])
         matter = None
         if len(wrong) == len(volumes):
             matter = sum(float(wrong[number - 1]) >= MATTERS for number in (*opened, *skipped))
         parts.append(Part(name, len(volumes), len(opened), len(skipped), matter))
-    total, left = sum(part.total for part in parts), sum(part.left for part in parts)
-    return CaseSummary(raters, True, total, left, doubt, unit, tuple(parts))
+    total, remaining = sum(part.total for part in parts), sum(part.left for part in parts)
+    return CaseSummary(raters, True, total, remaining, doubt, unit, tuple(parts))
 
 
 def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:
@@ -186,22 +190,22 @@ def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int
     Under None stands that on the whole structure, which holds for every region without a later one.
     """
     last: dict[int | None, Region] = {}
-    for one in decided:
-        number = one.subject.number
-        if one.subject.structure != structure:
+    for region in decided:
+        number = region.subject.number
+        if region.subject.structure != structure:
             continue
-        if one.subject.whole:
-            last = {None: one}
-        elif one.run != run or number is None:
+        if region.subject.whole:
+            last = {None: region}
+        elif region.run != run or number is None:
             continue
-        elif one.verb != "skip" or not (number in last or None in last):
-            last[number] = one
+        elif region.verb != "skip" or not (number in last or None in last):
+            last[number] = region
     return last
 
 
 def drawn_whole(decided: Sequence[Region], structure: str) -> bool:
     """Tell whether the expert has said of a structure that it is all as it was drawn."""
-    return any(one.subject.whole and one.subject.structure == structure for one in decided)
+    return any(region.subject.whole and region.subject.structure == structure for region in decided)
 
 
 def unit_of(grid: Grid) -> str:

@@ -150,12 +150,12 @@ def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan,
     measured: list[Measured] = []
     cases = len(plan.images)
     for done, image in enumerate(plan.images):
-        step = _telling(watch, done, cases)
+        step = _with_case_words(watch, done, cases)
         measured += measure(read_case(image, plan, study, part(step, 0.0, 0.5)), part(step, 0.5, 1.0))
     return plan, tuple(measured)
 
 
-def _telling(watch: Watch, done: int, cases: int) -> Watch:
+def _with_case_words(watch: Watch, done: int, cases: int) -> Watch:
     """Tell which case it is, whatever is being done with it."""
     step = part(watch, done / cases, (done + 1) / cases)
 
@@ -184,10 +184,10 @@ def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
         elif mask.annotator not in excluded:
             marked.add((mask.image, mask.structure))
     drawn = {(image, structure) for image, structure in marked if image in common}
-    known = drawn & true
-    images = {image for image, _ in known or drawn}
+    with_truth = drawn & true
+    images = {image for image, _ in with_truth or drawn}
     ordered = tuple(entry.id for entry in study.images() if entry.id in images)
-    return Plan(entries, ordered, len(common), bool(known), excluded)
+    return Plan(entries, ordered, len(common), bool(with_truth), excluded)
 
 
 def read_case(image: int, plan: Plan, study: Study, watch: Watch) -> Case:
@@ -197,13 +197,17 @@ def read_case(image: int, plan: Plan, study: Study, watch: Watch) -> Case:
         watch(done / (len(plan.runs) + 1), "reading results")
         result = study.runs.result(run.id, image)
         fusions = () if result is None else result.fusions
-        runs.append({one.structures[0]: MaskRecord(one.origin, one.mask[0], None) for one in fusions})
+        runs.append(
+            {fusion.structures[0]: MaskRecord(fusion.origin, fusion.mask[0], None) for fusion in fusions}
+        )
     reference = {}
-    for structure in set.intersection(*(set(one) for one in runs)):
-        found = read_masks(study, image, structure, truth=plan.truth)
-        kept = {name: one for name, one in found.items() if plan.truth or name not in plan.excluded}
-        if kept:
-            reference[structure] = kept
+    for structure in set.intersection(*(set(run_masks) for run_masks in runs)):
+        masks = read_masks(study, image, structure, truth=plan.truth)
+        reference_masks = {
+            name: mask for name, mask in masks.items() if plan.truth or name not in plan.excluded
+        }
+        if reference_masks:
+            reference[structure] = reference_masks
     return Case(image, study.image(image).lattice, tuple(runs), reference, plan.truth)
 
 
@@ -232,9 +236,9 @@ def in_words(compared: Comparison, grid: Grid) -> str:
     away = f"HD95 {compared.hausdorff_95:.1f} {length_unit(grid)}"
     if not math.isfinite(compared.hausdorff_95):
         away = "one of both is empty"
-    more = _amount(compared.volume_difference, unit)
-    places = 0 if abs(more) >= 100 else 1 if abs(more) >= 0.1 else 3
-    return f"Dice {figure(compared.dice)}, {away}, {signed(more, places)} {unit}"
+    difference = _amount(compared.volume_difference, unit)
+    digits = 0 if abs(difference) >= 100 else 1 if abs(difference) >= 0.1 else 3
+    return f"Dice {figure(compared.dice)}, {away}, {signed(difference, digits)} {unit}"
 
 
 def summarize(measured: Sequence[Measured], structure: str | None = None) -> Summary:
@@ -247,11 +251,14 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
     structure : str, optional
         By default all: a case's figure is then the mean over its structures.
     """
-    chosen = [one for one in measured if structure in (None, one.structure)]
-    lengths, volumes = {length_unit(one.grid) for one in chosen}, {unit_of(one.grid) for one in chosen}
+    selected = [case for case in measured if structure in (None, case.structure)]
+    lengths, volumes = (
+        {length_unit(case.grid) for case in selected},
+        {unit_of(case.grid) for case in selected},
+    )
     cases: dict[int, list[Values]] = {}
-    for one in chosen:
-        unit = unit_of(one.grid)
+    for case in selected:
+        unit = unit_of(case.grid)
         table = [
             (
                 c.dice,
@@ -260,9 +267,9 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
                 c.mean_surface_distance,
                 _amount(c.volume_difference, unit),
             )
-            for c in one.compared
+            for c in case.compared
         ]
-        cases.setdefault(one.image, []).append(np.array(table))
+        cases.setdefault(case.image, []).append(np.array(table))
     values = np.stack([np.mean(tables, axis=0) for tables in cases.values()])  # (cases, runs, measures)
     if len(lengths) > 1:
         values[:, :, 1:4] = np.nan
@@ -271,7 +278,7 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
     finite = np.isfinite(values).all(axis=1)
     figures = []
     for run in range(values.shape[1]):
-        row = [_over_cases(values[finite[:, place], run, place]) for place in range(5)]
+        row = [_over_cases(values[finite[:, column], run, column]) for column in range(5)]
         dice = values[finite[:, 0], :, 0]
         tested = run > 0 and len(dice) >= FEWEST_CASES
         p_value = wilcoxon(dice[:, run], dice[:, 0]).p_value if tested else math.nan
@@ -285,17 +292,17 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
     )
 
 
-def signed(value: float, places: int) -> str:
+def signed(value: float, digits: int) -> str:
     """Write a difference with its sign; 0 has none."""
-    text = f"{value:+,.{places}f}"
+    text = f"{value:+,.{digits}f}"
     return text if text.strip("+-0.,") else text[1:]
 
 
 def _against(
     records: Sequence[MaskRecord], reference: MaskRecord, grid: Grid, structure: str, watch: Watch
 ) -> tuple[Comparison, ...]:
-    named = {str(place): record for place, record in enumerate(records)}
-    masks = assemble(named | {_REFERENCE: reference}, grid, structure, margin=0.0)
+    by_number = {str(number): record for number, record in enumerate(records)}
+    masks = assemble(by_number | {_REFERENCE: reference}, grid, structure, margin=0.0)
     return against(masks.without({_REFERENCE}), masks.values[-1] > 0.5, watch=watch)
 
 
@@ -392,13 +399,13 @@ class RunComparison(MasksPanel):
         plan, measured = compared
         if not measured:
             self.forget()
-            what = "structure in common that could be measured" if plan.images else "case in common"
+            problem = "structure in common that could be measured" if plan.images else "case in common"
             remedy = "" if plan.images else "; fuse the same cases with each of them"
-            self.refused.emit(f"These runs have no {what}{remedy}.")
+            self.refused.emit(f"These runs have no {problem}{remedy}.")
             return
         self._plan, self._measured = plan, measured
         self._say("")
-        self._offer(tuple(dict.fromkeys(one.structure for one in measured)))
+        self._offer(tuple(dict.fromkeys(case.structure for case in measured)))
         self._summarize()
 
     def _summarize(self) -> None:
@@ -413,15 +420,15 @@ class RunComparison(MasksPanel):
         contents, plan = self._document.contents, self._plan
         if contents is None or plan is None:
             return
-        named = {line.key: line for line in run_history.run_lines(contents, "masks", None)}
+        lines_by_run = {line.key: line for line in run_history.run_lines(contents, "masks", None)}
         rows = []
         for run, figures in zip(plan.runs, summary.figures, strict=True):
-            if (line := named.get(run.id)) is not None:
+            if (line := lines_by_run.get(run.id)) is not None:
                 started = run.started.astimezone().strftime("%H:%M")
                 tip = f"{line.title}, {line.words}. {AS_LEFT}"
                 rows.append(ComparisonRow(run.id, line.title, f"\n{started}", figures, tip))
-        of = f" of {plan.shared:,}" if summary.cases < plan.shared else ""
-        cases = f"{summary.cases:,}{of} case{'' if of == '' and summary.cases == 1 else 's'}"
+        of_shared = f" of {plan.shared:,}" if summary.cases < plan.shared else ""
+        cases = f"{summary.cases:,}{of_shared} case{'' if of_shared == '' and summary.cases == 1 else 's'}"
         against = "against truth" if plan.truth else "by majority vote"
         self.table.set_rows(rows, f"{against}, {cases}", _measures(summary))
         self._say("")
@@ -434,16 +441,16 @@ class RunComparison(MasksPanel):
         contents, plan = self._document.contents, self._plan
         if contents is None or plan is None:
             return
-        there = {run.id for run in contents.runs}
-        left = [place for place, run in enumerate(plan.runs) if run.id in there]
-        if len(left) == len(plan.runs):
+        existing = {run.id for run in contents.runs}
+        kept = [index for index, run in enumerate(plan.runs) if run.id in existing]
+        if len(kept) == len(plan.runs):
             return
-        if self._progress or not left:
+        if self._progress or not kept:
             self.forget()
             return
-        self._plan = replace(plan, runs=tuple(plan.runs[place] for place in left))
+        self._plan = replace(plan, runs=tuple(plan.runs[index] for index in kept))
         self._measured = tuple(
-            replace(one, compared=tuple(one.compared[place] for place in left)) for one in self._measured
+            replace(case, compared=tuple(case.compared[index] for index in kept)) for case in self._measured
         )
         self._summarize()
 
@@ -512,8 +519,8 @@ def _summarized(measured: tuple[Measured, ...], structure: str | None, watch: Wa
 
 
 def _measures(summary: Summary) -> tuple[Measure, ...]:
-    def over(place: int) -> str:
-        counted, cases = summary.counted[place], summary.cases
+    def over(index: int) -> str:
+        counted, cases = summary.counted[index], summary.cases
         if counted == cases:
             return f"Mean over {count(cases, 'case')}; below, the interval that holds nine of ten cases."
         return f"Mean over {counted:,} of {count(cases, 'case')}, as elsewhere there is nothing to measure."
@@ -526,13 +533,13 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
         "corrected for the number of runs."
     )
     apart = f"95th percentile of how far the outlines lie apart. {over(1)}"
-    more = f"How much larger than the reference, below 0 smaller. {over(4)}"
+    volume_help = f"How much larger than the reference, below 0 smaller. {over(4)}"
     return (
         Measure("Dice", f"Overlap: 1 where the masks are the same. {over(0)}", "highest", stacked),
         Measure(f"HD95{length}", apart, "lowest", stacked),
         Measure(f"HD{length}", f"Hausdorff distance of the outlines. {over(2)}", "lowest", stacked),
         Measure(f"surface{length}", f"Mean distance of the outlines. {over(3)}", "lowest", stacked),
-        Measure(f"volume{volume}", more, "nearest 0", _difference),
+        Measure(f"volume{volume}", volume_help, "nearest 0", _difference),
         Measure("p", test, "none", p_value_in_words),
     )
 
@@ -546,10 +553,10 @@ def stacked(value: float, low: float, high: float) -> str:
 def _difference(value: float, low: float, high: float) -> str:
     if not math.isfinite(value):
         return UNKNOWN
-    places = decimals(low, high)
-    words = signed(value, places)
+    digits = decimals(low, high)
+    words = signed(value, digits)
     if math.isfinite(low) and math.isfinite(high):
-        words += f"\n{signed(low, places)} to {signed(high, places)}"
+        words += f"\n{signed(low, digits)} to {signed(high, digits)}"
     return words
 
 

@@ -83,15 +83,15 @@ class Scene:
 
     def fusion(self, structure: str) -> MaskFusion | None:
         """Give what the run says of a structure."""
-        place = self._place(structure)
-        return None if self.result is None or place is None else self.result.fusions[place]
+        index = self._index(structure)
+        return None if self.result is None or index is None else self.result.fusions[index]
 
     def report(self, structure: str) -> Report | None:
         """Give what was measured of a structure."""
-        place = self._place(structure)
-        return None if self.result is None or place is None else self.result.reports[place]
+        index = self._index(structure)
+        return None if self.result is None or index is None else self.result.reports[index]
 
-    def _place(self, structure: str) -> int | None:
+    def _index(self, structure: str) -> int | None:
         names = () if self.result is None else self.result.structures()
         return names.index(structure) if structure in names else None
 
@@ -132,18 +132,18 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     """Read a scene from the study, with the result of a run or of the latest that has the case."""
     watch(0.0, "reading")
     entry = study.image(image)
-    shown, result = study.shown.run_and_result(image, "masks", run)
-    entries = mask_entries(study, image, shown)
-    structures = dict.fromkeys(one.structure for one in entries if one.annotator is not None)
-    truths = dict.fromkeys(one.structure for one in entries if one.annotator is None)
-    masks = {name: read_masks(study, image, name, shown) for name in structures}
+    run_shown, result = study.shown.run_and_result(image, "masks", run)
+    entries = mask_entries(study, image, run_shown)
+    structures = dict.fromkeys(mask.structure for mask in entries if mask.annotator is not None)
+    truths = dict.fromkeys(mask.structure for mask in entries if mask.annotator is None)
+    masks = {name: read_masks(study, image, name, run_shown) for name in structures}
     return Scene(
         image=entry,
         path=study.locate(entry),
         missing=missing_file_message(entry, study),
         masks=masks,
         truth={name: read_masks(study, image, name, truth=True)["truth"] for name in truths},
-        run=shown,
+        run=run_shown,
         result=result,
         votes={name: _votes(masks[name]) for name in structures},
         settled=settled_of(study, fold(study.decisions()).regions(image)),
@@ -153,22 +153,24 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
 
 def _nothing(structure: str, masks: Mapping[str, Mapping[str, MaskRecord]]) -> tuple[str, ...]:
     """Name the annotators of a case who drew nothing of a structure."""
-    here = masks[structure]
-    drew = {name for name, one in here.items() if one.values.size and (one.values > 0.5).any()}
+    drawn = masks[structure]
+    drew = {name for name, mask in drawn.items() if mask.values.size and (mask.values > 0.5).any()}
     everybody = dict.fromkeys(name for each in masks.values() for name in each)
     return tuple(name for name in everybody if name not in drew)
 
 
 def _votes(masks: Mapping[str, MaskRecord]) -> Votes:
-    sized = [one for one in masks.values() if one.values.size]
+    sized = [mask for mask in masks.values() if mask.values.size]
     if not sized:
         return Votes((0, 0, 0), np.zeros((1, 1, 1), dtype=np.float32))
-    low = np.min([one.origin for one in sized], axis=0)
-    high = np.max([np.add(one.origin, one.values.shape) for one in sized], axis=0)
+    low = np.min([mask.origin for mask in sized], axis=0)
+    high = np.max([np.add(mask.origin, mask.values.shape) for mask in sized], axis=0)
     share = np.zeros(tuple(high - low), dtype=np.float32)
-    for one in sized:
-        corner = np.subtract(one.origin, low)
-        share[tuple(slice(at, at + n) for at, n in zip(corner, one.values.shape, strict=True))] += one.values
+    for mask in sized:
+        corner = np.subtract(mask.origin, low)
+        share[tuple(slice(at, at + n) for at, n in zip(corner, mask.values.shape, strict=True))] += (
+            mask.values
+        )
     share /= len(masks)
     origin = int(low[0]), int(low[1]), int(low[2])
     return Votes(origin, np.asarray(1 - np.abs(2 * share - 1), dtype=np.float32))
@@ -182,19 +184,19 @@ def read_settled(voxels: int, study: Study, watch: Watch) -> Settled:
 
 def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
     """Load a case's voxels, having looked whether the geometry is still the same."""
-    found = find_volumes(path, part(watch, 0.0, 0.2))
+    volumes = find_volumes(path, part(watch, 0.0, 0.2))
     if entry.identifier:
-        found = tuple(one for one in found if one.identifier == entry.identifier)
-    alike = [one for one in found if one.grid.same_as(entry.lattice)]
-    if not alike:
-        shapes = " or ".join(one.grid.in_words() for one in found[:2]) or "no volume"
+        volumes = tuple(volume for volume in volumes if volume.identifier == entry.identifier)
+    matching = [volume for volume in volumes if volume.grid.same_as(entry.lattice)]
+    if not matching:
+        shapes = " or ".join(volume.grid.in_words() for volume in volumes[:2]) or "no volume"
         raise StudyError(
             f"{plain(entry.name)} is no longer the volume that was added: expected "
-            f"{entry.lattice.in_words()}, found {shapes}{uneven_slices_note(entry, found)}",
+            f"{entry.lattice.in_words()}, found {shapes}{uneven_slices_note(entry, volumes)}",
             file=path,
         )
     try:
-        return LoadedVolume(load_volume(alike[0], part(watch, 0.2, 1.0)))
+        return LoadedVolume(load_volume(matching[0], part(watch, 0.2, 1.0)))
     except MemoryError as error:
         raise InputError("is too large for this computer's memory", file=path) from error
 
@@ -202,9 +204,9 @@ def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
 def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece | None:
     """Give the consensus with what the expert settled on top; None where neither is there."""
     fusion = scene.fusion(structure)
-    here = [one for one in regions if one.subject.structure == structure and one.voxels in scene.settled]
-    settled = [scene.settled[one.voxels] for one in here if one.voxels is not None]
-    pieces: list[tuple[Box, tuple[int, ...]]] = [(one.origin, one.value.shape) for one in settled]
+    numbers = [region.voxels for region in regions if region.subject.structure == structure]
+    settled = [scene.settled[voxels] for voxels in numbers if voxels is not None and voxels in scene.settled]
+    pieces: list[tuple[Box, tuple[int, ...]]] = [(piece.origin, piece.value.shape) for piece in settled]
     if fusion is not None:
         pieces.append((fusion.origin, fusion.shape))
     if not pieces:
@@ -215,10 +217,10 @@ def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece |
     values: NDArray[np.bool_] = np.zeros(tuple(high - low), dtype=np.bool_)
     if fusion is not None:
         corner = np.subtract(fusion.origin, origin)
-        there = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
-        values[there] = fusion.mask[0]
-    for one in settled:  # the latest has the last word
-        corner = np.subtract(one.origin, origin)
-        there = tuple(slice(at, at + n) for at, n in zip(corner, one.value.shape, strict=True))
-        np.copyto(values[there], one.value == 1, where=one.value != OPEN)
+        box = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
+        values[box] = fusion.mask[0]
+    for piece in settled:  # the latest has the last word
+        corner = np.subtract(piece.origin, origin)
+        box = tuple(slice(at, at + n) for at, n in zip(corner, piece.value.shape, strict=True))
+        np.copyto(values[box], piece.value == 1, where=piece.value != OPEN)
     return Piece(origin, values)

@@ -147,12 +147,12 @@ class MapBar(QWidget):
         """Probability that the band covers; 0 for no band."""
         return float(self.share.currentData()) if self.band.isChecked() else 0.0
 
-    def set_structures(self, names: Sequence[str], shown: str) -> None:
+    def set_structures(self, names: Sequence[str], selected: str) -> None:
         """Offer structures, without a signal; one alone is not offered."""
         self.structure.blockSignals(True)
         self.structure.clear()
         self.structure.addItems(list(names))
-        self.structure.setCurrentIndex(max(self.structure.findText(shown), 0))
+        self.structure.setCurrentIndex(max(self.structure.findText(selected), 0))
         self.structure.blockSignals(False)
         self._make_room()
 
@@ -160,9 +160,9 @@ class MapBar(QWidget):
         """Choose a map."""
         self.map.setCurrentIndex(self.map.findData(name))
 
-    def set_truth_there(self, there: bool) -> None:
+    def set_truth_there(self, available: bool) -> None:
         """Say whether there is a truth that may be seen; who decides does not see it unasked."""
-        self.truth.setVisible(there)
+        self.truth.setVisible(available)
 
     def set_possible(self, possible: bool) -> None:
         """Say whether a map and a band may be seen now."""
@@ -195,7 +195,7 @@ def _faint(words: str) -> QLabel:
 
 
 NO_TRUST = "Press Fuse (F5) to see how far to trust the maps and bands."
-_METHODS = {name: (one.title, one.summary) for name, one in FUSERS.items()}
+_METHODS = {name: (fuser.title, fuser.summary) for name, fuser in FUSERS.items()}
 _TICKED = ("laplace", "student", "gaussian", "staple", "majority")
 """Methods that are compared unless others are chosen: those that take seconds on a volume."""
 BOUND = "Fuse to see how the bound rises."

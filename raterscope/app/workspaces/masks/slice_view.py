@@ -94,7 +94,7 @@ class SliceView(MasksPart):
     def go_to_structure(self) -> None:
         """Begin where the structure is, on the slice with the most doubt where that may be known."""
         scene, structure, consensus = self._session.scene, self._session.part, self._reviewing.consensus
-        records = [one for one in scene.masks.get(structure, {}).values() if one.values.size]
+        records = [record for record in scene.masks.get(structure, {}).values() if record.values.size]
         if consensus is None and not records:
             return
         at, row, column = _middle(records[0] if consensus is None else consensus)
@@ -127,18 +127,18 @@ class SliceView(MasksPart):
 
     def show_outlines(self, consensus: Piece | None) -> None:
         """Draw the outlines with another consensus, as of a fusion under way, or the one that stands."""
-        found = []
+        outlines = []
         if self._session.covered:
-            found = view.drawn_outline(self._reviewing.drawn)
+            outlines = view.drawn_outline(self._reviewing.drawn)
         elif self._session.shown:
-            found = view.outlines(
+            outlines = view.outlines(
                 self._session.scene, self._session.part, consensus or self._reviewing.consensus,
                 self._document.numbers, self._raters.current,
             )  # fmt: skip
-            others = self.other_outlines()
-            if others is not None:
-                found = [*others, *(one for one in found if one.name == view.TRUTH)]
-        self._volume.set_outlines(found)
+            other_outlines = self.other_outlines()
+            if other_outlines is not None:
+                outlines = [*other_outlines, *(outline for outline in outlines if outline.name == view.TRUTH)]
+        self._volume.set_outlines(outlines)
 
     def show_mended(self) -> None:
         """Fill the consensus while a tool changes it."""
@@ -184,13 +184,13 @@ class SliceView(MasksPart):
         if self._maps.chosen == "none" or self._session.covered:
             self._volume.set_heat_map(None)
             return
-        asked = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
-        job = self._jobs.start("Making a map", partial(_make_map, *asked), quiet=True)
+        request = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
+        job = self._jobs.start("Making a map", partial(_make_map, *request), quiet=True)
         self._task.follow(job, self._on_map)
 
     def _on_map(self, answer: tuple[HeatMap | None, str]) -> None:
-        found, why = answer
-        self._volume.set_heat_map(found)
+        heat_map, why = answer
+        self._volume.set_heat_map(heat_map)
         if why:
             self._screen.message.emit(why)
 
@@ -198,17 +198,17 @@ class SliceView(MasksPart):
     def _show_band(self) -> None:
         scene, structure, covered = self._session.scene, self._session.part, self._maps.covered
         fusion, report = scene.fusion(structure), scene.report(structure)
-        found = None if report is None else report.calibration
+        calibration = None if report is None else report.calibration
         if fusion is None or not covered or self._session.covered:
             self._volume.set_band(None)
-        elif found is None:
+        elif calibration is None:
             self._volume.set_band(None)
             self._screen.message.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
         else:
-            reach = found.multiplier(covered)
-            raised = found.ratio + np.float32(_RAISED)
-            self._volume.set_band(raised, _RAISED - reach, _RAISED + reach, found.origin)
-            if found.raters == 2:
+            reach = calibration.multiplier(covered)
+            raised = calibration.ratio + np.float32(_RAISED)
+            self._volume.set_band(raised, _RAISED - reach, _RAISED + reach, calibration.origin)
+            if calibration.raters == 2:
                 self._screen.message.emit(f"Bands of two raters are rough. {TWO_RATERS}")
 
     @while_shown
@@ -220,8 +220,8 @@ class SliceView(MasksPart):
         if fusion is None or rater is None or covered:
             panel.show_local(f"Local {measure}", None)
             return
-        found = view.local_weight(scene, structure, rater, self._reviewing.region, at, measure)
-        values, corner = (None, (0, 0)) if found is None else found
+        weight = view.local_weight(scene, structure, rater, self._reviewing.region, at, measure)
+        values, corner = (None, (0, 0)) if weight is None else weight
         _, down, across = scene.image.lattice.spacing
         top = min(1.0, 2 / max(len(scene.masks.get(structure, {})), 2))
         if measure == "tau":

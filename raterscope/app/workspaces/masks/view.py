@@ -56,11 +56,11 @@ def outlines(
     scene: Scene, structure: str, consensus: Piece | None, numbers: Mapping[str, int], chosen: str | None
 ) -> list[Outline]:
     """Give the raters' outlines in their colours, the consensus in white above them, the truth dashed."""
-    found = []
+    outlines_drawn = []
     for name, record in scene.masks.get(structure, {}).items():
         if record.values.size:
             number = numbers.get(name, 0)
-            found.append(
+            outlines_drawn.append(
                 Outline(
                     name, name, rater_colour(number), record.values, record.origin,
                     _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH,
@@ -68,14 +68,14 @@ def outlines(
             )  # fmt: skip
     truth = scene.truth.get(structure)
     if truth is not None and truth.values.size:
-        found.append(
+        outlines_drawn.append(
             Outline(f"\n{TRUTH}", TRUTH, _TRUTH_COLOUR, truth.values, truth.origin, _RATER_WIDTH, dashed=True)
         )
     if consensus is not None and consensus.values.any():
-        found.append(
+        outlines_drawn.append(
             Outline(f"\n{CONSENSUS}", CONSENSUS, _WHITE, consensus.values, consensus.origin, _CONSENSUS_WIDTH)
         )
-    return found
+    return outlines_drawn
 
 
 def drawn_outline(drawn: Piece | None) -> list[Outline]:
@@ -130,11 +130,11 @@ def rater_rows(
                  excluded_reason=excluded.get(name, ""), note=DREW_NOTHING)
         for name in nothing if name not in drawn
     ]  # fmt: skip
-    shown = {row.name for row in rows}
+    names = {row.name for row in rows}
     rows += [
         RaterRow(numbers.get(name, 0), name, excluded=True, excluded_reason=reason)
         for name, reason in excluded.items()
-        if name not in shown and name in numbers and scene.run is not None and name in scene.run.excluded
+        if name not in names and name in numbers and scene.run is not None and name in scene.run.excluded
     ]
     return rows
 
@@ -146,12 +146,12 @@ def model_rows(
     fusion, report = scene.fusion(structure), scene.report(structure)
     if fusion is None or report is None or not np.isfinite(fusion.variance).any():
         return []
-    here = tuple(a - b for a, b in zip(at, fusion.origin, strict=True))
-    inside = all(0 <= a < n for a, n in zip(here, fusion.shape, strict=True))
+    position = tuple(a - b for a, b in zip(at, fusion.origin, strict=True))
+    inside = all(0 <= a < n for a, n in zip(position, fusion.shape, strict=True))
     unknown = np.full(len(fusion.annotators), np.nan)
     sigma = unknown if fusion.sigma is None else fusion.sigma[0]
     tau = unknown if report.tau is None else report.tau
-    tau_here = unknown if fusion.tau is None or not inside else fusion.tau[0][:, *here]
+    tau_here = unknown if fusion.tau is None or not inside else fusion.tau[0][:, *position]
     return [
         ModelRow(
             numbers.get(name, 0), name, float(fusion.bias[0, p]), float(np.sqrt(sigma[p])),
@@ -174,11 +174,11 @@ def region_boxes(
     """
     boxes = []
     for region in regions:
-        here = region is selected
-        if here or not blind:
+        is_selected = region is selected
+        if is_selected or not blind:
             title = str(region.number) if region.left else f"{region.number} {region.state}"
-            title = f"region {region.number} of {len(regions)}" if here else title
-            line = _line(region, names) if here and not blind else ""
+            title = f"region {region.number} of {len(regions)}" if is_selected else title
+            line = _line(region, names) if is_selected and not blind else ""
             at, shape = region.dispute.origin, region.dispute.shape
             boxes.append(RegionBox(region.number, at, shape, title, line, settled=not region.left))
     return boxes
@@ -227,10 +227,10 @@ def local_weight(
         Row and column of the image at which it begins.
     """
     fusion = scene.fusion(structure)
-    every = None if fusion is None else fusion.tau if measure == "tau" else fusion.weight
-    if fusion is None or every is None or rater not in fusion.annotators:
+    layers = None if fusion is None else fusion.tau if measure == "tau" else fusion.weight
+    if fusion is None or layers is None or rater not in fusion.annotators:
         return None
-    layer = every[0, fusion.annotators.index(rater)]
+    layer = layers[0, fusion.annotators.index(rater)]
     z = at - fusion.origin[0]
     if not 0 <= z < len(layer):
         return None
@@ -244,9 +244,9 @@ def local_weight(
             for axis in (1, 2)
         )
     scale = np.float32(255 if measure == "weight" else 1)
-    found = np.asarray(layer[z, rows, columns] / scale, dtype=np.float32)
+    values = np.asarray(layer[z, rows, columns] / scale, dtype=np.float32)
     corner = (fusion.origin[1] + (rows.start or 0), fusion.origin[2] + (columns.start or 0))
-    return (found, corner) if found.size else None
+    return (values, corner) if values.size else None
 
 
 def no_weight(fusion: MaskFusion) -> str:
@@ -278,8 +278,8 @@ def highest_tau(fusion: MaskFusion) -> float:
         return 1.0
     step = max(1, fusion.distance[0].size // _ENOUGH)
     away = np.abs(fusion.distance[0].ravel()[::step])
-    every = fusion.tau[0].reshape(len(fusion.tau[0]), -1)[:, ::step]
-    near = every[:, away < _NEAR * away.max()].astype(np.float32)
+    tau = fusion.tau[0].reshape(len(fusion.tau[0]), -1)[:, ::step]
+    near = tau[:, away < _NEAR * away.max()].astype(np.float32)
     return float(np.percentile(near, 90)) if near.size else 1.0
 
 
@@ -289,14 +289,14 @@ def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap
     if first not in masks or second not in masks or first == second:
         return None
     pair = [masks[first], masks[second]]
-    sized = [one for one in pair if one.values.size]
+    sized = [record for record in pair if record.values.size]
     if not sized:
         return None
-    low = np.min([one.origin for one in sized], axis=0)
-    high = np.max([np.add(one.origin, one.values.shape) for one in sized], axis=0)
+    low = np.min([record.origin for record in sized], axis=0)
+    high = np.max([np.add(record.origin, record.values.shape) for record in sized], axis=0)
     values = np.zeros(tuple(high - low), dtype=np.float32)
-    for one, sign in zip(pair, (1.0, -1.0), strict=True):
-        _add(values, one, low, sign)
+    for record, sign in zip(pair, (1.0, -1.0), strict=True):
+        _add(values, record, low, sign)
     origin = int(low[0]), int(low[1]), int(low[2])
     return HeatMap(values, origin, -1.0, 1.0, "difference", f"{first} alone +1, {second} alone −1")
 
@@ -316,8 +316,8 @@ def heat_map(
     if name == "none":
         return None, ""
     if name == "difference":
-        found = None if pair is None else difference(scene, structure, *pair)
-        return found, "" if found else "Choose two raters in the matrix of agreement to see their difference."
+        heat = None if pair is None else difference(scene, structure, *pair)
+        return heat, "" if heat else "Choose two raters in the matrix of agreement to see their difference."
     if name == "disagreement" and structure in scene.votes:
         votes = scene.votes[structure]
         words = "disagreement of the raters"
@@ -332,12 +332,12 @@ def heat_map(
         ), ""
     if name in ("another", "truth", "uncertainty"):
         return _calibrated(scene, structure, name)
-    every = fusion.tau if name == "tau" else fusion.weight
-    if every is None:
+    layers = fusion.tau if name == "tau" else fusion.weight
+    if layers is None:
         return None, nothing_local(fusion, name)
     if rater not in fusion.annotators:
         return None, "Choose a rater in the table to see where that rater is followed."
-    layer = every[0, fusion.annotators.index(rater)]
+    layer = layers[0, fusion.annotators.index(rater)]
     if name == "tau":
         top = highest_tau(fusion)
         return HeatMap(layer.astype(np.float32), fusion.origin, 0.0, top, "weight", f"tau of {rater}"), ""
@@ -348,20 +348,22 @@ def heat_map(
 def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None, str]:
     """Make a map from the raters' spread, or say why there is none."""
     report = scene.report(structure)
-    found = None if report is None else report.calibration
-    if found is None:
+    calibration = None if report is None else report.calibration
+    if calibration is None:
         return None, "This run has no such map: it takes two raters and a mark. Press Fuse (F5) again."
     if name == "uncertainty":
-        values = found.half_width()
+        values = calibration.half_width()
         some = values.ravel()[:: max(1, values.size // _SAMPLE)]
         words = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
-        return HeatMap(values, found.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words), ""
-    values = found.another_rater() if name == "another" else found.true_outline()
-    why = "" if name == "another" else found.notices()[-1] if found.assumed else ""
+        return HeatMap(
+            values, calibration.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words
+        ), ""
+    values = calibration.another_rater() if name == "another" else calibration.true_outline()
+    why = "" if name == "another" else calibration.notices()[-1] if calibration.assumed else ""
     words = "probability that another rater includes it"
     if name == "truth":
         words = "probability that the true outline includes it"
-    return HeatMap(values, found.origin, 0.0, 1.0, "probability", words), why
+    return HeatMap(values, calibration.origin, 0.0, 1.0, "probability", words), why
 
 
 def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:
@@ -384,16 +386,16 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         ended = "converged" if trace.converged else "stopped before it converged"
         how += f", {ended} in {len(trace.objective)} iterations"
     words.append(f"{how}, {scene.run.seconds:.1f} s")
-    left = sum(region.left for region in regions)
-    words.append(f"{left} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
+    disputed = sum(region.left for region in regions)
+    words.append(f"{disputed} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
     return "  |  ".join(words)
 
 
 def _add(values: NDArray[np.float32], record: MaskRecord, low: NDArray[np.integer], sign: float) -> None:
     corner = np.subtract(record.origin, low)
     if record.values.size:
-        there = tuple(slice(at, at + n) for at, n in zip(corner, record.values.shape, strict=True))
-        values[there] += sign * (record.values > 0.5)
+        box = tuple(slice(at, at + n) for at, n in zip(corner, record.values.shape, strict=True))
+        values[box] += sign * (record.values > 0.5)
 
 
 def _line(region: DisputedRegion, names: Sequence[str]) -> str:
@@ -419,14 +421,16 @@ def _votes(
         low = np.maximum(dispute.origin, record.origin)
         high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(record.origin, record.values.shape))
         if (high > low).all():
-            there = tuple(slice(a, b) for a, b in zip(low - record.origin, high - record.origin, strict=True))
-            here = tuple(
+            in_mask = tuple(
+                slice(a, b) for a, b in zip(low - record.origin, high - record.origin, strict=True)
+            )
+            in_region = tuple(
                 slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
             )
-            values = record.values[there]
+            values = record.values[in_mask]
             if values.dtype != np.bool_:
                 values = values > 0.5
-            marked = int(np.count_nonzero(np.logical_and(values, inside[here])))
+            marked = int(np.count_nonzero(np.logical_and(values, inside[in_region])))
         share = marked / voxels
         away = dispute.away[p] if dispute.away else float("nan")
         if not dispute.away and p == dispute.leader:

@@ -86,7 +86,7 @@ class MasksWorkspace(MasksScreen):
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
         self.slice_view.other_outlines = self.method_comparer.outlines
-        self._wanted: tuple[int, str] | None = None
+        self._next_structure: tuple[int, str] | None = None
         """The structure with which a case that is on its way is to begin."""
         self._connect()
         core.connect_screen(self.navigation)
@@ -202,9 +202,9 @@ class MasksWorkspace(MasksScreen):
             self.session.clear()
             return
         structure = self.session.part
-        if self._wanted is not None and self._wanted[0] == scene.image.id:
-            structure = self._wanted[1]
-        self._wanted = None
+        if self._next_structure is not None and self._next_structure[0] == scene.image.id:
+            structure = self._next_structure[1]
+        self._next_structure = None
         if structure not in scene.structures:
             structure = scene.structures[0] if scene.structures else ""
         self.session.show(scene, part=structure)
@@ -224,7 +224,7 @@ class MasksWorkspace(MasksScreen):
 
     def on_cleared(self) -> None:
         """Show that there is no case."""
-        self._wanted = None
+        self._next_structure = None
         self.volume.clear()
         self.calibration.show(None, ())
         self.maps.set_structures((), "")
@@ -280,8 +280,8 @@ class MasksWorkspace(MasksScreen):
             return
         scene = self.session.scene
         if self.session.covered and (region is None or region.left):
-            told = None if region is None else view.covered(region, scene)
-            self.region_panel.show_covered(told)
+            evidence = None if region is None else view.covered(region, scene)
+            self.region_panel.show_covered(evidence)
         elif region is None:
             self.region_panel.show_region(None, fused=scene.result is not None)
         else:
@@ -304,7 +304,7 @@ class MasksWorkspace(MasksScreen):
             self.raters.refresh()
         elif image != self.core.item:
             if back is not None and target is not None:
-                self._wanted = image, back.structure
+                self._next_structure = image, back.structure
                 self.navigation.visit(image, partial(self.reviewing.return_to, target))
             else:
                 self.navigation.show(image)
@@ -315,18 +315,18 @@ class MasksWorkspace(MasksScreen):
 
     def _go_elsewhere(self, step: int, skipped: bool, finish: bool) -> bool:
         """Go on with the next structure or case that has something to be settled; tells whether there is."""
-        here, units = (self.core.item, self.session.part), self.review_queue.units()
-        of_case = [unit for unit in units if unit[0][0] == here[0]]
-        found = next_unit(of_case, here, step, skipped=skipped) if finish else None
-        found = found or next_unit(units, here, step, skipped=skipped)
-        if found is None:
+        current, units = (self.core.item, self.session.part), self.review_queue.units()
+        of_case = [unit for unit in units if unit[0][0] == current[0]]
+        following = next_unit(of_case, current, step, skipped=skipped) if finish else None
+        following = following or next_unit(units, current, step, skipped=skipped)
+        if following is None:
             return False
-        image, structure = found
+        image, structure = following
         if image == self.core.item:
             self._show_structure(structure)
             self.reviewing.enter(step, skipped)
         else:
-            self._wanted = found
+            self._next_structure = following
             self.navigation.visit(image, partial(self.reviewing.enter, step, skipped))
         return True
 

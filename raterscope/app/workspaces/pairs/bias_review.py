@@ -70,8 +70,8 @@ class BiasReview(PairsPart):
         """Whether the expert chose the annotator itself: only then may a decision be changed."""
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
         """What was decided of each annotator: OPEN, FLAGGED or CLEARED."""
-        for place in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
-            place.chosen.connect(self._on_chosen)
+        for widget in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
+            widget.chosen.connect(self._on_chosen)
         core.screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
         core.screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
         core.screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
@@ -98,16 +98,16 @@ class BiasReview(PairsPart):
     def go(self, step: int) -> bool:
         """Go to the next annotator who is not decided, of any question; tells whether there is one."""
         queue = self._screen.queue
-        here = queue.current
+        current = queue.current
         queue.go(step)
-        found = queue.current != here or self._elsewhere(step, False, False)
-        if not found:
+        moved = queue.current != current or self._elsewhere(step, False, False)
+        if not moved:
             queue.begin(step)
-            found = queue.current != here
+            moved = queue.current != current
         self._by_hand = False
-        if not found:
+        if not moved:
             self.exhausted.emit()
-        return found
+        return moved
 
     def _on_chosen(self, annotator: int | None) -> None:
         self._by_hand = annotator is not None
@@ -141,14 +141,14 @@ class BiasReview(PairsPart):
         """Write what was decided of an annotator, and go on to the next."""
         scene = self._session.scene
         # Where those decided leave the list, the next one is found while this one is still in it.
-        found = self.go(1)
+        moved = self.go(1)
         job = self._document.record(
             Decision(
                 verb=verb, item=scene.question.id, subject=BiasSubject(annotator=name), reason=reason,
                 run=None if scene.run is None else scene.run.id,
             )
         )  # fmt: skip
-        if not found:
+        if not moved:
             job.finished.connect(self._on_last)
 
     def _on_last(self, _written: object) -> None:
@@ -170,7 +170,7 @@ class BiasReview(PairsPart):
             return
         self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
 
-    def _on_menu(self, place: QPoint) -> None:
+    def _on_menu(self, position: QPoint) -> None:
         """Offer what can be done with the annotator whose line has the mouse, which is current by then."""
         annotator, view = self._screen.queue.current, self._screen.queue.view
         if annotator is None:
@@ -185,7 +185,7 @@ class BiasReview(PairsPart):
         menu.addAction("Copy the name").triggered.connect(
             without_checked(partial(QGuiApplication.clipboard().setText, name))
         )
-        menu.popup(view.viewport().mapToGlobal(place))
+        menu.popup(view.viewport().mapToGlobal(position))
 
     def _on_reason(self, verb: str, name: str, dialog: ReasonDialog) -> None:
         self.record(verb, name, dialog.reason)
@@ -302,18 +302,18 @@ class RateCut(QObject):
         )
         self._detecting.follow(job, partial(self._on_detected, cut.rate), failed=self.refused.emit)
 
-    def _on_detected(self, rate: float, found: Detected) -> None:
-        self._test = found.test
+    def _on_detected(self, rate: float, result: Detected) -> None:
+        self._test = result.test
         if self.cut is None or self.cut.rate != rate:
             return
         self._detected_at = rate
-        if found.test is not None:
-            self.cut = replace(self.cut, detectable=found.detectable, decidable=found.decidable)
+        if result.test is not None:
+            self.cut = replace(self.cut, detectable=result.detectable, decidable=result.decidable)
             self.detected.emit()
 
-    def _on_ranked(self, found: tuple[Linked, Ranking]) -> None:
-        linked, self.ranking = found
-        self._linked = linked if sum(one.nbytes for one in linked.inverse) <= MOST_KEPT else None
+    def _on_ranked(self, result: tuple[Linked, Ranking]) -> None:
+        linked, self.ranking = result
+        self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MOST_KEPT else None
         self.ranked.emit()
 
 

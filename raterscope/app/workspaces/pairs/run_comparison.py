@@ -69,7 +69,7 @@ class Outcome:
     run : RunEntry
     rate : float
     rule : str
-    people : (p,) int32
+    annotator_ids : (p,) int32
         The annotators' numbers in the study.
     flagged, test : (p,) bool
         By the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
@@ -82,7 +82,7 @@ class Outcome:
     run: RunEntry
     rate: float
     rule: str
-    people: NDArray[np.int32]
+    annotator_ids: NDArray[np.int32]
     flagged: BoolArray
     test: BoolArray
     rank: NDArray[np.int32]
@@ -108,7 +108,7 @@ class RunComparison(QObject):
         self._table = table
         self._task = LatestTask()
         self._session = session
-        self._wanted = False
+        self._due = False
         table.header.set_title("Methods")
         table.run_chosen.connect(self._on_chosen)
         session.scene_changed.connect(self._on_scene)
@@ -116,7 +116,7 @@ class RunComparison(QObject):
 
     def _clear(self) -> None:
         self._task.cancel()
-        self._wanted = False
+        self._due = False
         self._table.set_rows(())
 
     def _on_scene(self, scene: Scene) -> None:
@@ -124,18 +124,18 @@ class RunComparison(QObject):
             self._clear()
         else:
             self._task.cancel()
-            self._wanted = True
+            self._due = True
             self.look()
 
     def look(self) -> None:
         """Read the runs where they are in sight, once."""
         contents = self._document.contents
-        if not self._wanted or contents is None or not self._table.isVisible():
+        if not self._due or contents is None or not self._table.isVisible():
             return
         scene = self._session.scene
         if scene.run is None:
             return
-        self._wanted = False
+        self._due = False
         question = scene.question.id
         runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
         if scene.run.id not in runs:
@@ -143,8 +143,8 @@ class RunComparison(QObject):
         job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
         self._task.follow(job, partial(self._on_read, scene.run.id))
 
-    def _on_read(self, shown: int, found: Sequence[Outcome]) -> None:
-        self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
+    def _on_read(self, shown: int, outcomes: Sequence[Outcome]) -> None:
+        self._table.set_rows(rows_of(outcomes, shown), count(len(outcomes), "run"))
 
     def _on_chosen(self, key: object) -> None:
         if isinstance(key, int):
@@ -153,61 +153,64 @@ class RunComparison(QObject):
 
 def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...]:
     """Write the rows: the latest run first, and last what the t test makes of the run shown."""
-    reference = next((one for one in outcomes if one.run.id == shown), None)
+    reference = next((outcome for outcome in outcomes if outcome.run.id == shown), None)
     if reference is None:
         return ()
-    told = reference.people[reference.flagged]
-    rows = [_row(one, one.flagged, reference, told) for one in reversed(outcomes)]
+    flagged = reference.annotator_ids[reference.flagged]
+    rows = [_row(outcome, outcome.flagged, reference, flagged) for outcome in reversed(outcomes)]
     tip = "Each bias tested by itself, at the rate of the run shown"
-    figures = _figures(reference, reference.test, reference, told)[:_OF_FLAGS]
+    figures = _figures(reference, reference.test, reference, flagged)[:_OF_FLAGS]
     unknown = (NOT_KNOWN,) * (len(MEASURES) - _OF_FLAGS)
     return (*rows, ComparisonRow(None, "t test", "\nBenjamini-Hochberg", (*figures, *unknown), tip))
 
 
-def _row(one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]) -> ComparisonRow:
-    run = one.run
+def _row(
+    outcome: Outcome, flagged: BoolArray, reference: Outcome, flagged_shown: NDArray[np.int32]
+) -> ComparisonRow:
+    run = outcome.run
     title = PATHS[run.algorithm].title if run.algorithm in PATHS else run.algorithm
-    title = f"{RULE_WORDS[one.rule]}, {title}"
-    words = f"\n{run.started.astimezone():%H:%M}, q = {one.rate:.2f}{', shown' if one is reference else ''}"
-    return ComparisonRow(run.id, title, words, _figures(one, flagged, reference, told))
+    title = f"{RULE_WORDS[outcome.rule]}, {title}"
+    shown = ", shown" if outcome is reference else ""
+    words = f"\n{run.started.astimezone():%H:%M}, q = {outcome.rate:.2f}{shown}"
+    return ComparisonRow(run.id, title, words, _figures(outcome, flagged, reference, flagged_shown))
 
 
 def _figures(
-    one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]
+    outcome: Outcome, flagged: BoolArray, reference: Outcome, flagged_shown: NDArray[np.int32]
 ) -> tuple[tuple[float, float, float], ...]:
-    mine = one.people[flagged]
-    both = len(np.intersect1d(mine, told))
+    flagged_here = outcome.annotator_ids[flagged]
+    both = len(np.intersect1d(flagged_here, flagged_shown))
     # Items have their numbers in the order of first appearance: later ones come after.
-    items = min(len(one.rank), len(reference.rank))
-    moved = int((one.rank[:items] != reference.rank[:items]).sum())
-    values = (len(mine), len(mine) - both, len(told) - both, moved, *one.tau)
+    items = min(len(outcome.rank), len(reference.rank))
+    moved = int((outcome.rank[:items] != reference.rank[:items]).sum())
+    values = (len(flagged_here), len(flagged_here) - both, len(flagged_shown) - both, moved, *outcome.tau)
     return tuple((float(value), np.nan, np.nan) for value in values)
 
 
 def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> list[Outcome]:
-    found = []
+    outcomes = []
     for done, run in enumerate(runs):
         watch(done / len(runs), "reading runs")
         fusion, entry = study.runs.result(run, question), study.runs.get(run)
         if fusion is not None:
-            found.append(
+            outcomes.append(
                 Outcome(
                     run=entry,
                     rate=fusion.rate,
                     rule=fusion.rule,
-                    people=study.comparison_set(question, entry.imported).annotator_ids,
+                    annotator_ids=study.comparison_set(question, entry.imported).annotator_ids,
                     flagged=fusion.flagged,
                     test=t_test_flags(fusion),
                     rank=ranks(fusion.corrected, fusion.component),
                     tau=_tau_of(study, question, entry, fusion),
                 )
             )
-    return found
+    return outcomes
 
 
 def _tau_of(study: Study, question: int, entry: RunEntry, fusion: PairFusion) -> tuple[float, float]:
     truth = true_ranking_of(study, question, study.comparison_set(question, entry.imported).items)
     if truth is None:
         return np.nan, np.nan
-    found = agreements(fusion.score, fusion.corrected, fusion.component, truth)
-    return found.original.tau, found.corrected.tau
+    agreement = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    return agreement.original.tau, agreement.corrected.tau

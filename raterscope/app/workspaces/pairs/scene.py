@@ -60,7 +60,7 @@ class Scene:
     run : RunEntry or None
     fusion : PairFusion or None
     pairs : Pairs
-    people : (p,) int32
+    annotator_ids : (p,) int32
         The annotators' numbers in the study.
     pictures : mapping of item to ImageEntry
     later : int
@@ -75,7 +75,7 @@ class Scene:
     run: RunEntry | None
     fusion: PairFusion | None
     pairs: Pairs
-    people: NDArray[np.int32]
+    annotator_ids: NDArray[np.int32]
     pictures: Mapping[int, ImageEntry]
     later: int = 0
     truth: TrueRanking | None = None
@@ -91,7 +91,7 @@ class Scene:
         """What annotators are called: by their names, or while these are hidden by number."""
         if not self.blind:
             return self.pairs.annotators
-        return tuple(f"annotator {number + 1}" for number in self.people.tolist())
+        return tuple(f"annotator {number + 1}" for number in self.annotator_ids.tolist())
 
     @property
     def plus(self) -> bool:
@@ -116,10 +116,10 @@ def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
 
     None without an answer; 0 for who was not tested.
     """
-    shown, fusion = study.shown.run_and_result(question, "pairs", None)
-    if shown is None or fusion is None:
+    run, fusion = study.shown.run_and_result(question, "pairs", None)
+    if run is None or fusion is None:
         return None
-    pairs = pairs_of(study, question, shown)
+    pairs = pairs_of(study, question, run)
     wrong = wrong_probabilities(fusion)
     return {pairs.annotators[who]: float(wrong[who]) for who in np.unique(pairs.annotator).tolist()}
 
@@ -127,15 +127,15 @@ def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
     """Read a question with a run's answer, or the latest; in the study's thread."""
     watch(0.0, "reading comparisons")
-    entry = next(one for one in study.pair_questions() if one.id == question)
-    shown, fusion = study.shown.run_and_result(question, "pairs", run)
-    comparisons = study.comparison_set(question, None if shown is None else shown.imported)
-    entries = {one.id: one for one in study.images()}
+    entry = next(entry for entry in study.pair_questions() if entry.id == question)
+    run_shown, fusion = study.shown.run_and_result(question, "pairs", run)
+    comparisons = study.comparison_set(question, None if run_shown is None else run_shown.imported)
+    entries = {picture.id: picture for picture in study.images()}
     pictures = {item: entries[image] for item, image in item_pictures(study, question).items()}
-    later = 0 if shown is None else len(study.comparison_set(question).choice) - len(comparisons.choice)
+    later = 0 if run_shown is None else len(study.comparison_set(question).choice) - len(comparisons.choice)
     truth = true_ranking_of(study, question, comparisons.items)
-    pairs = pairs_of(study, question, shown)
-    return Scene(entry, shown, fusion, pairs, comparisons.annotator_ids, pictures, later, truth)
+    pairs = pairs_of(study, question, run_shown)
+    return Scene(entry, run_shown, fusion, pairs, comparisons.annotator_ids, pictures, later, truth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +165,13 @@ class Cut:
     decidable: BoolArray | None
 
 
-def cut_at(scene: Scene, draws: SortedDraws, rate: float, before: Cut | None = None) -> Cut:
+def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None = None) -> Cut:
     """Move the cut from another one; nothing is fitted again."""
     fusion = scene.fusion
     assert fusion is not None
     reached = fusion.detectable, fusion.decidable
-    if before is not None and rate != fusion.rate:
-        reached = before.detectable, before.decidable
+    if previous is not None and rate != fusion.rate:
+        reached = previous.detectable, previous.decidable
     mean = fusion.statistic.mean(axis=0, dtype=np.float64) if len(fusion.statistic) else np.zeros(0)
     if fusion.rule == "knockoffs" or fusion.q_value is None:
         at = draws.cuts(rate, scene.plus)
@@ -223,8 +223,8 @@ def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
     if plan is None or fusion is None or fusion.q_value is None:
         return None
     with threadpool_limits(1, "blas"):
-        found = flip_test(_as_fused(scene), plan.settings.as_dict()["effect"], watch)
-    return replace(found, probability=np.where(fusion.untested != 0, np.nan, found.probability))
+        test = flip_test(_as_fused(scene), plan.settings.as_dict()["effect"], watch)
+    return replace(test, probability=np.where(fusion.untested != 0, np.nan, test.probability))
 
 
 def detect_at(scene: Scene, test: FlipTest, rate: float) -> tuple[FloatArray, BoolArray]:

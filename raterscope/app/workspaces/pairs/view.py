@@ -70,8 +70,8 @@ def behaviour_shown(
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
     decidable = scene.fusion.decidable if cut is None else cut.decidable
     rest = GOOD if decidable is None else np.where(decidable, GOOD, UNDECIDABLE)
-    shown = np.where(flagged, analysis.if_flagged, rest)
-    return np.where(scene.fusion.untested == 0, shown, -1).astype(np.int8)
+    behaviour = np.where(flagged, analysis.if_flagged, rest)
+    return np.where(scene.fusion.untested == 0, behaviour, -1).astype(np.int8)
 
 
 def listed(
@@ -81,7 +81,7 @@ def listed(
     decided: NDArray[np.int8],
     flagged: BoolArray,
     words: str,
-    which: str,
+    key: str,
 ) -> NDArray[np.int64]:
     """Give who passes a filter, those with the strongest evidence first.
 
@@ -95,22 +95,22 @@ def listed(
     names = scene.names
     keep = analysis.took_part.copy()
     behaviour = behaviour_shown(scene, analysis, cut, flagged)
-    if which == "undecided":
+    if key == "undecided":
         keep &= decided == OPEN
-    elif which == "flagged":
+    elif key == "flagged":
         keep &= flagged
-    elif which == "decided":
+    elif key == "decided":
         keep &= decided != OPEN
-    elif which == "untested":
+    elif key == "untested":
         keep &= behaviour < 0
-    elif which in BEHAVIOURS:
-        keep &= behaviour == BEHAVIOURS.index(which)
+    elif key in BEHAVIOURS:
+        keep &= behaviour == BEHAVIOURS.index(key)
     if words:
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
     evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
-    found = np.flatnonzero(keep)
-    return found[np.argsort(-evidence[found], kind="stable")]
+    kept = np.flatnonzero(keep)
+    return kept[np.argsort(-evidence[kept], kind="stable")]
 
 
 def annotators_view(
@@ -173,11 +173,11 @@ def sides_view(
     """Give left against right counts of those who took part."""
     if not len(scene.pairs):
         return None
-    there = np.flatnonzero(analysis.took_part)
+    annotators = np.flatnonzero(analysis.took_part)
     return SidesView(
-        left=analysis.left[there], right=analysis.right[there],
-        behaviour=behaviour[there], flagged=flagged[there],
-        names=_named(scene, there), numbers=there,
+        left=analysis.left[annotators], right=analysis.right[annotators],
+        behaviour=behaviour[annotators], flagged=flagged[annotators],
+        names=_named(scene, annotators), numbers=annotators,
     )  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def _columns(value: NDArray[np.floating], who: NDArray[np.int64]) -> NDArray[np.
 
 def _named(scene: Scene, who: NDArray[np.int64]) -> tuple[str, ...]:
     names = scene.names
-    return names if len(who) == len(names) else tuple(names[one] for one in who.tolist())
+    return names if len(who) == len(names) else tuple(names[number] for number in who.tolist())
 
 
 def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:
@@ -318,11 +318,11 @@ def speaking_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
     otherwise: list[int] = []
     gap: list[float] = []
     against: list[bool] = []
-    for of_bias, told in (
+    for of_bias, group in (
         (True, evidence.speaks_for), (False, evidence.speaks_against), (False, evidence.turned_down),
     ):  # fmt: skip
-        _take(told, rows, same, otherwise, gap)
-        against += [of_bias] * min(len(told), MOST_LISTED)
+        _take(group, rows, same, otherwise, gap)
+        against += [of_bias] * min(len(group), MOST_LISTED)
     at = np.array(rows, dtype=np.int64)
     pairs = scene.pairs
     left_wins = pairs.choice[at] > 0
@@ -336,28 +336,28 @@ def speaking_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
     )  # fmt: skip
 
 
-def _take(told: Speaking, rows: list[int], same: list[int], otherwise: list[int], gap: list[float]) -> None:
-    rows += told.comparison[:MOST_LISTED].tolist()
-    same += told.same[:MOST_LISTED].tolist()
-    otherwise += told.otherwise[:MOST_LISTED].tolist()
-    gap += told.gap[:MOST_LISTED].tolist()
+def _take(group: Speaking, rows: list[int], same: list[int], otherwise: list[int], gap: list[float]) -> None:
+    rows += group.comparison[:MOST_LISTED].tolist()
+    same += group.same[:MOST_LISTED].tolist()
+    otherwise += group.otherwise[:MOST_LISTED].tolist()
+    gap += group.gap[:MOST_LISTED].tolist()
 
 
-def between_view(scene: Scene, analysis: Analysis, one: int, other: int) -> PairsView | None:
+def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item: int) -> PairsView | None:
     """Give the comparisons of two items, whoever made them."""
     if analysis.index is None or scene.fusion is None:
         return None
     pairs, score = scene.pairs, scene.fusion.corrected
-    at = analysis.index.between(one, other)[:MOST_LISTED]
-    first = np.where(pairs.left[at] == one, pairs.choice[at], -pairs.choice[at])
+    at = analysis.index.between(first_item, second_item)[:MOST_LISTED]
+    first = np.where(pairs.left[at] == first_item, pairs.choice[at], -pairs.choice[at])
     wins = int((first > 0).sum()), int((first < 0).sum())
-    left_is_first = pairs.left[at] == one
+    left_is_first = pairs.left[at] == first_item
     mine_left = pairs.choice[at] > 0
     others_left = np.where(left_is_first, wins[0], wins[1]) - mine_left
     decided = pairs.choice[at] != 0
     names = scene.names
     return PairsView(
-        name=f"{pairs.items[one]} and {pairs.items[other]}", comparison=at, left=pairs.left[at],
+        name=f"{pairs.items[first_item]} and {pairs.items[second_item]}", comparison=at, left=pairs.left[at],
         right=pairs.right[at], choice=pairs.choice[at], others_left=others_left,
         others=np.full(len(at), sum(wins)) - decided, ranking=score[pairs.left[at]] - score[pairs.right[at]],
         names=pairs.items, pictures=bool(scene.pictures),
@@ -368,10 +368,10 @@ def between_view(scene: Scene, analysis: Analysis, one: int, other: int) -> Pair
 def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray) -> str:
     """Say what is shown, which run, what came of it."""
     pairs = scene.pairs
-    people = int(analysis.took_part.sum())
+    annotator_count = int(analysis.took_part.sum())
     words = [
         count(len(pairs.items), "item"),
-        f"{count(len(pairs), 'comparison')} by {count(people, 'annotator')}",
+        f"{count(len(pairs), 'comparison')} by {count(annotator_count, 'annotator')}",
     ]
     if scene.run is None or scene.fusion is None or cut is None:
         return "  |  ".join([*words, "not fused yet"])
@@ -383,8 +383,8 @@ def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
     if np.isfinite(fusion.inconsistency):
         words.append(f"the ranking explains {1 - fusion.inconsistency:.0%} of the choices")
     if analysis.agreement is not None and np.isfinite(analysis.agreement.original.tau):
-        now, before = analysis.agreement.corrected.tau, analysis.agreement.original.tau
-        words.append(f"Kendall's tau with the truth {now:.3f}, before {before:.3f}")
+        corrected, original = analysis.agreement.corrected.tau, analysis.agreement.original.tau
+        words.append(f"Kendall's tau with the truth {corrected:.3f}, before {original:.3f}")
     if scene.later:
         words.append(f"{count(scene.later, 'comparison')} came since")
     return "  |  ".join(words)

@@ -90,8 +90,8 @@ class PairsWorkspace(PairsScreen):
     def _connect(self) -> None:
         self.session.scene_amended.connect(self._on_amended)
         self.session.blind_changed.connect(self._on_blind)
-        for place in (self.queue, self.path, self.sides, self.bars):
-            place.chosen.connect(self.choose)
+        for widget in (self.queue, self.path, self.sides, self.bars):
+            widget.chosen.connect(self.choose)
         self.queue.filter_changed.connect(self._on_filter)
         self.bars.rate_changed.connect(self.rate_cut.move)
         self.rate_cut.moved.connect(self._flags_changed)
@@ -162,9 +162,9 @@ class PairsWorkspace(PairsScreen):
     def flagged(self) -> BoolArray:
         """Who counts as biased: flagged by the run or by the expert, not cleared and not set aside."""
         cut, decided = self.rate_cut.cut, self.bias_review.decided
-        there = self.session.analysis.took_part if self.session.shown else np.zeros(0, dtype=bool)
+        took_part = self.session.analysis.took_part if self.session.shown else np.zeros(0, dtype=bool)
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged
-        return np.asarray(there & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
+        return np.asarray(took_part & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
 
     def forget_study(self) -> None:
         """Drop what belongs to the study that was open."""
@@ -190,14 +190,14 @@ class PairsWorkspace(PairsScreen):
 
     def on_scene(self, scene: Scene) -> None:
         """Show a question, and what its run has to note."""
-        kept = self._kept(scene, self.session.analysis)
+        annotator = self._kept(scene, self.session.analysis)
         self.remaining.select(scene.question.id)
         self._calibrate()
         self._forget_items(scene.pictures)
         self.core.show_notices(" ".join(scene.fusion.notices) if scene.fusion else "")
         self._draw()
         self.rate_cut.rank(self.flagged)
-        self.choose(self.queue.first if kept is None else kept)
+        self.choose(self.queue.first if annotator is None else annotator)
 
     def _forget_items(self, pictures: Mapping[int, ImageEntry]) -> None:
         """Make way for the items of another question."""
@@ -205,8 +205,8 @@ class PairsWorkspace(PairsScreen):
         self.pictures.set_tasks(pictures)
         self.ranking.show_ranking(None)
         self.between.show_pairs(None)
-        for place in (self.ranking, self.between, self.evidence.pairs):
-            place.forget_pictures()
+        for widget in (self.ranking, self.between, self.evidence.pairs):
+            widget.forget_pictures()
 
     def _calibrate(self) -> None:
         """Compare the flags of the run shown with what is known."""
@@ -262,8 +262,8 @@ class PairsWorkspace(PairsScreen):
         order = view.listed(scene, analysis, cut, decided, flagged, *self._filter)
         self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order))
 
-    def _on_filter(self, words: str, which: str) -> None:
-        self._filter = (words, which)
+    def _on_filter(self, words: str, key: str) -> None:
+        self._filter = (words, key)
         self._sort()
 
     # The cut, and the ranking that follows from it
@@ -277,9 +277,9 @@ class PairsWorkspace(PairsScreen):
         who, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, who))
         self.path.set_cut(view.path_cut(scene, cut), behaviour[who])
-        there = analysis.took_part
-        flagged, told = self._told(scene, analysis)
-        self.sides.set_flagged(flagged[there], told[there])
+        took_part = analysis.took_part
+        flagged, behaviour_told = self._told(scene, analysis)
+        self.sides.set_flagged(flagged[took_part], behaviour_told[took_part])
         self._show_status()
         self._show_bias()
         self._show_course()
@@ -294,8 +294,8 @@ class PairsWorkspace(PairsScreen):
         self.ranking.show_ranking(view.ranking_view(self.session.scene, self.rate_cut.ranking))
 
     @while_shown
-    def _on_pair(self, one: int, other: int) -> None:
-        self._between = (one, other)
+    def _on_pair(self, first: int, second: int) -> None:
+        self._between = (first, second)
         self._show_between()
         self.left_tabs.setCurrentWidget(self.between)
 
@@ -309,8 +309,8 @@ class PairsWorkspace(PairsScreen):
 
     def choose(self, annotator: int | None) -> None:
         """Look at an annotator everywhere, or at nobody."""
-        for place in (self.queue, self.path, self.sides, self.bars):
-            place.select(annotator)
+        for widget in (self.queue, self.path, self.sides, self.bars):
+            widget.select(annotator)
         self.evidence.over_time.setVisible(not self._covers(annotator))
         self._evidence = None
         self._show_bias()
@@ -324,17 +324,17 @@ class PairsWorkspace(PairsScreen):
         job = self._jobs.start("Gathering evidence", partial(_evidence, index, annotator), quiet=True)
         self._gathering.follow(job, self._on_evidence)
 
-    def _on_evidence(self, found: Evidence) -> None:
-        self._evidence = found
+    def _on_evidence(self, evidence: Evidence) -> None:
+        self._evidence = evidence
         self._show_bias()
         self._show_course()
         self._show_speaking()
 
     def _show_speaking(self) -> None:
-        found = self._evidence
-        if found is not None:
-            decided = int(self.bias_review.decided[found.annotator])
-            self.evidence.pairs.show_pairs(view.speaking_view(self.session.scene, found, decided))
+        evidence = self._evidence
+        if evidence is not None:
+            decided = int(self.bias_review.decided[evidence.annotator])
+            self.evidence.pairs.show_pairs(view.speaking_view(self.session.scene, evidence, decided))
 
     def _covers(self, annotator: int | None) -> bool:
         if annotator is None or not self.session.shown:
@@ -342,11 +342,11 @@ class PairsWorkspace(PairsScreen):
         return view.covers(self.session.scene, int(self.bias_review.decided[annotator]))
 
     def _show_course(self) -> None:
-        found = self._evidence
-        if found is not None:
-            behaviour = int(self._behaviour(self.session.scene, self.session.analysis)[found.annotator])
+        evidence = self._evidence
+        if evidence is not None:
+            behaviour = int(self._behaviour(self.session.scene, self.session.analysis)[evidence.annotator])
             self.evidence.over_time.set_nothing()
-            self.evidence.over_time.show_course(view.course_view(found.time, behaviour))
+            self.evidence.over_time.show_course(view.course_view(evidence.time, behaviour))
 
     def _show_bias(self) -> None:
         """Show what is known of the annotator looked at, and what came of it."""
@@ -363,14 +363,14 @@ class PairsWorkspace(PairsScreen):
             )
         )  # fmt: skip
 
-    def _on_picture_wanted(self, place: QObject, item: int) -> None:
+    def _on_picture_wanted(self, widget: QObject, item: int) -> None:
         picture = self.pictures.get(item)
         if picture is not None or self.pictures.lacks(item):
-            place.set_picture(item, picture)  # type: ignore[attr-defined]
+            widget.set_picture(item, picture)  # type: ignore[attr-defined]
 
     def _on_picture(self, item: int, picture: QImage | None) -> None:
-        for place in (self.ranking, self.between, self.evidence.pairs):
-            place.set_picture(item, picture)
+        for widget in (self.ranking, self.between, self.evidence.pairs):
+            widget.set_picture(item, picture)
 
     # What the expert does
 
@@ -380,10 +380,10 @@ class PairsWorkspace(PairsScreen):
         self.session.amend(replace(self.session.scene, blind=blind))
 
     def _on_amended(self) -> None:
-        kept = self.queue.current
+        annotator = self.queue.current
         self._draw()
         self._show_between()
-        self.choose(kept)
+        self.choose(annotator)
 
     def _set_aside(self) -> None:
         self.bias_review.set_aside(self.flagged)
@@ -403,12 +403,12 @@ class PairsWorkspace(PairsScreen):
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which somebody is left to be judged; tells whether there is."""
-        here = self.session.scene.question.id if self.session.shown else None
+        current = self.session.scene.question.id if self.session.shown else None
         units = self.remaining.units() if self._filter == ("", "undecided") else []
-        found = next_unit(units, here, step, skipped=skipped)
-        if found is not None:
-            self.navigation.show(found)
-        return found is not None
+        question = next_unit(units, current, step, skipped=skipped)
+        if question is not None:
+            self.navigation.show(question)
+        return question is not None
 
     def _on_exhausted(self) -> None:
         self.message.emit(self.remaining.nothing_left())

@@ -215,7 +215,7 @@ def test_who_wants_something_else_meanwhile_gets_that(opened, window, qtbot, hel
     held.set()
     idle(window, qtbot)
     assert words(opened).startswith("by common tasks, Louvain")
-    assert set(grouping._kept) == {("behaviour", "nmf"), ("tasks", "louvain")}
+    assert set(grouping._groupings) == {("behaviour", "nmf"), ("tasks", "louvain")}
 
 
 def test_over_time_draws_who_turned_and_a_band_chooses_them(opened, window, qtbot):

@@ -71,7 +71,7 @@ def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):
 def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     workspace = fused.workspace
     scene = replace(
-        workspace.session.scene, people=workspace.session.scene.people[::-1].copy()
+        workspace.session.scene, annotator_ids=workspace.session.scene.annotator_ids[::-1].copy()
     )  # as of a second question
     workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}))
     workspace.wall.set_blind(True)
