@@ -23,14 +23,14 @@ A = TypeVar("A")
 P = ParamSpec("P")
 
 ORDER = ("run", "cleared", "scene", "amended", "part", "view", "blind", "selection", "inspected")
-"""In this order observers hear of changes that are made together."""
+"""Order in which observers hear of changes that are made together."""
 
 
 class Session(QObject, Generic[S, A]):
     """What one workspace shows, observed by its views and controllers.
 
-    A scene is what the study says of one item (an image, a case, a question) with the result of a run; the
-    analysis is what follows from it. All changes of a ``with session.change():`` block are made before the
+    A scene is one item of the study (an image, a case, a question) with the result of a run; the analysis is
+    computed from it. All changes of a ``with session.change():`` block are made before the
     first observer is called, so that every observer sees the same state and each frame is painted once.
 
     Signals
@@ -40,15 +40,14 @@ class Session(QObject, Generic[S, A]):
     cleared
         No scene is shown any more.
     scene_amended(scene)
-        The scene shown says something more, or the same in another way; see `amend`.
+        The scene shown was replaced by an amended copy; see `amend`.
     scene_settled(scene)
-        In the next turn of the event loop after `scene_changed`, unless the scene changed again: for what
-        takes long to draw.
+        In the next turn of the event loop after `scene_changed`, unless the scene changed again: for slow
+        drawing.
     part_changed(str)
         Another part of the same scene is reviewed: a structure.
     view_changed(scene)
-        After `scene_changed` and `part_changed`, and where the part is covered or uncovered: once for all
-        of them.
+        Once after `scene_changed`, `part_changed`, or a change of `covered`.
     blind_changed(bool)
         Names and votes are hidden, or shown.
     selection_changed(tuple)
@@ -114,7 +113,7 @@ class Session(QObject, Generic[S, A]):
 
     @property
     def analysis(self) -> A:
-        """What follows from the scene; `LookupError` without one."""
+        """Analysis of the scene; `LookupError` without one."""
         if self._analysis is None:
             raise LookupError("no analysis is shown")
         return self._analysis
@@ -131,7 +130,7 @@ class Session(QObject, Generic[S, A]):
                 self._notify()
 
     def show(self, scene: S | None, analysis: A | None = None, part: str = "") -> None:
-        """Show a scene with what follows from it, and a part of it; None clears."""
+        """Show a scene with its analysis, and a part of it; None clears."""
         with self.change():
             if not self._notifying and not self._changed & {"scene", "cleared"}:
                 self._before = self._scene
@@ -140,7 +139,7 @@ class Session(QObject, Generic[S, A]):
             self._changed |= {"cleared"} if scene is None else {"scene", "view"}
 
     def amend(self, scene: S) -> None:
-        """Put an amended copy in the place of the scene shown: of the same item and the same run."""
+        """Replace the scene shown by an amended copy of the same item and run."""
         with self.change():
             self._scene = scene
             self._changed.add("amended")
@@ -230,9 +229,9 @@ class Session(QObject, Generic[S, A]):
 
 
 def while_shown(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
-    """Let a method of an object with a `_session` do something only while a scene is shown.
+    """Make a method of an object with a `_session` do nothing while no scene is shown.
 
-    As a slot it takes as many of the signal's arguments as the method does.
+    As a slot it takes as many arguments of the signal as the method does.
     """
     takes = len(signature(method).parameters) - 1
 

@@ -31,12 +31,12 @@ class Calibration(QObject):
     document : Document
     panel : TrustPanel
     queue : QueueFrame
-        Its header says what contradicts the run.
+        Its header names what contradicts the run.
     kind : str
-        Of annotation.
+        Kind of annotation.
     costly : bool
-        Whether the comparison takes long: then it is made where the panel is in sight or something may
-        contradict the run, see `show`.
+        Whether the comparison takes long. It then runs only if the panel is visible or something may
+        contradict the run; see `show`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Calibration(QObject):
     def show(
         self, run: RunEntry | None, items: Sequence[int], title: str = "", *, doubtful: bool = False
     ) -> None:
-        """Take another run.
+        """Show the calibration of another run.
 
         Parameters
         ----------
@@ -70,9 +70,9 @@ class Calibration(QObject):
         items : sequence of int
             The images or the question compared.
         title : str
-            Of the run's line in the plot.
+            Title of the run's line in the plot.
         doubtful : bool
-            Whether it is known already that something may contradict the run.
+            Whether something is already known to contradict the run.
         """
         previous = _key(self._run), self._items
         self._run, self._items, self._title = run, tuple(items) if run is not None else (), title
@@ -85,12 +85,12 @@ class Calibration(QObject):
         self.look()
 
     def show_beside(self, lines: Sequence[CalibrationLine]) -> None:
-        """Draw other methods beside the run, the same truths given."""
+        """Draw the calibration of other methods beside that of the run."""
         self._beside = tuple(lines)
         self._draw()
 
     def set_decided(self, decided: int) -> None:
-        """Take how many items the expert has decided."""
+        """Set the number of items that the expert has decided."""
         if decided == self._decided:
             return
         self._decided = decided
@@ -99,7 +99,7 @@ class Calibration(QObject):
             self._wait.start()
 
     def look(self) -> None:
-        """Compare what is not compared yet, where that is in sight or may contradict the run."""
+        """Compare, if the panel is visible or something may contradict the run."""
         if not self._due or not self._items:
             return
         may = self._doubtful or self._decided >= FEW or (not self._costly and self._stale)
@@ -111,7 +111,7 @@ class Calibration(QObject):
         self._task.follow(job, self._say)
 
     def _on_changed(self) -> None:
-        """Compare again: there may be other truths, or another radius."""
+        """Compare again after a change of truths or of the matching radius."""
         self._due = self._stale = self._run is not None
         self.look()
 

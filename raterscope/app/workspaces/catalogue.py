@@ -1,4 +1,4 @@
-"""The workspaces that the window offers, one per kind of annotation. Each is imported when it is opened."""
+"""Catalogue of workspaces, one per kind of annotation; each is imported when it is opened."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["WORKSPACES", "WorkspaceKind"]
 
 @dataclass(frozen=True)
 class WorkspaceKind:
-    """One workspace before it is made.
+    """A workspace that may not have been created yet.
 
     Attributes
     ----------
     kind : str
         The kind of annotation.
     load : callable
-        Imports the workspace's class, and with it what it draws with.
+        Imports the workspace's class.
     item : str
-        What one of its items is called.
+        Name of one of its items.
     fuse : str
-        What Fuse does there.
+        What Fuse does, for its tooltip.
     belongs, first_step : str
-        What belongs here, in a few words and in a sentence, for a study that holds none of it.
+        Title and sentence of its empty page, for a study without such annotations.
     """
 
     kind: str
@@ -43,15 +43,15 @@ class WorkspaceKind:
 
     @property
     def title(self) -> str:
-        """The word on the tab."""
+        """Title of the tab."""
         return KINDS[self.kind].title
 
     def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceScreen:
-        """Make the workspace."""
+        """Create the workspace."""
         return self.load()(document, jobs, parent)
 
     def holds(self, contents: Contents) -> bool:
-        """Tell whether a study has something for this workspace."""
+        """Return whether a study has items for this workspace."""
         return bool(contents.of(self.kind))
 
 

@@ -75,7 +75,7 @@ class BlindMode(QObject):
 
 
 class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
-    """What a workspace consists of besides its widgets, and what all kinds do alike.
+    """Behaviour that the workspaces of all kinds share.
 
     The screen overrides what is special to its kind: `WorkspaceScreen.show_scene` and the methods after it.
 
@@ -86,7 +86,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     jobs : Jobs
     session : Session
     kind : str
-        Of annotation.
+        Kind of annotation.
     blind : BlindTexts
     """
 
@@ -116,7 +116,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def connect_screen(self, navigation: Navigation) -> None:
         """Connect the screen with study, session and runs, and show the study that is open.
 
-        Parts of the screen that must hear of a scene before the screen itself are made before this call.
+        Create the parts that must hear of a scene before the screen itself before this call.
         """
         self.navigation, screen = navigation, self.screen
         self.document.replaced.connect(self._on_replaced)
@@ -142,12 +142,12 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         )
 
     def toggle_blind(self) -> None:
-        """Hide names and votes, or show them, and say so."""
+        """Switch the blind mode, and show a message."""
         self.blind_mode.set(not self.blind_mode.on)
         self.screen.message.emit(self.blind_mode.message)
 
     def show_notices(self, notices: str) -> None:
-        """Say what the run on screen has to note, unless it was said last."""
+        """Show the notices of the run on screen, unless they are shown already."""
         if notices != self._notices:
             self._notices = notices
             self.screen.message.emit(notices)
@@ -205,7 +205,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
 
 class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
-    """A part of a workspace that fills some of its widgets, with what the core offers."""
+    """Part of a workspace that fills some of its widgets."""
 
     def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
         super().__init__(core.screen)
@@ -214,13 +214,13 @@ class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
 
 
 class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
-    """A panel of a workspace that fills itself, with what the core offers.
+    """Panel of a workspace that fills itself.
 
     Signals
     -------
     refused(str)
     run_chosen(int)
-        The run to be shown.
+        Number of the run to show.
     """
 
     refused = Signal(str)

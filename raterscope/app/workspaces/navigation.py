@@ -1,4 +1,4 @@
-"""Navigation between the items of a workspace: the scene of the item that is wanted, and its neighbours."""
+"""Navigation between the items of a workspace: reads the scene of the current item, loads pixels ahead."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ __all__ = [
 ]
 
 PIXEL_CACHE_BYTES = 256 * 1024**2
-"""About seventy smears; a review seldom goes back further, and reading one again takes 40 ms."""
+"""Memory for about seventy smears. Reading one again takes 40 ms."""
 
 
 class Scene(Protocol):
-    """What is read of one item."""
+    """One item as read from the study."""
 
     @property
     def item(self) -> Item:
@@ -54,7 +54,7 @@ class Scene(Protocol):
 
 
 class Navigation(QObject):
-    """Reads the scene of the item that is wanted in the study's thread, and analyses it in another.
+    """Reads the scene of the current item in the study's thread, and analyses it in another.
 
     Parameters
     ----------
@@ -62,16 +62,16 @@ class Navigation(QObject):
     jobs : Jobs
     runs : RunControl
     noun : str
-        What is read, as the job list names it: "image".
+        Name of an item in the job list: "image".
     read : callable
         ``read(item, run, study, watch)`` returns the scene.
     analyse : callable, optional
-        ``analyse(scene, watch)`` returns what follows from it.
+        ``analyse(scene, watch)`` returns the analysis.
 
     Signals
     -------
     arrived(scene, analysis)
-        The scene to be shown; None twice where there is no item.
+        The scene to show; None twice without an item.
     refused(str)
     """
 
@@ -93,18 +93,18 @@ class Navigation(QObject):
         self._kind = runs.kind
         self._task = LatestTask()
         self._then: Callable[[], object] | None = None
-        """What to do once the wanted item is on screen."""
+        """Function to call once the current item is on screen."""
         self.on_screen: int | None = None
         """The item whose scene arrived last."""
         runs.session.run_chosen.connect(self.read_again)
 
     @property
     def current(self) -> int | None:
-        """The item that is wanted."""
+        """The current item, whose scene may still be read."""
         raise NotImplementedError
 
     def _select(self, item: int) -> None:
-        """Mark the item that is wanted where items are listed."""
+        """Mark an item in the list of items."""
         raise NotImplementedError
 
     def step(self, by: int) -> None:
@@ -127,17 +127,17 @@ class Navigation(QObject):
         self.read_again()
 
     def go_to(self, item: int) -> None:
-        """Show an item at the expert's request, unless it is on screen."""
+        """Show an item, unless it is on screen."""
         if item != self.on_screen or item != self.current:
             self.show(item)
 
     def visit(self, item: int, then: Callable[[], object]) -> None:
-        """Show an item and call `then` once it is on screen, unless another is wanted meanwhile."""
+        """Show an item, and call `then` once it is on screen, unless another is chosen meanwhile."""
         self.show(item)
         self._then = then
 
     def read_again(self) -> None:
-        """Read the scene of the current item with the run that is to be shown."""
+        """Read the scene of the current item with the chosen run."""
         self._task.cancel()
         if self.current is None:
             self.arrived.emit(None, None)
@@ -166,7 +166,7 @@ class Navigation(QObject):
 
 
 class QuestionNavigation(Navigation):
-    """Navigation between questions, chosen in a box that is visible where there are several."""
+    """Navigation between questions, chosen in a box that is visible if there are several."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class QuestionNavigation(Navigation):
 
     @property
     def current(self) -> int | None:
-        """The question that is wanted."""
+        """The current question."""
         return self._current
 
     def reset(self) -> None:
@@ -194,7 +194,7 @@ class QuestionNavigation(Navigation):
         super().reset()
 
     def refresh(self) -> None:
-        """List the questions, and read the current one again; if it has gone, the first."""
+        """List the questions, and read the current one again, or the first if it no longer exists."""
         contents = self._document.contents
         questions = contents.of(self._kind) if contents else ()
         self._box.clear()
@@ -239,7 +239,7 @@ class ItemNavigation(Navigation):
     queue : ReviewQueue
     pixels : PixelLoader
     canvas : QWidget
-        Wheel, mouse or keys on it mean that the expert looks at the image on screen.
+        Its wheel, mouse and key events show that the expert looks at the image.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class ItemNavigation(Navigation):
 
     @property
     def current(self) -> int | None:
-        """The image that is wanted."""
+        """The current image."""
         return self._queue.current
 
     def reset(self) -> None:
@@ -289,12 +289,12 @@ class ItemNavigation(Navigation):
         self._queue.step(by)
 
     def go_to(self, item: int) -> None:
-        """Show an image at the expert's request, unless it is on screen."""
+        """Show an image, unless it is on screen."""
         self._set_provisional(False)
         super().go_to(item)
 
     def visit(self, item: int, then: Callable[[], object]) -> None:
-        """Show an image and call `then` once it is on screen, unless another is wanted meanwhile."""
+        """Show an image, and call `then` once it is on screen, unless another is chosen meanwhile."""
         self._set_provisional(False)
         super().visit(item, then)
 
@@ -323,7 +323,7 @@ class ItemNavigation(Navigation):
         return contents is not None and bool(contents.runs_of(self._kind))
 
     def _on_queue_ordered(self) -> None:
-        """Begin with the most disputed image, now that it is known."""
+        """Start with the most disputed image once it is known."""
         images, disputed = self._items(), self._queue.most_disputed()
         if images and self._queue.current is None:
             self.show(disputed or images[0])
@@ -356,7 +356,7 @@ class Pixels(Protocol):
 
 
 class PixelLoader(QObject):
-    """Loads the pixels of images in threads of their own, and caches those of the last images.
+    """Loads the pixels of images in the background, and caches those of the latest images.
 
     Parameters
     ----------
@@ -368,9 +368,9 @@ class PixelLoader(QObject):
     Signals
     -------
     pixels(image, pixels)
-        Of the image that is wanted.
+        Pixels of the current image.
     loading(str)
-        Progress of a slow load of the image that is wanted; empty at its end.
+        Progress of a slow load of the current image; empty at its end.
     refused(str)
     """
 
@@ -402,11 +402,11 @@ class PixelLoader(QObject):
             memory.clear()
 
     def want(self, image: int) -> None:
-        """Report the pixels of this image only, from now on."""
+        """Report only the pixels of this image from now on."""
         self._wanted = image
 
     def load(self, entry: ImageEntry, path: Path | None) -> None:
-        """Report the pixels of the image that is wanted, from the cache or from its file."""
+        """Report the pixels of the current image, from the cache or from its file."""
         self._wanted, self._last = entry.id, (entry, path)
         if entry.id in self._cache:
             self._cache.move_to_end(entry.id)
@@ -415,7 +415,7 @@ class PixelLoader(QObject):
             self._start(entry, path)
 
     def load_again(self) -> None:
-        """Load the pixels of the image on screen once more: the cached ones turned out damaged."""
+        """Load the pixels of the image on screen again: the cached ones are damaged."""
         if self._last is None:
             return
         entry, path = self._last
@@ -468,7 +468,7 @@ class PixelLoader(QObject):
 
 
 def own_memory(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Copy pixels into a mapping of their own, which returns to the system when they are dropped.
+    """Copy pixels into a memory mapping, which is returned to the system when they are dropped.
 
     On the C library's heaps, large arrays of short-lived threads leave gaps that no other thread fills.
     """
@@ -478,16 +478,14 @@ def own_memory(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def missing_file_message(entry: ImageEntry, study: Study) -> str:
-    """Return why there is no file to show, where there should be one; empty otherwise."""
+    """Return why the file of an image cannot be shown; empty if it can, or if the image has no file."""
     if entry.path is None or study.locate(entry) is not None:
         return ""
     if has_changed(entry, study.path):
-        return (
-            f"{entry.name} is no longer the image that was added: its file was changed; put the old one back."
-        )
+        return f"The file of {entry.name} was changed after the image was added. Put the old file back."
     return (
-        f"{entry.name} is not where it was, nor beside the study; "
-        "the menu's “Find missing images…” looks in another folder."
+        f"{entry.name} was not found, neither at its old location nor beside the study. "
+        "Choose “Find missing images…” in the menu to search a folder."
     )
 
 

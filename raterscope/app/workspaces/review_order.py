@@ -37,23 +37,23 @@ Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
 
 ELSEWHERE = -1
-"""What stands for an item when the review went on in another unit."""
+"""Stands for an item if the review continued in another unit."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a case that is reviewed in one go: a structure; of other kinds, all that an image has.
+    """A part of a case that is reviewed in one go: a structure, or for other kinds the whole item.
 
     Attributes
     ----------
     name : str
-        Of the structure; empty where there is but one part.
+        Name of the structure; empty if there is one part only.
     total : int
-        Disputed items, those settled included.
+        Disputed items, including the settled ones.
     open, skipped : int
-        Items that are still to be settled: not looked at yet, and skipped.
+        Items still to be settled: not viewed yet, and skipped.
     matter : int or None
-        Those of them on which a decision matters; None where that is not told.
+        Those of them on which a decision matters; None if unknown.
     """
 
     name: str
@@ -64,23 +64,23 @@ class Part:
 
     @property
     def left(self) -> int:
-        """How many items are still to be settled."""
+        """Number of items still to be settled."""
         return self.open + self.skipped
 
     def waiting(self, *, skipped: bool) -> int:
-        """Count what is still to be settled, of what was skipped or of what was not."""
+        """Return the number of items still to be settled: the skipped ones, or the others."""
         return self.skipped if skipped else self.open
 
 
 def left_in_words(parts: Sequence[Part], item: str) -> tuple[str, ...]:
-    """Say what is left to be settled in a study, a line each: "3 of 24 disputed spots matter", "2 skipped".
+    """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter", "2 skipped".
 
     Parameters
     ----------
     parts : sequence of Part
-        Of all units.
+        Parts of all units.
     item : str
-        What is settled, for one: "disputed spot".
+        Name of an item, in the singular: "disputed spot".
     """
     remaining, skipped = sum(part.left for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
@@ -103,24 +103,24 @@ def next_item(
     *,
     finish: bool,
 ) -> int | None:
-    """Find the next item to be settled here, or go on elsewhere.
+    """Find the next item to be settled in this unit, or continue in another.
 
-    First comes what was not skipped: what is ahead here, then all that is elsewhere, then what is behind.
-    After a decision, what is behind here comes before what is elsewhere, so that an image is finished first.
-    What was skipped comes when nothing else is left, in the same order. What is settled never comes.
+    Items that were not skipped come first: those ahead in this unit, then those of other units, then those
+    behind. After a decision, those behind come before other units, so that an image is finished first.
+    Skipped items come last, in the same order. Settled items never come.
 
     Parameters
     ----------
     waiting : callable
-        ``waiting(skipped)`` lists the items here that are still to be settled, without the current one.
+        ``waiting(skipped)`` lists the items of this unit still to be settled, without the current one.
     rank : callable
-        By which items are walked.
-    here : optional
-        Rank of the current item; None where none is.
+        Sort key of the items.
+    current : optional
+        Rank of the current item; None without one.
     step : int
-        1 for the next, -1 for the one before.
+        1 for the next item, -1 for the previous.
     elsewhere : callable
-        ``elsewhere(step, skipped, finish)`` goes to the next unit with such items, and tells whether there
+        ``elsewhere(step, skipped, finish)`` goes to the next unit with such items, and returns whether there
         is one.
     finish : bool
         Whether the step follows a decision.
@@ -128,7 +128,7 @@ def next_item(
     Returns
     -------
     int or None
-        The item to go to; `ELSEWHERE` where the next one is elsewhere, None where none is left anywhere.
+        The item to go to; `ELSEWHERE` if it is in another unit, None if none is left.
     """
     for skipped in (False, True):
         order = sorted(waiting(skipped), key=rank, reverse=step < 0)
@@ -143,7 +143,7 @@ def next_item(
 
 
 def ends(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
-    """Give those of many rows among which `next_item` chooses: the next one ahead and the first of all."""
+    """Return the rows among which `next_item` chooses: the next one ahead and the first of all."""
     if not len(rows):
         return []
     ahead = rows if here is None else rows[rows > here] if step > 0 else rows[rows < here]
@@ -154,17 +154,17 @@ def ends(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
 def next_unit(
     units: Sequence[tuple[Key, Part]], current: Hashable, step: int, *, skipped: bool
 ) -> Key | None:
-    """Find the next unit with something to be settled after the one on screen, round the end; None without.
+    """Find the next unit with items to settle after the current one, wrapping round; None without.
 
     Parameters
     ----------
     units : sequence of (key, Part)
-        In the order of the queue.
-    here : hashable
+        Units in the order of the queue.
+    current : hashable
         Key of the unit on screen.
     step : int
     skipped : bool
-        Whether what was skipped is looked for, or what was not.
+        Whether to look for skipped items, or for the others.
     """
     keys = [key for key, _ in units]
     at = keys.index(current) if current in keys else -1
@@ -179,7 +179,7 @@ Settled = Callable[[ReviewState, int], tuple[Collection[str], Collection[str]]]
 
 
 class RemainingQuestions(QObject):
-    """Counts what is disputed in each question and still to be decided, and says so above the queue.
+    """Counts the disputed items of each question that are still to be decided, and shows it above the queue.
 
     Parameters
     ----------
@@ -187,14 +187,14 @@ class RemainingQuestions(QObject):
     runs : RunControl
     queue : QueueFrame
     kind : str
-        Of annotation.
+        Kind of annotation.
     read : callable
-        ``read(question, study)`` names the disputed items of a question; None where it is not fused. A
-        mapping says how many wrong answers a decision on each is expected to set right.
+        ``read(question, study)`` names the disputed items of a question; None if it is not fused. A mapping
+        gives the number of errors that a decision on each is expected to correct.
     settled : callable
-        ``settled(review, question)`` names the items that are decided, and those that were skipped.
+        ``settled(review, question)`` names the decided and the skipped items.
     noun : str
-        What an item is called.
+        Name of an item.
     tip : str
         Definition of the decisions that matter.
 
@@ -220,7 +220,7 @@ class RemainingQuestions(QObject):
         runs.session.run_chosen.connect(self.reread)
 
     def reread(self) -> None:
-        """Read the results again: others came, went or are shown."""
+        """Read the results again after a change of runs."""
         self._task.cancel()
         contents = self._document.contents
         if contents is None:
@@ -232,12 +232,12 @@ class RemainingQuestions(QObject):
         self._task.follow(job, self._on_read)
 
     def select(self, question: int | None) -> None:
-        """Name the question on screen."""
+        """Set the question on screen."""
         self._current = question
         self.recount()
 
     def units(self) -> list[tuple[int, Part]]:
-        """List the questions with what is left in each, in their order; those not fused are left out."""
+        """List the fused questions, in order, with what remains in each."""
         contents = self._document.contents
         if contents is None:
             return []
@@ -248,7 +248,7 @@ class RemainingQuestions(QObject):
         ]
 
     def recount(self) -> None:
-        """Say above the queue how far the review has come."""
+        """Show the progress of the review above the queue."""
         contents, units = self._document.contents, dict(self.units())
         questions = [question.id for question in contents.of(self._kind)] if contents else []
         words = []
@@ -270,12 +270,12 @@ class RemainingQuestions(QObject):
         self.changed.emit()
 
     def nothing_left(self) -> str:
-        """Say that nothing is left to go to, or why."""
+        """Return the message that nothing is left to go to, or why."""
         contents, units = self._document.contents, self.units()
         if any(part.left for _, part in units):
-            return "Nothing else waits for a decision in this study."
+            return "No other item of this study is undecided."
         if contents is None or len(units) < len(contents.of(self._kind)):
-            return "Nothing fused waits for a decision; press Fuse (F5) for the rest."
+            return "No fused item is undecided. Press Fuse (F5) to fuse the rest."
         return "Nothing disputed is left in this study."
 
     def _part(self, contents: Contents, question: int, disputed: Collection[str]) -> Part:

@@ -26,71 +26,70 @@ Read = Callable[[Sequence[int], Study, Watch], Mapping[int, Any]]
 
 
 class Summary(Protocol):
-    """What a line of the queue says of an image."""
+    """Summary of an image for its line in the queue."""
 
     @property
     def fused(self) -> bool:
-        """Whether a run says something of it."""
+        """Whether the image is fused."""
 
     @property
     def disputed(self) -> int:
-        """How much is left to be looked at."""
+        """Number of disputed items that are left."""
 
     @property
     def parts(self) -> Sequence[Part]:
-        """What is reviewed in one go each; of what is not fused, nothing."""
+        """Parts that are reviewed in one go each; none if it is not fused."""
 
     @property
     def doubt(self) -> float:
-        """By which the lines are sorted."""
+        """Sort key of the lines."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to be looked at."""
+        """Whether nothing is left to settle."""
 
     @property
     def flag(self) -> str | None:
-        """Why it was flagged; None where it is not."""
+        """Why it was flagged; None if it is not."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What the queue can be narrowed by."""
+        """Numbers by which the queue can be filtered."""
 
     def in_words(self) -> str:
-        """Say it in a line."""
+        """Describe the image in a line."""
 
 
 class ReviewQueue(QObject):
-    """Keeps what each image's line says in step with runs and decisions.
+    """Keeps the lines of the queue up to date with runs and decisions.
 
-    Results are read a few images at a time, so that a decision never waits behind all of them. Where outlines
-    of all of them can be read at once, the lines are in order before.
+    Results are read a few images at a time, so that a decision never waits for all of them. If outlines of
+    all can be read at once, the lines are in order before.
 
     Parameters
     ----------
     document : Document
     panel : QueuePanel
     kind : str
-        Whose images are listed.
+        Kind of annotation.
     read : callable
-        ``read(images, study, watch)`` reads what the lines are made from, in the study's thread.
+        ``read(images, study, watch)`` reads the results of images, in the study's thread.
     summarize : callable
-        ``summarize(image, what was read, review)`` makes a line's Summary; with None for what was read, that
-        of an image of which nothing is known.
+        ``summarize(image, result, review)`` returns a line's Summary; with None as result, that of an image
+        without any.
     outline : callable, optional
-        ``outline(images, study, watch)`` reads quickly what lines can be made from meanwhile, of those images
-        of which it can be had.
+        ``outline(images, study, watch)`` quickly reads outlines of results, of the images that have one.
     nouns : (str, str)
-        What an image and what is settled on it are called: "image" and "spot".
+        Names of an item and of what is settled on it: "image" and "spot".
     tip : str
         Definition of the decisions that matter.
 
     Signals
     -------
     ordered
-        Every line says what it has to say.
+        All lines are known and in order.
     all_read
-        The results of all lines can be had.
+        The results of all lines have been read.
     """
 
     ordered = Signal()
@@ -120,18 +119,18 @@ class ReviewQueue(QObject):
         self._tip = tip
         self._results: dict[int, Any] = {}
         self._outlines: dict[int, Any] = {}
-        """What lines are made from until results are read."""
+        """Outlines, until results are read."""
         self._outlining, self._reading = LatestTask(), LatestTask()
         self._names: dict[int, str] = {}
         self._summaries: dict[int, Summary] = {}
-        """Of the images of which something is known."""
+        """Summaries of images with results or outlines."""
         self._unknown = summarize(0, None, ReviewState())
-        """Of every other image."""
+        """Summary of every other image."""
         self._lines: dict[int, QueueItem] = {}
         self._parts: dict[int, tuple[Part, ...]] = {}
         self._totals = _Totals()
         self._changed: dict[int, None] = {}
-        """Images whose lines must be made again."""
+        """Images whose lines must be updated."""
         self._order: tuple[int, ...] = ()
         self._position: dict[int, int] = {}
         self._waiting: list[int] = []
@@ -140,11 +139,11 @@ class ReviewQueue(QObject):
 
     @property
     def results(self) -> Mapping[int, Any]:
-        """What the lines are made from, as far as it is read."""
+        """Results by image, as far as they are read."""
         return dict(self._results)
 
     def reset(self) -> None:
-        """Drop everything: another study is open, which `reread` lists."""
+        """Drop everything: another study is open. `reread` lists its images."""
         self._outlining.cancel()  # images of another study have the same numbers
         self._reading.cancel()
         for cache in (self._results, self._outlines, self._summaries, self._changed):
@@ -153,7 +152,7 @@ class ReviewQueue(QObject):
         self._waiting = []
 
     def reread(self, images: Sequence[int]) -> None:
-        """Read the latest results of images again, and those that are not known yet."""
+        """Read the latest results of images again, and missing results."""
         contents = self._document.contents
         entries = () if contents is None else contents.of(self._kind)
         self._names = {entry.id: entry.name for entry in entries}
@@ -169,7 +168,7 @@ class ReviewQueue(QObject):
         self._outlining.follow(job, self._on_outlines, stopped=self._on_outlined)
 
     def decided(self, *images: int) -> None:
-        """Update the lines of images after a decision; of many, some at a time, with events in between."""
+        """Update the lines of images after a decision, a few at a time, with events in between."""
         self._changed.update(dict.fromkeys(images))
         self._update_some()
 
@@ -195,7 +194,7 @@ class ReviewQueue(QObject):
         self._show_progress()
 
     def select_part(self, name: str) -> None:
-        """Name the part of the image on screen that is reviewed: its structure."""
+        """Set the part of the image on screen that is reviewed: its structure."""
         if name != self._part:
             self._part = name
             self._show_progress()
@@ -209,7 +208,7 @@ class ReviewQueue(QObject):
             self.panel.item_chosen.emit(items[following].key)
 
     def after(self, image: int | None) -> int | None:
-        """Return the image that is likely to be wanted next."""
+        """Return the image that is likely to be shown next."""
         items, row = self.panel.shown(), self.panel.row_of(image)
         following = 0 if row is None else row + 1
         key = items[following].key if following < len(items) else None
@@ -220,23 +219,25 @@ class ReviewQueue(QObject):
         return next((image for image in self._order if self._summary(image).disputed), None)
 
     def units(self) -> list[tuple[tuple[int, str], Part]]:
-        """Return what is reviewed in one go, by image and name of the part, in the order of the queue."""
+        """Return the parts by image and name, in the order of the queue."""
         parts = self._parts
         return [((image, part.name), part) for image in self._order for part in parts.get(image, ())]
 
     def nothing_left(self) -> str:
-        """Say that nothing is left to go to, or why that is not known yet."""
+        """Return the message that nothing is left to go to, or why that is not known yet."""
         (image, item), totals = self._nouns, self._totals
         unfused = len(self._order) - totals.fused
         if self._reading.busy or self._waiting:
-            return "Results are still being read; try again in a moment."
+            return "Results are still being read. Try again in a moment."
         if totals.disputed:
             return f"No other disputed {item} is left in this study."
         if not totals.fused:
             return f"Press Fuse (F5) to find disputed {item}s."
         if unfused:
             are = "is" if unfused == 1 else "are"
-            return f"Nothing fused is disputed; {counted(unfused, image)} {are} not fused yet: press F5."
+            return (
+                f"Nothing fused is disputed. {counted(unfused, image)} {are} not fused yet: press Fuse (F5)."
+            )
         return "Nothing disputed is left in this study."
 
     def _read_on(self) -> None:
@@ -247,7 +248,7 @@ class ReviewQueue(QObject):
         self._reading.follow(job, self._on_results, stopped=self._on_read)
 
     def take(self, results: Mapping[int, Any]) -> None:
-        """Let lines say what images have come to beside the study, until they are read again."""
+        """Show results that are not in the study, until results are read again."""
         self._take_results(results)
 
     def _on_outlines(self, outlines: Mapping[int, Any]) -> None:
@@ -279,7 +280,7 @@ class ReviewQueue(QObject):
                 self.all_read.emit()
 
     def _take_up(self, images: Iterable[int]) -> None:
-        """Summarize images again, and sort the queue if that changes something."""
+        """Summarize images again, and sort the queue if a summary changed."""
         changed = [image for image in images if self._summarize(image)]
         if changed:
             self._sort()
@@ -288,7 +289,7 @@ class ReviewQueue(QObject):
         return self._summaries.get(image, self._unknown)
 
     def _summarize(self, image: int) -> bool:
-        """Summarize an image again; tells whether its summary changed."""
+        """Summarize an image again; returns whether its summary changed."""
         contents, result = self._document.contents, self._results.get(image, self._outlines.get(image))
         if contents is None or result is None:
             return False
@@ -315,7 +316,7 @@ class ReviewQueue(QObject):
         )
 
     def _sort(self) -> None:
-        """Put the most disputed first. Decisions do not sort: a line stays until its image is done."""
+        """Sort by dispute, the most disputed first. A decision moves no line."""
         self._totals = _Totals()
         doubts = {}
         for image in self._names:
@@ -378,7 +379,7 @@ class _Totals:
     with_matter: int = 0
 
     def add(self, summary: Summary, parts: Sequence[Part], sign: int = 1) -> None:
-        """Add an image."""
+        """Add the numbers of an image."""
         self.fused += sign * summary.fused
         self.done += sign * summary.done
         self.disputed += sign * summary.disputed
@@ -390,10 +391,10 @@ class _Totals:
             self.with_matter += sign * (part.matter is not None)
 
     def subtract(self, summary: Summary, parts: Sequence[Part]) -> None:
-        """Take an image away."""
+        """Subtract the numbers of an image."""
         self.add(summary, parts, -1)
 
     def part(self) -> Part:
-        """Return all parts as one."""
+        """Return the sum of all parts as one part."""
         matter = self.matter if self.with_matter else None
         return Part("", self.parts, self.open, self.skipped, matter)

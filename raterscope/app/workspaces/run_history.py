@@ -46,13 +46,13 @@ TONES = {
 
 
 def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) -> tuple[HistoryEntry, ...]:
-    """List the last decisions and the runs by time, the latest first.
+    """List the latest decisions and the runs by time, the latest first.
 
     Parameters
     ----------
     contents : Contents
-    said : dict, optional
-        The lines of decisions as they were found before: filled and used again.
+    cache : dict, optional
+        Lines of decisions from earlier calls, which is extended.
     """
     cache = {} if cache is None else cache
     decisions = [decision for decision in contents.decisions[-HISTORY:] if decision.at is not None]
@@ -84,7 +84,7 @@ def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int
 
 
 def job_line(job: Job) -> JobLine:
-    """Say how a job stands; of an iteration, the value that rises too."""
+    """Describe the state of a job, with the objective of an iteration."""
     rising = f", objective {job.objective:,.1f}" if job.objective is not None else ""
     return JobLine(
         key=job.key, title=job.title, words=job.words + rising, fraction=job.fraction,
@@ -113,17 +113,17 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
 
 
 def _holds(contents: Contents, decision: Decision, kind: str) -> bool:
-    """Whether a decision, or what it takes back, may be one that fusions of a kind are held to."""
+    """Return whether fusions of a kind hold a decision, or the one that it undoes, fixed."""
     target = contents.target(decision)
     if target is None or target.annotators:
         return True
     about = "" if target.subject is None else target.subject.kind
-    # Whom the expert flags or clears counts in the ranking at once: no fusion of pairs rests on that.
+    # Flags change the ranking of pairs at once: no fusion depends on them.
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 
 
 def stale_words(contents: Contents, kind: str) -> str:
-    """Say why it is time to fuse again; empty where it is not."""
+    """Return why to fuse again; empty if there is no reason."""
     if kind not in contents.stale:
         return ""
     if not KINDS[kind].holds_decisions:
@@ -132,7 +132,7 @@ def stale_words(contents: Contents, kind: str) -> str:
 
 
 def run_title(run: RunEntry) -> str:
-    """Give what a run is called."""
+    """Return the title of a run's algorithm."""
     return KINDS[run.kind].load_catalogues().title(run.algorithm)
 
 
@@ -144,7 +144,7 @@ HIDDEN = "The changes are hidden as long as you review blind."
 
 
 class RunChanges(QObject):
-    """Joins the list of changes of a screen with the runs of the document.
+    """Lists the changes by the last fusion, steps through them, and switches back to the run before.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class RunChanges(QObject):
         self._document, self._screen, self._runs = document, screen, runs
         self._task = LatestTask()
         self.changes: Changes | None = None
-        """What the last fusion of this session changed."""
+        """Changes by the last fusion of this session."""
         screen.changes_panel.chosen.connect(self._on_chosen)
         screen.changes_panel.back_requested.connect(self.toggle)
         document.replaced.connect(self.forget)
@@ -166,24 +166,24 @@ class RunChanges(QObject):
         runs.session.blind_changed.connect(self._show_again)
 
     def find(self, run: int, chosen: int | None) -> None:
-        """Compare a run that came with what was shown before; `chosen` was chosen when it was asked for."""
+        """Compare a new run with the one shown before; `chosen` was the chosen run when it was started."""
         work = partial(changes_of_run, run, chosen)
         job = self._document.read_beside("Comparing with the run before", work, quiet=True)
         self._task.follow(job, self._on_found)
 
     def forget(self) -> None:
-        """Drop what changed: another study."""
+        """Drop the changes: another study is open."""
         self._task.cancel()
         self._show(None)
 
     def step(self, step: int) -> None:
-        """Go to the next change of the list, round the end."""
+        """Go to the next change of the list, wrapping round."""
         changes = self.changes
         if self._runs.session.blind:
             self._screen.message.emit(HIDDEN)
             return
         if changes is None or not changes.listed:
-            self._screen.message.emit("There is no change to go to.")
+            self._screen.message.emit("The last fusion changed nothing.")
             return
         panel = self._screen.changes_panel
         current = panel.current
@@ -191,12 +191,12 @@ class RunChanges(QObject):
         panel.select(first if current is None else (current + step) % len(changes.listed))
 
     def toggle(self) -> None:
-        """Show the run before the last fusion, or that one again."""
+        """Show the run before the last fusion, or the last one again."""
         changes, contents = self.changes, self._document.contents
         run_id = self._other_run()
         existing = set() if contents is None else {run.id for run in contents.runs}
         if changes is None or run_id not in existing:
-            self._screen.message.emit("There is no previous run to show: fuse again (F5) first.")
+            self._screen.message.emit("There is no previous run to show. Press Fuse (F5) first.")
             return
         self._runs.choose(run_id)
         run = changes.before if run_id == changes.before.id else changes.after
@@ -250,14 +250,14 @@ class RunChanges(QObject):
 
 
 def _how(changes: Changes) -> str:
-    """Say whether the run before was repeated, or made in another way."""
+    """Describe how the run differs in method and settings from the one before."""
     if changes.before.algorithm != changes.after.algorithm:
         return "Fused by another method"
     return "Fused again" if changes.before.settings == changes.after.settings else "Fused with other settings"
 
 
 def _next_step(changes: Changes) -> str:
-    """Name the key for what comes next, as briefly as a status line needs."""
+    """Name the key for the next step."""
     if changes.listed:
         return f" {NEXT}: see them"
     return " Tab: next disputed" if changes.disputed_after and KINDS[changes.kind].doubt == "disputed" else ""

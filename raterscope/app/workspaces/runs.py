@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Inputs(Protocol):
-    """What a run is made from."""
+    """Input of a run."""
 
     @property
     def items(self) -> Mapping[str, int]:
@@ -45,15 +45,15 @@ class Inputs(Protocol):
 
 
 class Answer(Protocol):
-    """What a run came to."""
+    """Outcome of a run."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome[Any]]:
-        """What became of each item, by its name."""
+        """Outcomes by name of the item."""
 
 
 class Draft(Protocol):
-    """What the fusion of an item has come to, while it is at work."""
+    """Partial result of the fusion of an item."""
 
     @property
     def item(self) -> str:
@@ -67,13 +67,13 @@ class FusionWork:
     Attributes
     ----------
     kind, noun : str
-        What is fused, and what one item of it is called.
+        Kind of annotation, and name of an item.
     gather : callable
         ``gather(items, study, watch)`` reads the input in the study's thread.
     fuse : callable
-        ``fuse(inputs, watch)`` gives the answer, in a thread of its own.
+        ``fuse(inputs, watch)`` returns the answer, in another thread.
     keep : callable
-        ``keep(answer, study, watch)`` stores the run and gives its number.
+        ``keep(answer, study, watch)`` stores the run and returns its number.
     """
 
     kind: str
@@ -84,18 +84,18 @@ class FusionWork:
 
 
 class Fusing(QObject):
-    """One fusion at a time; a new one takes the place of the one under way.
+    """Runs one fusion at a time; a new one replaces the current one.
 
     Signals
     -------
     changed(Job or None)
-        The fusion under way, or that there is none.
+        The current fusion; None at its end.
     partial(item, Draft)
-        What the fusion of an item has come to.
+        Partial result of an item.
     stored(int)
-        The run that is now in the study.
+        Number of the run that was stored.
     message(str), refused(str)
-        How it ended, where it was not as wished.
+        Why it ended without a run.
     """
 
     changed = Signal(object)
@@ -113,7 +113,7 @@ class Fusing(QObject):
 
     @property
     def job(self) -> Job | None:
-        """The fusion under way."""
+        """The current fusion."""
         return self._job
 
     def start(self, work: FusionWork, items: Sequence[int]) -> None:
@@ -123,12 +123,12 @@ class Fusing(QObject):
         self._reading.follow(reading, partial(self._on_gathered, work))
 
     def cancel(self) -> None:
-        """Stop the fusion under way; the study stays as it was."""
+        """Cancel the current fusion; the study stays unchanged."""
         self._reading.cancel()
         self._task.stop()
 
     def forget(self) -> None:
-        """Stop the fusion under way without a word: its study is left, or another takes its place."""
+        """Cancel the current fusion without a message."""
         self._reading.cancel()
         self._task.cancel()
         if self._job is not None:
@@ -155,7 +155,7 @@ class Fusing(QObject):
         if failed:
             self.refused.emit(_in_words(failed))
         contents = self._document.contents
-        assert contents is not None  # else it had been forgotten
+        assert contents is not None  # closing the study cancels the fusion
         title = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
         keep = partial(work.keep, answer)
         self._document.keep(Unsaved(contents.path, "Keeping the run", title, keep, self._on_stored))
@@ -173,11 +173,11 @@ class Fusing(QObject):
         if job.state == "failed":
             self.refused.emit(job.error)
         else:
-            self.message.emit("The fusion was cancelled; the study is as it was.")
+            self.message.emit("The fusion was cancelled. The study is unchanged.")
 
 
 class _NothingFusedError(InputError):
-    """No item could be fused; `details` is the program's own account of the first failure."""
+    """No item could be fused; `details` are those of the first failure."""
 
     def __init__(self, failed: Sequence[Outcome[Any]]) -> None:
         super().__init__(_in_words(failed))
@@ -206,21 +206,21 @@ def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:
 
 
 def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | None:
-    """Give the run that the next fusion repeats: the chosen one, else the latest of those with most items.
+    """Return the run that the next fusion repeats: the chosen one, else the latest with the most items.
 
     Parameters
     ----------
     runs : sequence of RunEntry
-        Of one kind, the oldest first.
+        Runs of one kind, the oldest first.
     chosen : int or None
-        The run chosen to be shown.
+        The chosen run.
     """
     chosen_run = next((run for run in runs if run.id == chosen), None)
     return chosen_run or max(runs, key=lambda run: (len(run.items), run.id), default=None)
 
 
 class RunControl(QObject):
-    """Joins the Fuse panel, the history and the job list of a screen with the document.
+    """Connects the Fuse panel, the history and the job list of a screen with the document.
 
     Parameters
     ----------
@@ -228,16 +228,16 @@ class RunControl(QObject):
     jobs : Jobs
     screen : WorkspaceScreen
     session : Session
-        Its `chosen_run` and `run` are kept here.
+        Its `chosen_run` and `run` are set here.
     kind : str
-        Of annotation.
+        Kind of annotation.
 
     Signals
     -------
     changed
-        Results came or went.
+        Results were added or deleted.
     ended
-        No fusion is under way any more.
+        The current fusion ended.
     """
 
     changed = Signal()
@@ -253,9 +253,9 @@ class RunControl(QObject):
         self.fusing = Fusing(document, jobs, self)
         self.changes = RunChanges(document, screen, self)
         self._chosen_before: int | None = None
-        """The run chosen to be shown when the fusion under way began."""
+        """The chosen run when the current fusion started."""
         self._repeated: int | None = None
-        """The run whose settings the Fuse panel took over."""
+        """The run whose settings the Fuse panel shows."""
         jobs.updated.connect(self._on_job)
         document.names_changed.connect(self.show_history)
         document.changed.connect(self._on_changed)
@@ -273,7 +273,7 @@ class RunControl(QObject):
         self.fusing.refused.connect(screen.refused)
 
     def start(self, request: RunRequest, work: FusionWork, current: int | None) -> None:
-        """Fuse the items that are wanted, the one on screen first, and show what comes out."""
+        """Fuse the requested items, the one on screen first, and show the result."""
         contents = self._document.contents
         if contents is None:
             return
@@ -282,16 +282,16 @@ class RunControl(QObject):
             self._chosen_before = self.session.chosen_run
             self._set_chosen(None)
             self._screen.close_fuse_panel()
-            self._screen.message.emit("")  # what was said is of before
+            self._screen.message.emit("")  # earlier messages are outdated
             self.fusing.start(work, sorted(items, key=lambda item: item != current))
 
     def choose(self, run: int) -> None:
-        """Show a run, in exports and reports too, and when the study is opened again."""
+        """Show a run, also in exports and reports, and when the study is opened again."""
         self._set_chosen(run)
         self.session.choose_run(run)
 
     def run_of(self, item: int) -> int | None:
-        """Give the run to be shown of an item: that chosen; where it has no such item, the latest."""
+        """Return the chosen run if it includes an item, else None for the latest."""
         contents = self._document.contents
         of = () if contents is None else contents.of(self.kind)
         entry = next((one for one in of if one.id == item), None)
@@ -316,7 +316,7 @@ class RunControl(QObject):
         self._on_changed()
 
     def list_runs(self, item: Item, shown: RunEntry | None) -> None:
-        """List the runs, one of them shown, and offer to fuse the item on screen alone."""
+        """List the runs, mark the one shown, and offer to fuse the item on screen alone."""
         contents, self.session.run = self._document.contents, shown
         self._tell_replaced(item, shown)
         if contents is not None:
@@ -326,17 +326,17 @@ class RunControl(QObject):
             self._screen.fuse_panel.set_scope(item.name, len(contents.of(self.kind)))
 
     def _repeat_settings(self) -> None:
-        """Set the Fuse panel as the run that is shown was made, unless the user changed the panel since."""
+        """Set the Fuse panel to the settings of the run shown, unless the user has changed them."""
         contents, panel = self._document.contents, self._screen.fuse_panel
         run = run_to_repeat(contents.runs_of(self.kind), self.session.chosen_run) if contents else None
         if run is None or run.id == self._repeated or panel.edited:
             return
         self._repeated = run.id
-        with suppress(SettingsError):  # of a stream, or of another version
+        with suppress(SettingsError):  # settings of a stream, or of another version
             panel.set_request(self._screen.request_of(run))
 
     def show_history(self) -> bool:
-        """Show what was decided and run; tells whether there is something to undo."""
+        """Show the history; returns whether a decision can be undone."""
         contents = self._document.contents
         source = (contents.path, contents.items, contents.hidden) if contents else ()
         if source != self._history_source:
@@ -353,7 +353,7 @@ class RunControl(QObject):
         return undoable is not None
 
     def show_outdated(self) -> None:
-        """Say whether it is time to fuse again, and why."""
+        """Show whether and why to fuse again."""
         contents = self._document.contents
         words = run_history.stale_words(contents, self.kind) if contents else ""
         self._screen.fuse_panel.set_changes(words)
@@ -371,12 +371,12 @@ class RunControl(QObject):
     def _on_run_chosen(self) -> None:
         previous = self.session.chosen_run
         self._on_changed()
-        if self.session.chosen_run != previous:  # the study had been read meanwhile
+        if self.session.chosen_run != previous:  # the study was read meanwhile
             self.session.choose_run(self.session.chosen_run)
         self.show_outdated()
 
     def _on_decided(self, decision: Decision) -> None:
-        """Read again what is shown where a decision is undone or redone that a run was held to."""
+        """Read the results again after undo or redo of a decision that a run holds fixed."""
         contents = self._document.contents
         target = None if contents is None else contents.target(decision)
         if contents is None or target is None or target is decision or target.subject is None:
@@ -386,7 +386,7 @@ class RunControl(QObject):
             self.session.choose_run(self.session.chosen_run)
 
     def _tell_replaced(self, item: Item, actual: RunEntry | None) -> None:
-        """Say that another run is shown, where that wanted was held to what was undone since."""
+        """Show a message if another run is shown because the expected one holds an undone decision fixed."""
         contents = self._document.contents
         entries = () if contents is None else contents.runs_of(self.kind)
         runs = [run.id for run in entries if item.id in run.items]

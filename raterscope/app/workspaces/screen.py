@@ -42,33 +42,33 @@ ActionEntry = tuple[str, str, Callable[[], object]]
 TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
-"""Of the room that is divided, what larger text may give them; the canvas keeps the rest."""
+"""Largest shares of the regions with larger text; the canvas keeps the rest."""
 
 
 class WorkspaceScreen(QWidget):
-    """Queue at the left, the evidence itself in the middle, why at the right, history and plots below.
+    """Queue on the left, canvas in the middle, evidence on the right, history and plots below.
 
     Parameters
     ----------
     queue, canvas, evidence : QWidget
     below : sequence of QWidget
-        What stands beside history and jobs at the bottom.
+        Widgets beside history and jobs at the bottom.
     fuse_panel : FusePanel
     widths : sequence of int
-        Of the bottom's parts, the history first.
+        Widths of the bottom's parts, the history first.
 
     Signals
     -------
     status_changed(str)
-        What is shown, which run, how it ended.
+        Item and run on screen.
     message(str), refused(str)
-        News, and what could not be done, in a sentence.
+        Messages and errors.
     fusing_changed(Job or None)
-        The fusion under way.
+        The current fusion.
     stale_changed(str)
-        Why it is time to fuse again; empty where it is not.
+        Why to fuse again; empty without a reason.
     escaped
-        Esc was pressed where nothing was to be left.
+        Esc was pressed and there was no mode or panel to leave.
     """
 
     status_changed = Signal(str)
@@ -82,7 +82,7 @@ class WorkspaceScreen(QWidget):
 
     PARTS = ("whole", "middle", "upper", "bottom")
     CANVAS_SCROLLS = False
-    """Whether the middle is figures, which may become too large for it, and no image."""
+    """Whether the middle shows figures, which may become too large for it, instead of an image."""
 
     def __init__(
         self,
@@ -103,11 +103,11 @@ class WorkspaceScreen(QWidget):
         self.left_tabs.addTab(self.changes_panel, "Changes")
         self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
         self.actions_made: list[QAction] = []
-        """What the Review menu offers here."""
+        """Actions of the Review menu."""
         self.digits: KeyHelp | None = None
-        """What the keys 1 to 9 do."""
+        """Help on the keys 1 to 9."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
-        # From the whole to its parts: for each further widget about a part, Qt styles all that it holds anew.
+        # Parents before children: Qt styles all descendants again for each widget that is put around them.
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
@@ -135,7 +135,7 @@ class WorkspaceScreen(QWidget):
             self.middle: [640, BOTTOM_HEIGHT],
             self.bottom: widths,
         }
-        """How the window is divided at first, where it is not remembered otherwise."""
+        """Initial sizes, unless a layout is restored."""
         self._sides = {
             self.whole: (0, QUEUE_SHARE),
             self.upper: (1, EVIDENCE_SHARE),
@@ -143,7 +143,7 @@ class WorkspaceScreen(QWidget):
         }
         self._text_size = text_size()
         self._usual: dict[QSplitter, float] = {}
-        """How wide or high the sides are with text of the usual size."""
+        """Sizes of the sides with text of normal size."""
         for splitter in self._sides:
             splitter.splitterMoved.connect(self._on_divided)
         self.setFocusProxy(canvas)
@@ -152,24 +152,24 @@ class WorkspaceScreen(QWidget):
         theme.notifier().changed.connect(self._on_look)
 
     def event(self, event: QEvent) -> bool:
-        """Leave the keys to a menu that is open: a letter chooses in it, and decides nothing beneath it."""
+        """Leave keys to an open menu, so that a letter chooses in it and decides nothing."""
         if event.type() == QEvent.Type.ShortcutOverride and QApplication.activePopupWidget() is not None:
             event.accept()
             return True
         return super().event(event)
 
     def put_first_below(self, index: int) -> None:
-        """Let one of what stands beside history and jobs stand left of them."""
+        """Move a widget of `below` to the left of history and jobs."""
         self.bottom.insertWidget(0, self._lower[1 + index])
 
     def add_actions(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
-        """Offer what can be done here, by key and in the Review menu, and what every workspace offers.
+        """Add actions to the Review menu, with those of every workspace.
 
         Parameters
         ----------
         described : sequence of (words, keys, slot)
         walked : sequence of QWidget
-            Where Tab walks what is disputed, as it does in every list and table; in forms it moves the focus.
+            Widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the focus.
         """
         lists = [
             view
@@ -200,7 +200,7 @@ class WorkspaceScreen(QWidget):
             self.actions_made.append(action)
 
     def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
-        """Let the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words are what it does."""
+        """Make the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words describe it."""
         self.digits = KeyHelp("", ((f"{first} ... 9", words),))
         for digit in range(first, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
@@ -212,7 +212,7 @@ class WorkspaceScreen(QWidget):
         self.notes.set_note("Not converged", words)
 
     def fuse_again(self) -> None:
-        """Fuse with the settings and the scope that the panel shows."""
+        """Fuse with the settings and scope of the panel."""
         self.fuse_panel.run.click()
 
     @property
@@ -221,7 +221,7 @@ class WorkspaceScreen(QWidget):
         return self.fuse_panel.isVisible()
 
     def _leave_by(self, slot: Callable[[], object]) -> None:
-        """Leave what there is to leave; then whatever has the keys, for the canvas; then the full screen."""
+        """Leave the mode or panel, else move the focus to the canvas, else leave full screen."""
         if self.has_to_leave:
             slot()
         elif not _holds(self.canvas, self.focusWidget()):
@@ -229,7 +229,7 @@ class WorkspaceScreen(QWidget):
         else:
             self.escaped.emit()
 
-    # What every workspace does
+    # Common to all workspaces
 
     @property
     def runs(self) -> RunControl:
@@ -255,7 +255,7 @@ class WorkspaceScreen(QWidget):
         self.core.navigation.go_to(item)
 
     def view_state(self) -> dict[str, Any]:
-        """Return what is selected on screen, how it is seen, and in which tabs, as stored after a crash."""
+        """Return selection, view and visible tabs, for session restore."""
         return {TABS: self._tabs_in_sight()}
 
     def restore_view(self, state: Mapping[str, Any]) -> None:
@@ -264,7 +264,7 @@ class WorkspaceScreen(QWidget):
         if isinstance(tabs, str):
             self.restore_layout(TABS, QByteArray(tabs.encode()))
 
-    # What a kind overrides
+    # Overridden by each kind
 
     def annotators_on_screen(self) -> Sequence[str]:
         """Return the names of the annotators of the item on screen."""
@@ -295,7 +295,7 @@ class WorkspaceScreen(QWidget):
         raise NotImplementedError
 
     def on_scene(self, scene: Any) -> None:
-        """Show what the parts of the screen do not, of another scene."""
+        """Show what the parts of the screen do not show of another scene."""
         raise NotImplementedError
 
     def on_cleared(self) -> None:
@@ -310,10 +310,10 @@ class WorkspaceScreen(QWidget):
         """Drop what belongs to the study that was open."""
 
     def on_study_changed(self) -> None:
-        """Show what an import or a deletion changed, besides the list of items and the scene."""
+        """Show the changes by an import or a deletion, besides the list of items and the scene."""
 
     def show_undoable(self, words: str) -> None:
-        """Offer to undo the last decision, where the screen has a button for it; empty without one."""
+        """Show the decision that can be undone, if the screen has a button for it; empty without one."""
 
     def show_draft(self, draft: Any) -> None:
         """Show a partial result of the item on screen."""
@@ -321,7 +321,7 @@ class WorkspaceScreen(QWidget):
     # Layout
 
     def layout_state(self) -> dict[str, QByteArray]:
-        """Give how the window is divided and which tabs are in sight, to be remembered."""
+        """Return the sizes of the regions and the visible tabs, to be stored."""
         divided = {name: getattr(self, name).saveState() for name in self.PARTS}
         return {**divided, TABS: QByteArray(self._tabs_in_sight().encode())}
 
@@ -329,7 +329,7 @@ class WorkspaceScreen(QWidget):
         return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget))
 
     def restore_layout(self, name: str, state: QByteArray) -> None:
-        """Divide the window as it was, or bring the tabs in sight that were."""
+        """Restore sizes or visible tabs."""
         if name == TABS:
             visible = bytes(state.data()).decode(errors="replace").split("\n")
             for tabs in self.findChildren(QTabWidget):
@@ -342,7 +342,7 @@ class WorkspaceScreen(QWidget):
             self._on_divided()
 
     def toggle_fuse_panel(self) -> None:
-        """Open what Fuse opens, beneath its button, or close it."""
+        """Open or close the Fuse panel below its button."""
         if self.fuse_panel.isVisible():
             self.close_fuse_panel()
         else:
@@ -352,18 +352,18 @@ class WorkspaceScreen(QWidget):
             self.fuse_panel.setFocus()
 
     def close_fuse_panel(self) -> None:
-        """Close what Fuse opens; the keys that were its own are the canvas's again."""
+        """Close the Fuse panel; the focus returns to the canvas."""
         held_keys = _holds(self.fuse_panel, self.fuse_panel.window().focusWidget())
         if held_keys:
-            self.canvas.setFocus()  # before it hides: else Qt hands them to whatever comes next
+            self.canvas.setFocus()  # before it hides: otherwise Qt moves the focus to the next widget
         self.fuse_panel.hide()
 
     def region_of(self, widget: QWidget) -> QWidget | None:
-        """Give the region of the screen that holds a widget."""
+        """Return the region of the screen that contains a widget."""
         return next((region for region in self._regions if _holds(region, widget)), None)
 
     def go_to_region(self, step: int) -> None:
-        """Let the keyboard go to the next region of the screen where something takes it, round the end."""
+        """Move the focus to the next region with a focusable widget, wrapping round."""
         regions = self._regions
         focus = self.focusWidget()
         start = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
@@ -379,7 +379,7 @@ class WorkspaceScreen(QWidget):
                 return
 
     def go_to_part(self, step: int) -> None:
-        """Let the keyboard go to the next thing in the region that takes it; Tab may walk the disputed."""
+        """Move the focus to the next focusable widget of the region, where Tab has another meaning."""
         region, focus = self.region_of(self.focusWidget() or self.canvas), self.focusWidget()
         if region is None or focus is None:
             return
@@ -398,7 +398,7 @@ class WorkspaceScreen(QWidget):
         self.fuse_panel.setGeometry(self.width() - width - 8, 8, width, height)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Divide the window the first time: before it is seen, its parts have other proportions."""
+        """Set the initial sizes once the widget is shown: before, its parts have other proportions."""
         super().showEvent(event)
         if self.divisions:
             QTimer.singleShot(0, self, self._divide)
@@ -411,7 +411,7 @@ class WorkspaceScreen(QWidget):
         self.divisions = {}
 
     def _on_look(self) -> None:
-        """Give the sides more room for larger text, or less again, as the expert has divided the window."""
+        """Resize the sides after a change of the text size, in proportion to the sizes set by the expert."""
         previous, self._text_size = self._text_size, text_size()
         if self._text_size == previous:
             return
@@ -421,12 +421,12 @@ class WorkspaceScreen(QWidget):
             self._place_fuse_panel()
 
     def _on_divided(self) -> None:
-        """Keep in mind how large the expert has made the sides."""
+        """Note the sizes of the sides that the expert set."""
         for splitter, (index, _) in self._sides.items():
             self._usual[splitter] = splitter.sizes()[index] / self._text_size
 
     def _give(self, splitter: QSplitter, normal: float) -> None:
-        """Make a side as large as its size with text of the usual size asks for; what is folded stays so."""
+        """Set the size of a side from its size with normal text; a collapsed side stays collapsed."""
         index, share = self._sides[splitter]
         total = sum(splitter.sizes())
         size = min(round(normal * text_size()), max(round(share * total), round(normal)))
@@ -454,7 +454,7 @@ def _takes_keys(widget: QWidget) -> bool:
 
 
 def _in_place(view: QAbstractItemView, screen: QWidget) -> bool:
-    """Tell whether a list stands in the screen itself, and not in what a choice opens."""
+    """Return whether a list is in the screen itself, not in a popup."""
     parent: QWidget | None = view
     while parent is not None and parent is not screen and not parent.isWindow():
         parent = parent.parentWidget()

@@ -1,4 +1,4 @@
-"""Pictures of tasks, read small and in the background; the last ones are kept."""
+"""Pictures of tasks, read in the background at reduced size; the latest are cached."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ AT_ONCE = 24
 
 
 class TaskPictures(QObject):
-    """Reads what shows tasks.
+    """Reads and caches the pictures of tasks.
 
     Signals
     -------
     ready(int, QImage or None)
-        A task's picture; None where its file is gone or cannot be read.
+        A task's picture; None if its file is missing or cannot be read.
     """
 
     ready = Signal(int, object)
@@ -48,11 +48,11 @@ class TaskPictures(QObject):
         self._task = LatestTask()
 
     def forget(self) -> None:
-        """Drop everything: another study."""
+        """Drop everything: another study is open."""
         self.set_tasks({})
 
     def set_tasks(self, entries: Mapping[int, ImageEntry]) -> None:
-        """Take other tasks, or the same again: files that were gone may have been found since."""
+        """Set the tasks, or set them again after missing files were found."""
         changed = entries.keys() != self._entries.keys()
         self._entries = entries
         self._missing.clear()
@@ -62,11 +62,11 @@ class TaskPictures(QObject):
             self._requested.clear()
 
     def lacks(self, task: int) -> bool:
-        """Say whether a task is known to have no picture that can be read."""
+        """Return whether a task is known to have no readable picture."""
         return task not in self._entries or task in self._missing
 
     def get(self, task: int) -> QImage | None:
-        """Give a task's picture, or none and have it read."""
+        """Return a task's picture, or None and start to read it."""
         if task in self._cache:
             self._cache.move_to_end(task)
             return self._cache[task]
@@ -78,7 +78,7 @@ class TaskPictures(QObject):
     def _read_on(self) -> None:
         if self._task.busy or not self._requested:
             return
-        # Those that were wanted last are on screen now.
+        # The latest requests are on screen now.
         batch, self._requested = (
             self._requested[-AT_ONCE:],
             self._requested[:-AT_ONCE],
@@ -120,7 +120,7 @@ def _read(paths: Mapping[int, Path | None], watch: Watch) -> dict[int, NDArray[n
 
 
 def _small(path: Path) -> NDArray[np.uint8] | None:
-    """Read a picture no larger than is shown, as RGB; None where it cannot be read."""
+    """Read a picture as RGB at the size shown; None if it cannot be read."""
     from PIL import Image
 
     from raterscope.app.errors import InputError

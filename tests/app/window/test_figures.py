@@ -128,7 +128,7 @@ def test_a_dialog_that_is_left_writes_nothing(fused, qtbot, monkeypatch):
 def test_every_figure_of_a_workspace_has_its_menu_and_is_heard(window, kind):
     from raterscope.app.workspaces.catalogue import WORKSPACES
 
-    workspace = window._made(WORKSPACES[kind])
+    workspace = window._workspace_of(WORKSPACES[kind])
     figures = [
         widget for widget in workspace.findChildren(QWidget) if isinstance(widget, Figure | CanvasView)
     ]

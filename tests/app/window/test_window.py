@@ -140,7 +140,7 @@ def test_an_image_that_moved_is_said_and_found_in_another_folder(
     window.open_paths([study_file])
     qtbot.waitUntil(window.notice.isVisible, timeout=LONG)
     idle(window, qtbot)
-    assert "one.png is not where it was" in window.notice.text
+    assert "one.png was not found" in window.notice.text
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(elsewhere))
     window.files.find_images()
     qtbot.waitUntil(lambda: "2 images found" in window.status.message, timeout=LONG)

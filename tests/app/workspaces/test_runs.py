@@ -71,4 +71,4 @@ def test_a_fusion_that_is_cancelled_leaves_the_study_as_it_was(fusing, qtbot):
     fusing.cancel()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
     assert kept == []
-    assert said == ["The fusion was cancelled; the study is as it was."]
+    assert said == ["The fusion was cancelled. The study is unchanged."]
