@@ -6,7 +6,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = ["area_of", "crosses_itself", "length_of", "simplified"]
+__all__ = ["area_of", "crosses_itself", "length_of", "simplify"]
 
 
 def length_of(points: FloatArray, *, closed: bool = False) -> float:
@@ -77,7 +77,7 @@ def crosses_itself(points: FloatArray) -> bool:
     return bool(np.any((from_first < 0) & (from_second < 0)))
 
 
-def simplified(points: FloatArray, tolerance: float) -> FloatArray:
+def simplify(points: FloatArray, tolerance: float) -> FloatArray:
     """Leave out points of a line that lie no farther than a tolerance from the rest (Douglas and Peucker).
 
     Parameters

@@ -22,10 +22,10 @@ __all__ = [
     "SettingsError",
     "Spec",
     "choice",
+    "format_number",
     "integer",
     "number",
     "switch",
-    "written",
 ]
 
 _PLURALS = ("sweeps", "tasks", "votes")
@@ -115,7 +115,7 @@ class Spec:
         if self.kind == "integer" and value != int(value):
             raise SettingsError(f"{self.name} is {value!r}; expected a whole number.")
         if not self.minimum <= value <= self.maximum:
-            raise SettingsError(f"{self.name} is {written(value)}; expected {self.range_in_words()}.")
+            raise SettingsError(f"{self.name} is {format_number(value)}; expected {self.range_in_words()}.")
         return int(value) if self.kind == "integer" else float(value)
 
     def range_in_words(self) -> str:
@@ -124,10 +124,10 @@ class Spec:
         if math.isinf(self.maximum) and math.isinf(self.minimum):
             return f"a number{unit}"
         if math.isinf(self.maximum):
-            return f"at least {written(self.minimum)}{unit}"
+            return f"at least {format_number(self.minimum)}{unit}"
         if math.isinf(self.minimum):
-            return f"at most {written(self.maximum)}{unit}"
-        return f"{written(self.minimum)} to {written(self.maximum)}{unit}"
+            return f"at most {format_number(self.maximum)}{unit}"
+        return f"{format_number(self.minimum)} to {format_number(self.maximum)}{unit}"
 
     def in_words(self, value: Any) -> str:
         """State a value as a person reads it."""
@@ -138,10 +138,10 @@ class Spec:
         if self.kind == "choice":
             return dict(self.choices)[value]
         unit = self.unit[:-1] if value == 1 and self.unit in _PLURALS else self.unit
-        return written(value) + (f" {unit}" if unit else "")
+        return format_number(value) + (f" {unit}" if unit else "")
 
 
-def written(value: float, digits: int = 6) -> str:
+def format_number(value: float, digits: int = 6) -> str:
     """Write a number as a person does: "0.000001", "100,000,000"; what has more zeros is "1e-9".
 
     Examples

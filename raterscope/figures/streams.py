@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory, changed_of_late
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory, count_recent_changes
 from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Note, Points, Rectangles, Segments
 from raterscope.figures.symbols import Symbol
 from raterscope.figures.table import Column, PlotTable
@@ -125,7 +125,7 @@ def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings)
     """Describe an answer after a step, and its recent changes as the stop rule counts them."""
     annotators, detections = int(history.annotators[row]), int(history.detections[row])
     if stopping.rule == "share":
-        late = changed_of_late(history, stopping.more, row + 1)
+        late = count_recent_changes(history, stopping.more, row + 1)
         share = f" ({chance_in_words(late / detections)})" if 0 < late <= detections else ""
         text = f"last {stopping.more:,}: {count(late, 'change')}{share}"
     else:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.geometry import area_of, crosses_itself, length_of, simplified
+from raterscope.algorithms.geometry import area_of, crosses_itself, length_of, simplify
 
 
 def test_a_triangle_of_three_four_five_has_its_length_and_area():
@@ -42,7 +42,7 @@ def test_an_outline_that_crosses_itself_is_known():
 def test_a_simplified_line_stays_within_the_tolerance_with_fewer_points():
     along = np.linspace(0, 4 * np.pi, 2_000)
     drawn = np.column_stack([30 * along, 50 * np.sin(along)])
-    kept = simplified(drawn, 0.5)
+    kept = simplify(drawn, 0.5)
     assert len(kept) < 120
     np.testing.assert_array_equal(kept[[0, -1]], drawn[[0, -1]])
     nearest = np.interp(drawn[:, 0], kept[:, 0], kept[:, 1])

@@ -9,10 +9,10 @@ from raterscope.algorithms.settings import (
     SettingsError,
     Spec,
     choice,
+    format_number,
     integer,
     number,
     switch,
-    written,
 )
 
 
@@ -99,8 +99,8 @@ def test_one_of_a_unit_has_no_s() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_written_as_a_person_does_and_read_again(value, words):
-    assert written(value) == words
-    assert float(written(value).replace(",", "")) == value
+    assert format_number(value) == words
+    assert float(format_number(value).replace(",", "")) == value
 
 
 def test_a_range_has_no_powers_of_ten_where_a_person_writes_none():

@@ -28,7 +28,7 @@ from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from raterscope.algorithms.simulation.click_crowds import Annotator, click_on
+from raterscope.algorithms.simulation.click_crowds import Annotator, simulate_clicks
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.review import Decision
 from raterscope.app.sample_files import write_rows
@@ -95,7 +95,7 @@ def make_files(folder: Path, images: int, first: int = 0) -> list[Path]:
         name = f"smear-{number:03d}.jpg"
         files.append(folder / name)
         Image.fromarray(smear.image).save(files[-1], quality=90)
-        clicks = click_on(smear, crowd, number)
+        clicks = simulate_clicks(smear, crowd, number)
         rows += [
             (crowd[who].name, name, f"{x:.1f}", f"{y:.1f}")
             for who, x, y in zip(clicks.annotator, clicks.x, clicks.y, strict=True)

@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks.baseline_clustering import hdbscan
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import dem
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.stopping import outlook
+from raterscope.algorithms.clicks.stopping import predict_outlook
 from raterscope.algorithms.evaluation import evaluate
 from tests.algorithms.clicks.large_crowds import SCATTER, LargeCrowd, Scene, large_crowd
 from tests.benchmarks.measuring import most_memory
@@ -58,7 +58,7 @@ def seconds_of_detection(crowd: LargeCrowd) -> float:
 
 def seconds_ahead(clicks: Clicks, fusion: Fusion) -> float:
     start = time.perf_counter()
-    outlook(clicks, fusion, FusionPlan())
+    predict_outlook(clicks, fusion, FusionPlan())
     return time.perf_counter() - start
 
 

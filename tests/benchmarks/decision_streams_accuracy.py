@@ -18,9 +18,9 @@ import numpy as np
 
 from raterscope.algorithms.clicks.decision_streams import (
     DecisionSettings,
-    admit,
+    admit_annotators,
     batch_em,
-    begin,
+    initial_state,
     map_rule,
 )
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
@@ -67,10 +67,10 @@ def table_of_crowds(runs: int) -> None:
             crowd = voting_crowd(CROWDS[-1], clusters, seed, *rates)
             marked = crowd.votes.marked
             for column, settings in enumerate(SETTINGS.values()):
-                state = admit(begin(0, clusters), marked[: CROWDS[0]], settings)
+                state = admit_annotators(initial_state(0, clusters), marked[: CROWDS[0]], settings)
                 for count in range(CROWDS[0], CROWDS[-1] + 1):
                     if count > CROWDS[0]:
-                        state = admit(state, marked[count - 1 : count], settings)
+                        state = admit_annotators(state, marked[count - 1 : count], settings)
                     if count in CROWDS:
                         row = CROWDS.index(count)
                         for offset, one in enumerate((state, batch_em(state, settings))):

@@ -21,7 +21,7 @@ import numpy as np
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.metrics import compare, dice, placed, wilcoxon
+from raterscope.algorithms.masks.metrics import compare, dice, place_in_frame, wilcoxon
 from raterscope.algorithms.settings import Algorithm
 from raterscope.algorithms.simulation.mask_crowds import leaking, strict
 
@@ -45,7 +45,7 @@ def run(fuser: Algorithm, masks: Masks) -> MaskFusion:
 
 
 def consensus(fusion: MaskFusion) -> BoolArray:
-    return placed(fusion, fusion.mask[0], (0, 0, 0), fusion.frame)
+    return place_in_frame(fusion, fusion.mask[0], (0, 0, 0), fusion.frame)
 
 
 def nodules(root: Path) -> Iterator[BoolArray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
-from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
+from raterscope.algorithms.pairs.knockoffs import find_cuts, select_annotators, selection_shares
 from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.app.papers.experiments import pairs_of
@@ -43,10 +43,10 @@ def found(fusion: PairFusion, local: PairFusion) -> dict[str, np.ndarray]:
     """Tell who is flagged, by each of `METHODS`."""
     one = fusion.statistic[:1]
     return {
-        "knockoff": one[0] >= cuts(one, RATE, plus=False)[0],
-        "knockoff+": one[0] >= cuts(one, RATE)[0],
-        "local": local.statistic[0] >= cuts(local.statistic[:1], RATE)[0],
-        "share": selected(shares(fusion.statistic, RATE), 0.5),
+        "knockoff": one[0] >= find_cuts(one, RATE, plus=False)[0],
+        "knockoff+": one[0] >= find_cuts(one, RATE)[0],
+        "local": local.statistic[0] >= find_cuts(local.statistic[:1], RATE)[0],
+        "share": select_annotators(selection_shares(fusion.statistic, RATE), 0.5),
         "t test": benjamini_hochberg(fusion.p_value, RATE),
     }
 

@@ -21,8 +21,14 @@ from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, outlook, whom_to_ask
-from raterscope.algorithms.clicks.stream import advance, begin
+from raterscope.algorithms.clicks.stopping import (
+    Outlook,
+    StoppingSettings,
+    count_changes,
+    predict_outlook,
+    rank_annotators,
+)
+from raterscope.algorithms.clicks.stream import advance_stream, begin_stream
 from raterscope.algorithms.evaluation import calibration, evaluate, true_detections
 from tests.algorithms.clicks.crowds import RealImage, iguanas, in_order, quantius, until
 
@@ -42,7 +48,7 @@ class Replay:
 
     def other(self, step: int, more: int) -> int:
         """Count what more annotators changed; those that there are, near the end."""
-        return changed(self.fusions[step], self.fusions[min(step + more, len(self.fusions) - 1)])
+        return count_changes(self.fusions[step], self.fusions[min(step + more, len(self.fusions) - 1)])
 
 
 def shuffled(image: RealImage, seed: int) -> np.ndarray:
@@ -57,12 +63,12 @@ def replayed(image: RealImage, seed: int, ahead: Sequence[int], online: bool) ->
     for number in range(FIRST, len(order) + 1):
         own = until(clicks, number)
         if online:
-            state = begin(own) if state is None else advance(state, own)
+            state = begin_stream(own) if state is None else advance_stream(state, own)
             fusions.append(state.fusion)
         else:
             fusions.append(fuse(own, PLAN))
         for more in ahead:
-            outlooks[more].append(outlook(own, fusions[-1], PLAN, StoppingSettings(more=more)))
+            outlooks[more].append(predict_outlook(own, fusions[-1], PLAN, StoppingSettings(more=more)))
     return Replay(image, fusions, outlooks)
 
 
@@ -110,7 +116,9 @@ def table_of_stopping(name: str, replays: Sequence[Replay]) -> None:
     rules |= {
         f"unchanged {last}": lambda one, step, last=last: (
             step >= last
-            and not any(changed(one.fusions[i - 1], one.fusions[i]) for i in range(step - last + 1, step + 1))
+            and not any(
+                count_changes(one.fusions[i - 1], one.fusions[i]) for i in range(step - last + 1, step + 1)
+            )
         )
         for last in (2, 3, 5)
     }
@@ -239,7 +247,7 @@ def table_of_asking(images: Sequence[RealImage], held: Sequence[Experience]) -> 
                 fusion = fuse(clicks)
                 pairs[way, now].append((image, fusion))
                 if way:
-                    ranked = whom_to_ask(clicks, fusion, PLAN, experience, set(names))
+                    ranked = rank_annotators(clicks, fusion, PLAN, experience, set(names))
                     rest = order[now:]
                     strangers = [one for one in rest if names[one] not in experience.annotators]
                     best = names.index(ranked.annotators[0]) if len(ranked) else strangers[0]

@@ -20,7 +20,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import fuse
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
 from raterscope.algorithms.evaluation import evaluate, match
 from tests.algorithms.clicks.crowds import RealImage, in_order, quantius, until
 
@@ -72,7 +72,7 @@ def follow(clicks: Clicks, truth: np.ndarray, plan: StreamPlan, first: int, rows
     state: StreamState | None = None
     for annotators in range(first, len(clicks.annotators) + 1):
         now = until(clicks, annotators)
-        state = begin(now, plan) if state is None else advance(state, now, plan)
+        state = begin_stream(now, plan) if state is None else advance_stream(state, now, plan)
         if annotators in SHOWN:
             batch, row = fuse(now, plan.fusion), rows[annotators]
             row.stream.append(figures(state.fusion, truth))

@@ -18,7 +18,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import fuse
-from raterscope.algorithms.clicks.stream import StreamState, advance, begin
+from raterscope.algorithms.clicks.stream import StreamState, advance_stream, begin_stream
 from tests.algorithms.clicks.crowds import in_order, quantius, until
 from tests.benchmarks.clicks_speed import marked_once
 
@@ -45,12 +45,12 @@ def with_one(clicks: Clicks) -> Clicks:
 def steps(clicks: Clicks, earlier: int, most: int) -> Iterator[tuple[str, float, float]]:
     """Let annotators come from so many clicks on; give what each step was, its time and that of a batch."""
     first = int(np.searchsorted(np.cumsum(clicks.counts()), earlier)) + 1
-    state = begin(until(clicks, first))
+    state = begin_stream(until(clicks, first))
     for number in range(first + 1, min(len(clicks.annotators), first + most) + 1):
         now = until(clicks, number)
         one = with_one(until(clicks, number - 1))
-        yield "click", timed(lambda state=state, one=one: advance(state, one))[0], np.nan
-        taken, state = timed(lambda state=state, now=now: advance(state, now))
+        yield "click", timed(lambda state=state, one=one: advance_stream(state, one))[0], np.nan
+        taken, state = timed(lambda state=state, now=now: advance_stream(state, now))
         whole = time.process_time()
         fuse(now)
         yield "anew" if state.refreshed else "annotator", taken, (time.process_time() - whole) * 1e3
@@ -74,7 +74,7 @@ def report(name: str, crowds: Iterable[Clicks], earlier: int, most: int) -> None
 
 def main() -> None:
     warm = marked_once(500, 20, 500.0, 20)
-    advance(begin(until(warm, 10)), warm)
+    advance_stream(begin_stream(until(warm, 10)), warm)
     print(f"target: {TARGET:g} ms, the median for one more annotator after 1,000 clicks\n")
     print(
         f"{'milliseconds':34s}{'':22s}{'steps':>6s}{'median':>9s}{'95 %':>9s}{'most':>9s}{'batch':>10s}"

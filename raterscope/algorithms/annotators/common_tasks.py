@@ -18,7 +18,7 @@ from raterscope.algorithms.annotators.communities import (
     Communities,
     CommunitySettings,
     communities,
-    numbered,
+    number_communities,
 )
 from raterscope.algorithms.annotators.network_communities import (
     FactorisationSettings,
@@ -38,8 +38,8 @@ __all__ = [
     "CommunitiesOverTime",
     "common_task_communities",
     "common_tasks",
+    "communities_over_time",
     "follow",
-    "over_time",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -228,7 +228,7 @@ def common_task_communities(
         holds = modularity(_between(selected, result, share.shape[1], part(watch, 0.8, 1.0)))
     else:
         share, holds = _by_factors(selected, network, settings, part(watch, 0.1, 1.0))
-    community, share, prototype = numbered(share, matrices[order])
+    community, share, prototype = number_communities(share, matrices[order])
     back = np.argsort(order)
     watch(1.0, "communities of common tasks")
     return Communities(
@@ -400,7 +400,7 @@ class CommunitiesOverTime:
         return tuple(messages)
 
 
-def over_time(
+def communities_over_time(
     means: Sequence[ArrayLike],
     votes: Sequence[ArrayLike],
     settings: CommunitySettings | None = None,

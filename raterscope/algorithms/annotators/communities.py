@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from raterscope.algorithms.annotators.network_communities import (
     FactorisationSettings,
     factorise,
-    join,
+    join_communities,
     louvain,
     modularity,
 )
@@ -31,11 +31,11 @@ __all__ = [
     "Cells",
     "Communities",
     "CommunitySettings",
-    "all_in_words",
-    "cells_of",
     "communities",
-    "in_words",
-    "numbered",
+    "describe_communities",
+    "describe_community",
+    "group_into_cells",
+    "number_communities",
 ]
 
 
@@ -64,7 +64,7 @@ class Cells:
     weight: Float32Array
 
 
-def cells_of(rows: Float32Array, most: int, watch: Watch = silent) -> Cells:
+def group_into_cells(rows: Float32Array, most: int, watch: Watch = silent) -> Cells:
     """Put rows (M, D) into at most so many cells of like ones.
 
     The cell of the largest spread is cut in two at its mean along its widest column, until there are enough;
@@ -127,7 +127,7 @@ _LONG = 28
 """Most letters of a class that are shown."""
 
 
-def in_words(
+def describe_community(
     prototype: ArrayLike, classes: Sequence[str], outputs: Sequence[str], meaning: Sequence[int]
 ) -> str:
     """Name a way of behaving: "reliable", "always cat", "mistakes cat for dog".
@@ -179,7 +179,7 @@ def in_words(
     return "little better than guessing" if beyond > -0.2 else "mostly wrong"
 
 
-def all_in_words(
+def describe_communities(
     prototypes: ArrayLike, classes: Sequence[str], outputs: Sequence[str], meaning: Sequence[int]
 ) -> tuple[str, ...]:
     """Name several ways of behaving, (C, J, L), each differently.
@@ -188,7 +188,7 @@ def all_in_words(
     that is not enough, by a number.
     """
     matrices = np.asarray(prototypes, dtype=np.float64)
-    plain = [in_words(matrix, classes, outputs, meaning) for matrix in matrices]
+    plain = [describe_community(matrix, classes, outputs, meaning) for matrix in matrices]
     names = list(plain)
     for name, count in Counter(plain).items():
         if count == 1:
@@ -411,13 +411,13 @@ def communities(
         scale = 1.0
     elif scale is None:
         scale = fitting_scale(rows, classes, part(watch, 0.0, 0.05))
-    cells = cells_of(rows, _CELLS, part(watch, 0.05, 0.1))
+    cells = group_into_cells(rows, _CELLS, part(watch, 0.05, 0.1))
     similarity = _Similarity(_unit(cells.centre, classes), classes, scale)
     if settings.method == "louvain":
         share, notices = _by_louvain(cells, similarity, settings.seed, part(watch, 0.1, 0.7))
     else:
         share, notices = _by_factors(rows, cells, similarity, settings, part(watch, 0.1, 0.7))
-    community, share, prototype = numbered(share, matrices[order])
+    community, share, prototype = number_communities(share, matrices[order])
     links = _links(rows, similarity, community, share.shape[1], part(watch, 0.7, 1.0))
     back = np.argsort(order)
     notices = (*_left_out(counts, settings), *notices)
@@ -427,7 +427,9 @@ def communities(
     )  # fmt: skip
 
 
-def numbered(share: Float32Array, matrices: FloatArray) -> tuple[NDArray[np.int16], Float32Array, FloatArray]:
+def number_communities(
+    share: Float32Array, matrices: FloatArray
+) -> tuple[NDArray[np.int16], Float32Array, FloatArray]:
     """Return communities numbers by size; those in which nobody takes part most are left out.
 
     Parameters
@@ -515,7 +517,7 @@ def _by_factors(
         watch(0.8 + 0.2 * first / len(rows), "placing every annotator")
         block = slice(first, first + _CHUNK)
         start = factors.member[cells.cell[block]]
-        share[block] = join(factors, similarity(rows[block]), cells.weight, start)
+        share[block] = join_communities(factors, similarity(rows[block]), cells.weight, start)
     return share, notices
 
 

@@ -35,7 +35,7 @@ __all__ = [
     "between_communities",
     "by_links",
     "factorise",
-    "join",
+    "join_communities",
     "louvain",
     "modularity",
 ]
@@ -202,7 +202,7 @@ def factorise(
     )  # fmt: skip
 
 
-def join(
+def join_communities(
     factors: Factors, links: Float32Array, weight: NDArray[np.float32], start: Float32Array
 ) -> Float32Array:
     """Place other annotators among communities that stand: their participation, (A, C).

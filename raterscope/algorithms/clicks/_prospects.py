@@ -24,10 +24,10 @@ from raterscope.algorithms.clicks._vote_model import (
     Looks,
     Problem,
     State,
-    climb,
     log_odds,
     looks,
-    votes_lost,
+    lost_log_probability,
+    run_em,
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
@@ -36,20 +36,20 @@ from raterscope.algorithms.progress import silent
 
 __all__ = [
     "JOINS",
-    "Ahead",
-    "Crowd",
+    "Changes",
+    "FindingChances",
+    "ImageModel",
     "Newcomers",
-    "Outset",
-    "after_marks",
-    "ahead",
-    "crowd_of",
-    "found",
-    "found_later",
-    "joining",
-    "marks_of",
-    "outset_of",
-    "rates_at",
-    "unseen",
+    "count_chances",
+    "detection_chance",
+    "finding_chances",
+    "image_model",
+    "joining_chance",
+    "later_detection_chance",
+    "mark_rates",
+    "predict_changes",
+    "predict_votes",
+    "unseen_chance",
 ]
 
 
@@ -67,7 +67,7 @@ CROWDING = 3.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-def joining(mean: FloatArray, scatter: float) -> FloatArray:
+def joining_chance(mean: FloatArray, scatter: float) -> FloatArray:
     """Return the chance that a further click on each of M structures joins the others, by the nearest one."""
     from scipy.spatial import cKDTree
 
@@ -78,7 +78,7 @@ def joining(mean: FloatArray, scatter: float) -> FloatArray:
     return chance
 
 
-def marks_of(rate: FloatArray) -> FloatArray:
+def count_chances(rate: FloatArray) -> FloatArray:
     """Return the chance of every number of marks, exactly: the Poisson binomial distribution.
 
     Parameters
@@ -98,13 +98,15 @@ def marks_of(rate: FloatArray) -> FloatArray:
     return chance
 
 
-def found(joins: FloatArray, marks: FloatArray) -> FloatArray:
+def detection_chance(joins: FloatArray, marks: FloatArray) -> FloatArray:
     """Return the chance that clustering finds a structure with so many marks."""
     chance: FloatArray = 1 - (1 - joins) ** np.maximum(marks - 1, 0)
     return np.clip(chance, EDGE, 1 - EDGE)
 
 
-def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | None = None) -> FloatArray:
+def later_detection_chance(
+    joins: FloatArray, annotators: int, more: int, crowd: float | None = None
+) -> FloatArray:
     """Return the chance that a structure is found now and with more annotators.
 
     Parameters
@@ -125,8 +127,8 @@ def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | No
 
     crowd = annotators if crowd is None else crowd
     now = np.arange(annotators + 1.0)
-    first = ndtri(found(joins[:, None], now))[:, :, None]
-    second = ndtri(found(joins[:, None, None], now[:, None] + np.arange(more + 1.0)))
+    first = ndtri(detection_chance(joins[:, None], now))[:, :, None]
+    second = ndtri(detection_chance(joins[:, None, None], now[:, None] + np.arange(more + 1.0)))
     # The bivariate normal distribution as an integral over the correlation's angle (Drezner and Wesolowsky).
     total = np.arcsin(np.sqrt(crowd / (crowd + more)))
     both: FloatArray = ndtr(first) * ndtr(second)
@@ -138,7 +140,7 @@ def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | No
     return np.clip(both, 0, np.minimum(ndtr(first), ndtr(second)))
 
 
-def unseen(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
+def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the chance that a structure is not found, and that an annotator marks it all the same.
 
     With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v
@@ -195,7 +197,7 @@ SETTLED = 0.005
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class ImageModel:
     """The vote model of an image where its detections are: what is held of structures and annotators.
 
     Attributes
@@ -252,7 +254,7 @@ class Newcomers:
         return len(self.stray)
 
 
-def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
+def image_model(problem: Problem, fusion: Fusion) -> ImageModel:
     """Bring the vote model to where an image's detections are, with the structures that are no cluster.
 
     What was found is the part of all structures that is easily seen. Left at that, the crowd would look more
@@ -266,11 +268,11 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     fusion : Fusion
     """
     prior = problem.prior
-    ascent = climb(problem, np.clip(fusion.detection.posterior, 0, 1), ROUNDS, 1e-6, silent)
+    ascent = run_em(problem, np.clip(fusion.detection.posterior, 0, 1), ROUNDS, 1e-6, silent)
     undecided, loss = None, 0.0
     if problem.known.any():
-        bare = climb(without_decisions(problem), ascent.looks.present, ROUNDS, 1e-6, silent)
-        undecided, loss = [bare.looks.present], votes_lost(problem, ascent, bare)
+        bare = run_em(without_decisions(problem), ascent.looks.present, ROUNDS, 1e-6, silent)
+        undecided, loss = [bare.looks.present], lost_log_probability(problem, ascent, bare)
     honesty = honesty_of([(problem, ascent)], undecided=undecided, loss=loss)[0]
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
@@ -278,8 +280,8 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     usual = np.exp(-0.5 * (prior.shift / DIFFER) ** 2)
     usual *= max(prior.strength, EDGE) / usual.sum()
     for _ in range(HIDDEN):
-        rate = rates_at(state.odds, prior.shift)
-        lost, marked = unseen(rate, levels, problem.worth)
+        rate = mark_rates(state.odds, prior.shift)
+        lost, marked = unseen_chance(rate, levels, problem.worth)
         total = donors @ now.structure / np.maximum(1 - lost, EDGE)
         counts = (total * lost).sum(axis=0) + now.structure.sum(axis=0)
         hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, total)
@@ -295,17 +297,17 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
         now, _ = looks(problem, state)
         if settled:
             break
-    return Crowd(problem, state, now, honesty, rates_at(state.odds, prior.shift))
+    return ImageModel(problem, state, now, honesty, mark_rates(state.odds, prior.shift))
 
 
-def rates_at(odds: FloatArray, shift: FloatArray) -> FloatArray:
+def mark_rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
     """Return the chance (R, K) of a mark by annotators of these odds on structures at nodes of ease."""
     rate: FloatArray = 1 / (1 + np.exp(-(odds[:, None] + shift)))
     return rate
 
 
 @dataclass(frozen=True, eq=False)
-class Ahead:
+class Changes:
     """Expected changes by further annotators on an image of M clusters.
 
     Attributes
@@ -331,7 +333,7 @@ class Ahead:
 
 
 @dataclass(frozen=True, eq=False)
-class Outset:
+class FindingChances:
     """What newcomers find on an image, whoever they are: Q levels of clusters that are found equally easily.
 
     Attributes
@@ -369,7 +371,7 @@ class Outset:
     rests_on: float
 
 
-def outset_of(crowd: Crowd, fusion: Fusion, more: int) -> Outset:
+def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChances:
     """Count the structures that so many newcomers may find.
 
     A structure without a cluster resembles those that were found: each of these stands for 1 / pi structures
@@ -379,31 +381,33 @@ def outset_of(crowd: Crowd, fusion: Fusion, more: int) -> Outset:
     """
     annotators, worth = len(crowd.rate), crowd.problem.worth
     levels, level = _levels(fusion)
-    whole = found(levels[:, None], np.arange(annotators + more + 1.0))
+    whole = detection_chance(levels[:, None], np.arange(annotators + more + 1.0))
     votes = _votes(crowd.problem)
-    now = marks_of(worth[:, None] * crowd.rate)
+    now = count_chances(worth[:, None] * crowd.rate)
     seen = whole[:, : annotators + 1] @ now
     donors = _donors(crowd.problem, level, len(levels))
     many = donors @ crowd.looks.structure / seen
-    many[-1] += (UNSEEN + LOOSE * _loose(fusion, crowd.problem)) * crowd.state.share
+    many[-1] += (UNSEEN + LOOSE * _stray_marks(fusion, crowd.problem)) * crowd.state.share
     added = len(level) - donors.sum()
     many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
     hanging = 1 - whole[level, np.maximum(votes - 1, 0)] / whole[level, votes]
-    return Outset(
+    return FindingChances(
         fusion=fusion,
         more=more,
         level=level,
         found=whole,
-        both=found_later(levels, annotators, more, crowd.problem.crowd),
+        both=later_detection_chance(levels, annotators, more, crowd.problem.crowd),
         marks=now,
-        strays=marks_of(worth * crowd.state.chance),
+        strays=count_chances(worth * crowd.state.chance),
         many=many,
         seen=seen,
         rests_on=1 + float(hanging @ donors.sum(axis=0)),
     )
 
 
-def ahead(crowd: Crowd, outset: Outset, newcomers: Newcomers, threshold: float) -> Ahead:
+def predict_changes(
+    crowd: ImageModel, outset: FindingChances, newcomers: Newcomers, threshold: float
+) -> Changes:
     """Sum over the numbers of marks that newcomers may make on what is a cluster and on what is none.
 
     Parameters
@@ -419,19 +423,19 @@ def ahead(crowd: Crowd, outset: Outset, newcomers: Newcomers, threshold: float) 
     annotators, more = len(crowd.rate), outset.more
     votes = _votes(crowd.problem)
     later = outset.both[outset.level, votes] / outset.found[outset.level, votes][:, None]
-    coming, posterior = after_marks(crowd, newcomers)
+    coming, posterior = predict_votes(crowd, newcomers)
     stays = (coming * later * (posterior >= threshold)).sum(axis=1)
     chance = np.where(fusion.detection.detected, 1 - stays, stays)
     chance[crowd.problem.known] = 0.0
 
     sums = np.arange(annotators + 1)[:, None] + np.arange(more + 1)
     come = outset.found[:, sums] - outset.both
-    come *= _telling(crowd, newcomers, threshold)[sums]
+    come *= _new_detection_chance(crowd, newcomers, threshold)[sums]
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
-    appear = np.einsum("vk,qvb,bk->qk", outset.marks, come, marks_of(newcomers.rate))
+    appear = np.einsum("vk,qvb,bk->qk", outset.marks, come, count_chances(newcomers.rate))
     missed = float((many * (1 - seen)).sum())
-    meet = outset.strays @ come[-1] @ marks_of(newcomers.stray)
-    return Ahead(
+    meet = outset.strays @ come[-1] @ count_chances(newcomers.stray)
+    return Changes(
         np.clip(chance, 0.0, 1.0),
         float((many * appear).sum()) + blurred,
         float(crowd.problem.prior.places * meet),
@@ -445,7 +449,7 @@ def _votes(problem: Problem) -> IntArray:
     return np.rint(problem.count).astype(np.int64)
 
 
-def _loose(fusion: Fusion, problem: Problem) -> float:
+def _stray_marks(fusion: Fusion, problem: Problem) -> float:
     """Return the marks of an annotator that are part of no cluster, on average."""
     marks, rows = problem.worth * fusion.rates.clicks, fusion.rates.clicks > 0
     reliability = np.nan_to_num(fusion.clustering.reliability[rows])
@@ -463,7 +467,7 @@ def _blurred(fusion: Fusion) -> float:
     return max(0.0, marked - AGAIN * len(fusion.clustering))
 
 
-def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray:
+def _new_detection_chance(crowd: ImageModel, newcomers: Newcomers, threshold: float) -> FloatArray:
     """Return the chance that so many marks make a detection of what is no cluster yet: (R + k + 1,).
 
     What they tell depends on whose marks they are: their log odds vary as the annotators' do.
@@ -496,7 +500,7 @@ def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray
 
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
     """Round the chances of joining: (Q,) that there are, the lonely one last, and (M,) rows of them."""
-    joins = np.append(joining(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
+    joins = np.append(joining_chance(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
     levels, level = np.unique(np.rint(joins * 40) / 40, return_inverse=True)
     return levels, level[:-1].astype(np.int64)
 
@@ -512,7 +516,7 @@ def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
     return chosen
 
 
-def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
+def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
     """Foresee the votes on each of M clusters.
 
     Returns
@@ -523,16 +527,16 @@ def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatAr
         Probability of a structure after them.
     """
     more = len(newcomers)
-    structure = crowd.looks.structure @ marks_of(newcomers.rate).T
-    artefact = crowd.looks.artefact[:, None] * np.exp(_artefact(crowd, more) + _choices(more))
-    stray = crowd.looks.chance[:, None] * marks_of(newcomers.stray)
+    structure = crowd.looks.structure @ count_chances(newcomers.rate).T
+    artefact = crowd.looks.artefact[:, None] * np.exp(_artefact(crowd, more) + _log_choices(more))
+    stray = crowd.looks.chance[:, None] * count_chances(newcomers.stray)
     come: FloatArray = structure + artefact + stray
     share = (crowd.problem.count[:, None] + np.arange(more + 1.0)) / max(crowd.problem.crowd + more, 1.0)
     posterior = crowd.honesty.mean(share) * structure / np.maximum(come, 1e-300)
     return come, crowd.honesty.scored(posterior)
 
 
-def _choices(more: int) -> FloatArray:
+def _log_choices(more: int) -> FloatArray:
     """Return the logarithm of how many ways there are to choose so many of the newcomers: (k + 1,)."""
     from scipy.special import betaln
 
@@ -540,7 +544,7 @@ def _choices(more: int) -> FloatArray:
     return np.asarray(-np.log1p(more) - betaln(more - number + 1, number + 1))
 
 
-def _artefact(crowd: Crowd, more: int) -> FloatArray:
+def _artefact(crowd: ImageModel, more: int) -> FloatArray:
     """Return the log probability of newcomers' marks, were the cluster an artefact: (M, k + 1)."""
     from scipy.special import betaln
 

@@ -17,9 +17,9 @@ from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Int
 from raterscope.algorithms.clicks.oem import (
     Habits,
     OEMSettings,
-    begin_reliability,
     crowd_model,
     fit_evidence,
+    initial_reliability,
     path_of,
 )
 from raterscope.algorithms.clicks.result import Clustering, Trace
@@ -27,9 +27,9 @@ from raterscope.algorithms.progress import Watch
 
 __all__ = [
     "CrowdMemory",
-    "fit_anew",
-    "follow",
-    "go_on",
+    "continue_clustering",
+    "refit",
+    "update_model",
 ]
 
 
@@ -67,15 +67,15 @@ class CrowdMemory:
     habits: Habits
 
 
-def fit_anew(
+def refit(
     marks: Clicks, settings: OEMSettings, watch: Watch, known: FloatArray | None = None
 ) -> tuple[Clustering, CrowdMemory]:
     """Fit the crowd model as in a batch; `known` as `oem` takes reliabilities."""
     clustering, crowd, habits = fit_evidence(marks, settings, watch, known)
-    return clustering, _remembered(crowd, habits)
+    return clustering, _memory_of(crowd, habits)
 
 
-def follow(
+def update_model(
     marks: Clicks,
     before: Clustering,
     memory: CrowdMemory,
@@ -111,11 +111,11 @@ def follow(
 
     model = crowd_model(settings, memory.habits, len(marks))
     if known is not None:
-        model = replace(model, reliability=begin_reliability(known, settings, len(marks.annotators)))
-    crowd = _recalled(marks, before, memory, model, tick)
+        model = replace(model, reliability=initial_reliability(known, settings, len(marks.annotators)))
+    crowd = _restore_model(marks, before, memory, model, tick)
     row = crowd.cells.order >= len(before.inlier)
     new = np.column_stack([crowd.cells.x[row], crowd.cells.y[row]])
-    opened = _open(crowd, new, tick)
+    opened = _open_components(crowd, new, tick)
     origin = np.concatenate([np.arange(len(memory.weight)), np.full(opened, -1)])
     near = _within((AROUND + NEAR) * crowd.scatter, crowd.parts.mean, new)
     first = np.argsort(~near, kind="stable")
@@ -160,10 +160,10 @@ def follow(
         len(objective),
         True,
     )
-    return crowd.result(trace), _remembered(crowd, memory.habits), origin
+    return crowd.result(trace), _memory_of(crowd, memory.habits), origin
 
 
-def _recalled(
+def _restore_model(
     marks: Clicks, before: Clustering, memory: CrowdMemory, model: CrowdModel, tick: Callable[[], None]
 ) -> Crowd:
     """Make the model of all marks with what the one before had come to."""
@@ -191,7 +191,7 @@ def _recalled(
     return crowd
 
 
-def _open(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
+def _open_components(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
     """Add components at crowded clicks near new ones, apart from those that are there; say how many."""
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
@@ -213,7 +213,7 @@ def _within(reach: float, positions: FloatArray, others: FloatArray) -> BoolArra
     return np.asarray(cKDTree(others).query(positions, distance_upper_bound=reach)[0] < reach)
 
 
-def _remembered(crowd: Crowd, habits: Habits) -> CrowdMemory:
+def _memory_of(crowd: Crowd, habits: Habits) -> CrowdMemory:
     rank, alive = crowd.cells.rank, crowd.parts.alive
     return CrowdMemory(
         crowd.parts.weight[alive], crowd.parts.support[alive], crowd.offset[rank], crowd.precision[rank],
@@ -225,7 +225,7 @@ FRACTION = 1 / 8
 """Weight of a new component, of the smallest weight before."""
 
 
-def go_on(
+def continue_clustering(
     marks: Clicks,
     before: Clustering,
     components: int,
@@ -266,7 +266,7 @@ def go_on(
     least = FRACTION * float(weight.min()) if components else 1.0
     weight = np.concatenate([weight, np.full(len(new), least)])
     reliability = np.empty(len(marks.annotators))
-    reliability[cells.rank] = begin_reliability(known, settings, len(marks.annotators))
+    reliability[cells.rank] = initial_reliability(known, settings, len(marks.annotators))
     judged = np.flatnonzero(np.isfinite(before.reliability))
     reliability[cells.rank[judged]] = before.reliability[judged]
     state = State(

@@ -45,14 +45,14 @@ __all__ = [
     "Prior",
     "Problem",
     "State",
-    "carried",
-    "climb",
-    "guess",
+    "carry_looks",
+    "initial_looks",
     "log_odds",
     "looks",
+    "lost_log_probability",
     "make_problem",
     "odds_of_votes",
-    "votes_lost",
+    "run_em",
     "without_decisions",
 ]
 
@@ -216,7 +216,7 @@ def without_decisions(problem: Problem) -> Problem:
     return replace(problem, known=unknown, truth=np.zeros(len(unknown)), viewed=None)
 
 
-def votes_lost(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
+def lost_log_probability(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
     """Return the log probability of the votes that EM gave up to fit the decisions on an image.
 
     Parameters
@@ -229,7 +229,7 @@ def votes_lost(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
     return looks(bare, undecided.state)[1] - looks(bare, ascent.state)[1]
 
 
-def guess(problem: Problem, start: FloatArray) -> Looks:
+def initial_looks(problem: Problem, start: FloatArray) -> Looks:
     """Make looks of posteriors to begin with, as the prior shares them out."""
     prior = problem.prior
     start = np.where(problem.known, problem.truth, start)
@@ -238,7 +238,7 @@ def guess(problem: Problem, start: FloatArray) -> Looks:
     return Looks(start[:, None] * prior.share, rest * others[0], rest * others[1])
 
 
-def climb(
+def run_em(
     problem: Problem,
     start: FloatArray | Looks | State,
     iterations: int,
@@ -252,7 +252,7 @@ def climb(
     With `expected` the objective is Q_d (eq. 24) with the posteriors of its own parameters: the log posterior
     less the entropy of what is hidden.
     """
-    state = start if isinstance(start, State) else _judged(problem, start)
+    state = start if isinstance(start, State) else _judge(problem, start)
     if len(problem.prior.shift) > 1 and not expected:
         return _ascend(problem, state, iterations, tolerance, watch)
     objective: list[float] = []
@@ -270,7 +270,7 @@ def climb(
 
 
 def _ascend(problem: Problem, state: State, iterations: int, tolerance: float, watch: Watch) -> Ascent:
-    """Iterate as `climb` does in compiled code, many steps between two calls of the watch."""
+    """Iterate as `run_em` does in compiled code, many steps between two calls of the watch."""
     from raterscope.algorithms.clicks._vote_kernels import ascend
 
     prior, votes = problem.prior, problem.marks_by_cluster
@@ -303,10 +303,10 @@ def _entropy(now: Looks) -> float:
     return float(entr(now.structure).sum() + entr(now.artefact).sum() + entr(now.chance).sum())
 
 
-def _judged(problem: Problem, start: FloatArray | Looks) -> State:
+def _judge(problem: Problem, start: FloatArray | Looks) -> State:
     """Judge annotators by posteriors."""
     prior = problem.prior
-    now = start if isinstance(start, Looks) else guess(problem, start)
+    now = start if isinstance(start, Looks) else initial_looks(problem, start)
     state = State(
         np.full(problem.marks.shape[0], 0.0), np.zeros(problem.marks.shape[0]), prior.kinds, prior.share
     )
@@ -314,7 +314,7 @@ def _judged(problem: Problem, start: FloatArray | Looks) -> State:
     return state if now is start else replace(state, share=prior.share)
 
 
-def carried(problem: Problem, state: State) -> State | None:
+def carry_looks(problem: Problem, state: State) -> State | None:
     """Let what EM came to go on with more votes; annotators who are new are as the others to begin with.
 
     None where the prior has become one of another kind.

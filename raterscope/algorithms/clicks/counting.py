@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks._prospects import marks_of
+from raterscope.algorithms.clicks._prospects import count_chances
 from raterscope.algorithms.clicks.data import FloatArray
 
 __all__ = [
@@ -124,7 +124,7 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
 def _number_of(chance: FloatArray) -> FloatArray:
     """Return the distribution of the number: of many spots that of the sum of its halves' numbers."""
     if len(chance) <= AT_ONCE:
-        return marks_of(chance)
+        return count_chances(chance)
     from scipy.signal import fftconvolve
 
     half = len(chance) // 2

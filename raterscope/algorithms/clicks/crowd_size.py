@@ -19,7 +19,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
 from raterscope.algorithms.clicks.oem import OEMSettings
 from raterscope.algorithms.clicks.result import Clustering, Fusion
-from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance_stream, begin_stream
 from raterscope.algorithms.clicks.voting import AssignmentSettings, MajoritySettings
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, part, silent
@@ -290,11 +290,11 @@ def _follow(
 ) -> None:
     """Let annotators join one by one from the smallest crowd on."""
     most = min(sizes[-1], len(order))
-    state = begin(first_annotators(clicks, order, sizes[0]), plan)
+    state = begin_stream(first_annotators(clicks, order, sizes[0]), plan)
     for count in range(sizes[0], most + 1):
         watch((count - sizes[0]) / (most - sizes[0] + 1), f"following {count} annotators")
         if count > sizes[0]:
-            state = advance(state, first_annotators(clicks, order, count), plan)
+            state = advance_stream(state, first_annotators(clicks, order, count), plan)
         if count in sizes:
             note(count, fusion=state.fusion)
 

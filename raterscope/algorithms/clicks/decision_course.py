@@ -17,10 +17,10 @@ from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray
 from raterscope.algorithms.clicks.decision_streams import (
     DecisionSettings,
     DecisionState,
-    admit,
+    admit_annotators,
     batch_em,
-    begin,
     incremental_newton,
+    initial_state,
     map_rule,
     recursive_em,
 )
@@ -30,11 +30,11 @@ __all__ = [
     "LARGEST",
     "METHODS",
     "OPENING",
+    "CourseAccuracy",
     "DecisionCourse",
     "Decisions",
-    "Measured",
-    "follow",
-    "measure",
+    "follow_decisions",
+    "measure_course",
 ]
 
 METHODS = {
@@ -110,7 +110,7 @@ class DecisionCourse:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class CourseAccuracy:
     """Accuracy of a course on clusters whose truth is known.
 
     Attributes
@@ -136,7 +136,7 @@ class Measured:
     truth: BoolArray
 
 
-def follow(
+def follow_decisions(
     decisions: Decisions, settings: DecisionSettings | None = None, watch: Watch = silent
 ) -> DecisionCourse:
     """Follow the estimates of recursive EM, incremental Newton and batch EM as decisions come.
@@ -171,17 +171,17 @@ def follow(
             f"to follow; expected at most {LARGEST:,} pairs of them."
         )
     most = _STEPS if size <= _CHEAP else _FEW_STEPS
-    turn = _turns(decisions)
+    turn = _repetitions(decisions)
     if turn.max(initial=0) and (turn > 0).mean() >= 1 / 3:
-        return _repeated(decisions, turn, most, settings, watch)
-    return _joining(decisions, most, settings, watch)
+        return _follow_repeated(decisions, turn, most, settings, watch)
+    return _follow_joining(decisions, most, settings, watch)
 
 
-def measure(
+def measure_course(
     course: DecisionCourse,
     truth: np.ndarray,
     rates: tuple[FloatArray, FloatArray, float] | None = None,
-) -> Measured | None:
+) -> CourseAccuracy | None:
     """Measure a course by known clusters; None unless structures and others are known.
 
     Parameters
@@ -218,13 +218,13 @@ def measure(
     for at, estimate in enumerate((course.sensitivity, course.specificity)):
         error[at] = _mean((estimate - by_annotator[at]) ** 2)
     error[2] = (course.prevalence - prevalence) ** 2
-    return Measured(
+    return CourseAccuracy(
         methods, (detected != true).mean(axis=2), right / true.sum(), _share(right, detected.sum(axis=2)),
         error, scores[:, -1], true,
     )  # fmt: skip
 
 
-def _turns(decisions: Decisions) -> np.ndarray:
+def _repetitions(decisions: Decisions) -> np.ndarray:
     """Count, for each decision, how often its annotator decided on its cluster before."""
     pair = decisions.annotator.astype(np.int64) * decisions.clusters + decisions.cluster
     order = np.argsort(pair, kind="stable")
@@ -235,11 +235,11 @@ def _turns(decisions: Decisions) -> np.ndarray:
     return turn
 
 
-def _repeated(
+def _follow_repeated(
     decisions: Decisions, turn: np.ndarray, most: int, settings: DecisionSettings, watch: Watch
 ) -> DecisionCourse:
     times = min(int(turn.max()) + 1, most)
-    recursive = newton = begin(decisions.annotators, decisions.clusters)
+    recursive = newton = initial_state(decisions.annotators, decisions.clusters)
     states = []
     for step in range(times):
         look = partial(watch, step / times, "following decisions")
@@ -254,7 +254,9 @@ def _repeated(
     return _course(True, np.arange(1, times + 1), ("recursive", "newton", "batch"), states, order, settings)
 
 
-def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch: Watch) -> DecisionCourse:
+def _follow_joining(
+    decisions: Decisions, most: int, settings: DecisionSettings, watch: Watch
+) -> DecisionCourse:
     answers = np.full((decisions.annotators, decisions.clusters), np.nan)
     answers[decisions.annotator, decisions.cluster] = decisions.yes  # the last decision on a cluster counts
     come, first = np.unique(decisions.annotator, return_index=True)
@@ -263,12 +265,12 @@ def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch:
     order = np.concatenate([come, idle]).astype(np.int64)
     opening = min(OPENING, len(come))
     ends = np.unique(np.linspace(opening, len(come), min(most, len(come) - opening + 1)).round().astype(int))
-    state = begin(0, decisions.clusters)
+    state = initial_state(0, decisions.clusters)
     states = []
     for step, end in enumerate(ends.tolist()):
         look = partial(watch, step / len(ends), "following annotators")
         look()
-        state = admit(state, answers[order[len(state.yes) : end]], settings)
+        state = admit_annotators(state, answers[order[len(state.yes) : end]], settings)
         states.append((state, batch_em(state, settings, look)))
     return _course(False, ends, ("recursive", "batch"), states, order, settings)
 

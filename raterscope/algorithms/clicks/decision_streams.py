@@ -27,10 +27,10 @@ from raterscope.algorithms.settings import Settings, integer, number, switch
 __all__ = [
     "DecisionSettings",
     "DecisionState",
-    "admit",
+    "admit_annotators",
     "batch_em",
-    "begin",
     "incremental_newton",
+    "initial_state",
     "log_posterior",
     "map_rule",
     "recursive_em",
@@ -87,7 +87,7 @@ class DecisionState:
     asked: FloatArray
 
 
-def begin(annotators: int, clusters: int) -> DecisionState:
+def initial_state(annotators: int, clusters: int) -> DecisionState:
     """Begin with nothing decided; chapter 5 begins with no annotators."""
     half, none = np.full(annotators, 0.5), np.zeros((annotators, clusters))
     return DecisionState(0, half, half, 0.5, np.full(clusters, 0.5), none, none)
@@ -111,10 +111,10 @@ def recursive_em(
     ClicksError
         For another shape or other values.
     """
-    return _take(_counted(state, decisions), settings or DecisionSettings())
+    return _step(_count(state, decisions), settings or DecisionSettings())
 
 
-def admit(
+def admit_annotators(
     state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
 ) -> DecisionState:
     """Admit further annotators with their decisions, by one EM iteration (thesis, Algorithm 5).
@@ -142,9 +142,9 @@ def admit(
     """
     settings = settings or DecisionSettings()
     newcomers = np.shape(decisions)[0] if np.ndim(decisions) == 2 else 0
-    come = _counted(begin(newcomers, len(state.posterior)), decisions)
+    come = _count(initial_state(newcomers, len(state.posterior)), decisions)
     sensitivity, specificity, _ = _maximise(come.yes, come.asked, state.posterior, settings)
-    return _take(
+    return _step(
         replace(
             state,
             step=state.step + 1,
@@ -180,9 +180,9 @@ def incremental_newton(
         For another shape or other values.
     """
     settings = settings or DecisionSettings()
-    state = _counted(state, decisions)
+    state = _count(state, decisions)
     if state.step == 1:
-        return _take(state, settings)
+        return _step(state, settings)
     rate = state.step**-settings.step_exponent
     mu = _off_edges(state.prevalence)
     present = _posterior(state)
@@ -228,11 +228,11 @@ def batch_em(
         At the same step.
     """
     settings = settings or DecisionSettings()
-    state = _afresh(state, settings)
+    state = _restart(state, settings)
     for _ in range(settings.iterations):
         look()
         old = state
-        state = _iterated(state, settings)
+        state = _iterate(state, settings)
         change = abs(state.prevalence - old.prevalence) + sum(
             np.abs(now - then).sum()
             for now, then in ((state.sensitivity, old.sensitivity), (state.specificity, old.specificity))
@@ -254,7 +254,7 @@ def map_rule(
     sensitivity, specificity : (R,) float64
     prevalence : float
     """
-    return _posterior(_with(state, (sensitivity, specificity, prevalence)))
+    return _posterior(_with_rates(state, (sensitivity, specificity, prevalence)))
 
 
 def log_posterior(state: DecisionState, settings: DecisionSettings | None = None) -> float:
@@ -271,7 +271,7 @@ def log_posterior(state: DecisionState, settings: DecisionSettings | None = None
     return float(value + (0.0 if settings.as_printed else np.log(mu) + np.log1p(-mu)))
 
 
-def _counted(state: DecisionState, decisions: ArrayLike) -> DecisionState:
+def _count(state: DecisionState, decisions: ArrayLike) -> DecisionState:
     """Count a step's decisions."""
     answers = np.asarray(decisions, dtype=np.float64)
     if answers.shape != state.yes.shape:
@@ -284,29 +284,31 @@ def _counted(state: DecisionState, decisions: ArrayLike) -> DecisionState:
     return replace(state, step=state.step + 1, yes=state.yes + (answers == 1), asked=state.asked + asked)
 
 
-def _take(state: DecisionState, settings: DecisionSettings) -> DecisionState:
+def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     """Make one EM iteration; but as printed, from what explains the decisions better."""
     if state.step == 1:
-        state = _afresh(state, settings)
+        state = _restart(state, settings)
     elif not settings.as_printed:
-        afresh = _iterated(_afresh(state, settings), settings)
+        afresh = _iterate(_restart(state, settings), settings)
         state = max(state, afresh, key=lambda candidate: log_posterior(candidate, settings))
-    return _iterated(state, settings)
+    return _iterate(state, settings)
 
 
-def _iterated(state: DecisionState, settings: DecisionSettings) -> DecisionState:
+def _iterate(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     present = _posterior(state)
-    return replace(_with(state, _maximise(state.yes, state.asked, present, settings)), posterior=present)
+    return replace(
+        _with_rates(state, _maximise(state.yes, state.asked, present, settings)), posterior=present
+    )
 
 
-def _afresh(state: DecisionState, settings: DecisionSettings) -> DecisionState:
+def _restart(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     """Estimate the rates from the share of decisions that said yes; one half where there are none."""
     yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
     share = np.divide(yes, asked, out=np.full(len(asked), 0.5), where=asked > 0)
-    return _with(state, _maximise(state.yes, state.asked, share, settings))
+    return _with_rates(state, _maximise(state.yes, state.asked, share, settings))
 
 
-def _with(state: DecisionState, rates: tuple[FloatArray, FloatArray, float]) -> DecisionState:
+def _with_rates(state: DecisionState, rates: tuple[FloatArray, FloatArray, float]) -> DecisionState:
     return replace(state, sensitivity=rates[0], specificity=rates[1], prevalence=rates[2])
 
 

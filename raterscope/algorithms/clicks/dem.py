@@ -19,10 +19,10 @@ from raterscope.algorithms.clicks._vote_model import (
     Prior,
     Problem,
     State,
-    climb,
-    guess,
+    initial_looks,
+    lost_log_probability,
     make_problem,
-    votes_lost,
+    run_em,
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import ClicksError, FloatArray, IntArray
@@ -33,20 +33,20 @@ from raterscope.algorithms.settings import Settings, choice, integer, number, sw
 __all__ = [
     "DEMSettings",
     "RecursiveSettings",
-    "carried",
-    "decide",
+    "carry_looks",
+    "correct_selection",
     "dem",
     "detect_online",
-    "highest",
+    "detect_structures",
+    "highest_ascent",
     "judge",
     "judge_alone",
-    "knows_artefacts",
+    "models_artefacts",
     "posterior_by_votes",
     "problem_of",
     "recursive",
-    "starts_of",
+    "starting_posteriors",
     "undecided_posterior",
-    "unselected",
 ]
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
@@ -201,13 +201,13 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     39
     """
     settings = DEMSettings() if settings is None else settings
-    return decide(problem_of(votes, settings), votes, settings, watch)
+    return detect_structures(problem_of(votes, settings), votes, settings, watch)
 
 
-def decide(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
+def detect_structures(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
     """Decide as `dem` does, with the prior that stands in the problem."""
-    starts = starts_of(votes, settings.start)
-    best, _ = highest(problem, starts, settings, part(watch, 0.0, 0.5))
+    starts = starting_posteriors(votes, settings.start)
+    best, _ = highest_ascent(problem, starts, settings, part(watch, 0.0, 0.5))
     return judge_alone(problem, best, starts, settings, part(watch, 0.5, 1.0))
 
 
@@ -218,19 +218,19 @@ def judge_alone(
     settings: DEMSettings,
     watch: Watch,
 ) -> Detection:
-    """Judge an image by what the decisions on it say, without other images; see `highest` for the starts."""
+    """Judge an image by its own decisions, without other images; see `highest_ascent` for the starts."""
     if not problem.prior.places or not problem.known.any():
         return judge(problem, best, settings, honesty_of([(problem, best)])[0], watch)
-    bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
-    loss = votes_lost(problem, best, bare)
+    bare, _ = highest_ascent(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
+    loss = lost_log_probability(problem, best, bare)
     (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present], loss=loss)
-    best = unselected(problem, best, bare.looks, honesty.selected)
+    best = correct_selection(problem, best, bare.looks, honesty.selected)
     detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
     chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
     return replace(detection, undecided=bare.looks.present * chance)
 
 
-def unselected(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:
+def correct_selection(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:
     """Take looks without decisions as far as decisions were recorded by their outcome.
 
     Parameters
@@ -267,13 +267,13 @@ def posterior_by_votes(
     problem = problem_of(replace(votes, score=None), settings)
     if not decided:
         problem = without_decisions(problem)
-    best, _ = highest(problem, starts_of(votes, settings.start), settings, watch)
+    best, _ = highest_ascent(problem, starting_posteriors(votes, settings.start), settings, watch)
     honesty = honesty_of([(problem, best)])[0]
     look = best.looks.present * honesty.mean(problem.count / (problem.crowd or 1.0))
     return np.where(problem.known, problem.truth, look)
 
 
-def highest(
+def highest_ascent(
     problem: Problem, starts: Mapping[str, FloatArray | State], settings: DEMSettings, watch: Watch
 ) -> tuple[Ascent, str]:
     """Climb from every start; give the ascent with the highest objective, and the name of its start.
@@ -287,7 +287,7 @@ def highest(
     watch : Watch
     """
     ascents = {
-        name: climb(
+        name: run_em(
             problem,
             start,
             settings.detection_iterations,
@@ -301,14 +301,14 @@ def highest(
     return ascents[best], best
 
 
-def knows_artefacts(votes: Votes, settings: DEMSettings) -> bool:
+def models_artefacts(votes: Votes, settings: DEMSettings) -> bool:
     """Return whether the crowd's prior is asked for, and the votes have what it needs."""
     return settings.prior == "crowd" and votes.stray is not None and votes.places > 0
 
 
 def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
     """Put votes into the form that EM works on, with the prior that the settings ask for."""
-    return make_problem(votes, _prior(votes, settings, knows_artefacts(votes, settings)))
+    return make_problem(votes, _prior(votes, settings, models_artefacts(votes, settings)))
 
 
 def judge(
@@ -371,7 +371,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
     )
 
 
-def starts_of(votes: Votes, start: str) -> dict[str, FloatArray]:
+def starting_posteriors(votes: Votes, start: str) -> dict[str, FloatArray]:
     """Return the posteriors, (M,), to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
     starts: dict[str, FloatArray] = {}
     if start in {"best", "paper", "share"}:
@@ -497,13 +497,13 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
     first = min(settings.first_annotators, annotators)
     looks, objective = None, []
     for turn in range(first, annotators + 1):
-        problem, ascent = _step(_until(votes, turn), looks, settings)
+        problem, ascent = _step(_first_votes(votes, turn), looks, settings)
         looks = ascent.looks
         objective.append(ascent.objective[-1])
         done = (turn - first + 1) / (annotators - first + 1)
         watch(0.8 * done, "weighing the votes", objective=ascent.objective[-1])
     ascent = replace(ascent, objective=np.array(objective))
-    return _judged(problem, ascent, settings, part(watch, 0.8, 1.0))
+    return _detection(problem, ascent, settings, part(watch, 0.8, 1.0))
 
 
 def detect_online(
@@ -520,7 +520,7 @@ def detect_online(
         All votes so far, of R annotators on M clusters: new annotators, further votes and new clusters cost
         the same.
     previous : Looks, optional
-        What the last call gave, brought by `carried` to the clusters of now; None at first.
+        What the last call gave, brought by `carry_looks` to the clusters of now; None at first.
     settings : RecursiveSettings, optional
     watch : Watch
 
@@ -541,10 +541,10 @@ def detect_online(
             f"the last decision was on {len(previous.chance)} clusters; expected {votes.marked.shape[1]}."
         )
     problem, ascent = _step(votes, previous, settings)
-    return _judged(problem, ascent, settings, watch), ascent.looks
+    return _detection(problem, ascent, settings, watch), ascent.looks
 
 
-def carried(previous: Looks, origin: IntArray) -> Looks:
+def carry_looks(previous: Looks, origin: IntArray) -> Looks:
     """Bring looks to other clusters.
 
     Parameters
@@ -564,7 +564,7 @@ def carried(previous: Looks, origin: IntArray) -> Looks:
     return Looks(*(np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[origin] for part in parts))
 
 
-def _until(votes: Votes, turn: int) -> Votes:
+def _first_votes(votes: Votes, turn: int) -> Votes:
     """Return the votes of the first annotators."""
     stray, worth = (None if values is None else values[:turn] for values in (votes.stray, votes.worth))
     return replace(votes, marked=votes.marked[:turn], stray=stray, worth=worth)
@@ -575,18 +575,18 @@ def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> 
     problem = problem_of(votes, _as_dem(settings))
     share = votes.share
     if previous is None:
-        return problem, climb(problem, share, 1, 0.0, silent)
-    ascent = climb(problem, _renewed(problem, previous, guess(problem, share)), 1, 0.0, silent)
+        return problem, run_em(problem, share, 1, 0.0, silent)
+    ascent = run_em(problem, _renew(problem, previous, initial_looks(problem, share)), 1, 0.0, silent)
     if settings.recursion == "renewed":
-        afresh = climb(problem, share, 2, 0.0, silent)
+        afresh = run_em(problem, share, 2, 0.0, silent)
         ascent = max(ascent, afresh, key=lambda candidate: candidate.objective[-1])
     return problem, ascent
 
 
-def _renewed(problem: Problem, previous: Looks, share: Looks) -> Looks:
+def _renew(problem: Problem, previous: Looks, share: Looks) -> Looks:
     """Put the share of votes where there is no look, and the truth where it is known."""
     same = previous.structure.shape == share.structure.shape
-    kept = previous if same else guess(problem, previous.present)  # another prior then
+    kept = previous if same else initial_looks(problem, previous.present)  # another prior then
     other = problem.known | np.isnan(previous.chance)
     return Looks(
         np.where(other[:, None], share.structure, kept.structure),
@@ -595,7 +595,7 @@ def _renewed(problem: Problem, previous: Looks, share: Looks) -> Looks:
     )
 
 
-def _judged(problem: Problem, ascent: Ascent, settings: RecursiveSettings, watch: Watch) -> Detection:
+def _detection(problem: Problem, ascent: Ascent, settings: RecursiveSettings, watch: Watch) -> Detection:
     detection = judge_alone(problem, ascent, {"kept": ascent.state}, _as_dem(settings), watch)
     return replace(detection, converged=True)  # one iteration is all there is
 

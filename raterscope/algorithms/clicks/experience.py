@@ -23,17 +23,17 @@ from raterscope.algorithms.clicks.learning import (
     Advice,
     Image,
     Tally,
-    advised,
+    apply_advice,
     lessons_of,
+    mark_log_odds,
     pooled,
     tally_of,
     usual_allure,
-    ways_of,
 )
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Experience", "advice_for", "experience_of", "experiences_of", "informed"]
+__all__ = ["Experience", "advice_for", "apply_experience", "experience_of", "experiences_of"]
 
 NODES = 13
 """Of the ease by which structures differ, in the crowd's prior."""
@@ -251,7 +251,7 @@ def _gather(
     )
 
 
-def informed(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
+def apply_experience(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
     """Return an image the prior that experience makes.
 
     Parameters
@@ -264,7 +264,7 @@ def informed(problem: Problem, annotators: Sequence[str], experience: Experience
     """
     if not experience.images or not problem.prior.places:
         return problem
-    return advised(problem, advice_for(problem.prior, annotators, experience))
+    return apply_advice(problem, advice_for(problem.prior, annotators, experience))
 
 
 def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) -> Advice:
@@ -291,7 +291,7 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
         np.full(len(rows), float(prior_votes.mean()) if len(prior_votes) else 1.0)
         for prior_votes in (prior.hit, prior.miss)
     ]
-    odds, lure = ways_of(replace(prior, hit=votes[0], miss=votes[1]), tally)
+    odds, lure = mark_log_odds(replace(prior, hit=votes[0], miss=votes[1]), tally)
     return Advice(
         odds, lure, tally.structures.sum(axis=1), experience.ease, experience.allure, experience.votes,
         experience.clusters,

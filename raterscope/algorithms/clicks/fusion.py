@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.baseline_clustering import CEMSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
-from raterscope.algorithms.clicks.experience import Experience, informed
-from raterscope.algorithms.clicks.learning import can_learn, learn
+from raterscope.algorithms.clicks.dem import DEMSettings, detect_structures, problem_of
+from raterscope.algorithms.clicks.experience import Experience, apply_experience
+from raterscope.algorithms.clicks.learning import can_share, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import (
     AnnotatorRates,
@@ -27,9 +27,9 @@ from raterscope.algorithms.clicks.result import (
 )
 from raterscope.algorithms.clicks.voting import (
     AssignmentSettings,
+    apply_known_spots,
     assign,
     cluster_scores,
-    settle_known,
     stray_chance,
     viewed_clusters,
     votes_of,
@@ -201,9 +201,9 @@ def fuse(
 
     def detect(votes: Votes) -> Detection:
         settings = plan.detection
-        if experience is not None and isinstance(settings, DEMSettings) and can_learn(votes, settings):
-            problem = informed(problem_of(votes, settings), clicks.annotators, experience)
-            return decide(problem, votes, settings, part(watch, 0.9, 1.0))
+        if experience is not None and isinstance(settings, DEMSettings) and can_share(votes, settings):
+            problem = apply_experience(problem_of(votes, settings), clicks.annotators, experience)
+            return detect_structures(problem, votes, settings, part(watch, 0.9, 1.0))
         detection: Detection = DETECTORS[plan.detector].run(
             votes, plan.detection, watch=part(watch, 0.9, 1.0)
         )
@@ -250,7 +250,9 @@ def conclude(
     Fusion
     """
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
-    clustering, verdict = settle_known(marks, clustering, marks.known, votes_of(marks, clustering, *bounds))
+    clustering, verdict = apply_known_spots(
+        marks, clustering, marks.known, votes_of(marks, clustering, *bounds)
+    )
     votes = _votes(marks, clustering, assign(marks, clustering, *bounds), verdict)
     detection = detect(votes)
     return Fusion(
@@ -327,7 +329,7 @@ def learn_from_each_other(
         _votes(own, fusion.clustering, fusion.marked, fusion.verdict)
         for own, fusion in zip(marks, fusions, strict=True)
     ]
-    able = [i for i, own in enumerate(votes) if can_learn(own, settings)]
+    able = [i for i, own in enumerate(votes) if can_share(own, settings)]
     if len(able) < 2:
         return learnt
     detections = learn(
@@ -364,7 +366,7 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
     marks, mark = clicks.merged()
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
     votes = votes_of(marks, fusion.clustering, *bounds)
-    if np.array_equal(settle_known(marks, fusion.clustering, marks.known, votes)[1], fusion.verdict):
+    if np.array_equal(apply_known_spots(marks, fusion.clustering, marks.known, votes)[1], fusion.verdict):
         return fusion
 
     def detect(votes: Votes) -> Detection:

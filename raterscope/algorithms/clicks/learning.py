@@ -22,21 +22,21 @@ from raterscope.algorithms.clicks._vote_model import (
     Looks,
     Prior,
     Problem,
-    climb,
     log_odds,
     looks,
     odds_of_votes,
+    run_em,
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
+    correct_selection,
     judge,
-    knows_artefacts,
+    models_artefacts,
     posterior_by_votes,
     problem_of,
     undecided_posterior,
-    unselected,
 )
 from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
@@ -46,16 +46,16 @@ __all__ = [
     "Advice",
     "Image",
     "Tally",
-    "advised",
     "allure_of",
-    "can_learn",
+    "apply_advice",
+    "can_share",
     "learn",
     "lessons_of",
+    "mark_log_odds",
     "pooled",
     "tally_of",
-    "taught",
+    "teach_images",
     "usual_allure",
-    "ways_of",
 ]
 
 
@@ -174,18 +174,18 @@ def usual_allure(annotators: int) -> Allure:
 def allure_of(tallies: Sequence[Tally], run: Tally) -> Allure:
     """Learn how artefacts draw annotators from the tallies of all images and their sum."""
     artefacts = _summed([tally.artefacts for tally in tallies])
-    return Allure(_lure(run.lured, run.artefacts), _blended(artefacts, _usual_spread(), USUAL_ARTEFACTS))
+    return Allure(_lure(run.lured, run.artefacts), _blend(artefacts, _usual_spread(), USUAL_ARTEFACTS))
 
 
 def tally_of(image: Image, now: Looks, allure: Allure) -> Tally:
     """Count what is expected of an image's annotators."""
     marks = image.problem.marks
-    drawn = _drawn(image.problem, allure.lure[image.rows], allure.spread)
+    drawn = _artefact_votes(image.problem, allure.lure[image.rows], allure.spread)
     share = np.exp(drawn - np.logaddexp.reduce(drawn, axis=1)[:, None])
     return Tally(marks @ now.present, now.structure.sum(axis=0), marks @ now.artefact, now.artefact @ share)
 
 
-def _drawn(problem: Problem, lure: FloatArray, spread: FloatArray) -> FloatArray:
+def _artefact_votes(problem: Problem, lure: FloatArray, spread: FloatArray) -> FloatArray:
     """Return the log probability of each cluster's votes and each node, were it an artefact: (M, L).
 
     As far as the votes are believed.
@@ -208,13 +208,15 @@ def pooled(images: Sequence[Image], tallies: Sequence[Tally], annotators: int) -
     return run
 
 
-def taught(images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch: Watch) -> list[Problem]:
+def teach_images(
+    images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch: Watch
+) -> list[Problem]:
     """Return every image the prior that the others make."""
     structures = _summed([tally.structures for tally in tallies])
     artefacts = _summed([tally.artefacts for tally in tallies])
     lessons, votes, clusters = lessons_of(images, tallies, run, watch)
     return [
-        advised(
+        apply_advice(
             image.problem,
             Advice(
                 lesson.odds, lesson.lure, lesson.seen, structures - tally.structures,
@@ -231,7 +233,7 @@ def lessons_of(
     """Learn what the others say of each image, and how many votes and clusters that is worth at most."""
     prior = images[0].problem.prior
     structures = _summed([tally.structures for tally in tallies])
-    share = _blended(structures, prior.share, USUAL_STRUCTURES)
+    share = _blend(structures, prior.share, USUAL_STRUCTURES)
     lessons = []
     for done, (image, tally) in enumerate(zip(images, tallies, strict=True)):
         lessons.append(_lesson(image, tally, run, share))
@@ -240,7 +242,7 @@ def lessons_of(
     return lessons, votes, _weight_of_clusters(tallies, lessons, share, prior.shift)
 
 
-def advised(problem: Problem, advice: Advice) -> Problem:
+def apply_advice(problem: Problem, advice: Advice) -> Problem:
     """Return an image the prior that others make."""
     own, seen = problem.prior, advice.seen
     chance = 1 / (1 + np.exp(-advice.odds))
@@ -250,11 +252,11 @@ def advised(problem: Problem, advice: Advice) -> Problem:
         own,
         hit=weight * chance,
         miss=weight * (1 - chance),
-        share=_blended(advice.structures, own.share, USUAL_STRUCTURES),
+        share=_blend(advice.structures, own.share, USUAL_STRUCTURES),
         strength=own.strength + (advice.clusters - own.strength) * structures / (structures + ENOUGH),
     )
-    spread = _blended(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS)
-    artefact = np.logaddexp.reduce(_drawn(problem, advice.lure, spread), axis=1)
+    spread = _blend(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS)
+    artefact = np.logaddexp.reduce(_artefact_votes(problem, advice.lure, spread), axis=1)
     return replace(problem, prior=prior, artefact=artefact)
 
 
@@ -266,7 +268,7 @@ def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson
         np.maximum(run.lured[rows] - tally.lured, 0),
         np.maximum(run.artefacts[rows] - tally.artefacts, 0),
     )
-    odds, lure = ways_of(prior, others)
+    odds, lure = mark_log_odds(prior, others)
     worth = image.problem.worth
     number, ease = float(tally.structures.sum()), 0.0
     expected = variance = np.zeros(len(rows))
@@ -280,7 +282,7 @@ def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson
     return Lesson(odds, lure, others.structures.sum(axis=1), ease, expected, variance, worth)
 
 
-def ways_of(prior: Prior, tally: Tally) -> tuple[FloatArray, FloatArray]:
+def mark_log_odds(prior: Prior, tally: Tally) -> tuple[FloatArray, FloatArray]:
     """Return the log odds, at node 0, of each annotator's mark on a structure and on an artefact."""
     empty = np.zeros(len(tally.hits))
     odds = log_odds(tally.hits, tally.structures, prior.shift, (prior.hit, prior.miss), empty)
@@ -332,7 +334,7 @@ def _weight_of_clusters(
     return float(np.clip(among / max(float(between), EDGE) - 1, *WEIGHT))
 
 
-def _blended(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
+def _blend(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
     """Return the share at each node, with what is usual counted as so many clusters."""
     counts = np.maximum(nodes, 0) + weight * usual
     shares: FloatArray = counts / counts.sum()
@@ -369,9 +371,9 @@ class Verdicts:
     ascents: list[Ascent]
 
 
-def can_learn(votes: Votes, settings: DEMSettings) -> bool:
+def can_share(votes: Votes, settings: DEMSettings) -> bool:
     """Return whether an image can teach others and be taught: with the crowd's prior, and with clusters."""
-    return settings.learn_across_images and knows_artefacts(votes, settings) and votes.marked.shape[1] > 0
+    return settings.learn_across_images and models_artefacts(votes, settings) and votes.marked.shape[1] > 0
 
 
 def learn(
@@ -395,7 +397,7 @@ def learn(
     Parameters
     ----------
     votes : sequence of Votes
-        Of two images or more, all of which `can_learn`.
+        Of two images or more, all of which `can_share`.
     annotators : sequence of names
         For each image, the names of its annotators; who has the same name is the same.
     posteriors : sequence of (M,) float64
@@ -434,10 +436,10 @@ def learn(
             else starts[turn]
             for turn, i in enumerate(order)
         ]
-        without = _averaged(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
+        without = _average_starts(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
         undecided, rest = [ascent.looks for ascent in without[1]], part(watch, 0.42, 1.0)
     sides = [starts] if undecided is None else [starts, [look.present for look in undecided]]
-    problems, finals = _averaged(images, sides, len(names), settings, part(rest, 0.0, 0.84))
+    problems, finals = _average_starts(images, sides, len(names), settings, part(rest, 0.0, 0.84))
     loss = 0.0
     if undecided is not None:
         loss = _vote_likelihood(*without) - _vote_likelihood(
@@ -453,7 +455,7 @@ def learn(
     for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
         step = part(rest, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
         if undecided is not None:
-            final = unselected(problem, final, undecided[done], honesty[done].selected)
+            final = correct_selection(problem, final, undecided[done], honesty[done].selected)
         detections[i] = judge(problem, final, settings, honesty[done], step)
         if undecided is not None:
             chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
@@ -461,7 +463,7 @@ def learn(
     return [detections[i] for i in range(len(votes))]
 
 
-def _averaged(
+def _average_starts(
     images: Sequence[Image],
     starts: Sequence[Sequence[FloatArray]],
     annotators: int,
@@ -492,7 +494,7 @@ def _averaged(
     ends = []
     for turn, fit in enumerate(likely):
         step = part(watch, 0.8 + 0.2 * turn / len(likely), 0.8 + 0.2 * (turn + 1) / len(likely))
-        ends.append(_finished(fit, settings, step))
+        ends.append(_finish(fit, settings, step))
     finals = [
         replace(rows[0], looks=_mean_looks([row.looks for row in rows], weights / weights.sum()))
         for rows in zip(*ends, strict=True)
@@ -500,13 +502,13 @@ def _averaged(
     return fits[0].problems, finals
 
 
-def _finished(side: Verdicts, settings: DEMSettings, watch: Watch) -> list[Ascent]:
+def _finish(side: Verdicts, settings: DEMSettings, watch: Watch) -> list[Ascent]:
     """Let EM go on to its end on every image."""
     finals = []
     for done, (problem, ascent) in enumerate(zip(side.problems, side.ascents, strict=True)):
         step = part(watch, done / len(side.problems), (done + 1) / len(side.problems))
         longest, tolerance = settings.detection_iterations, settings.detection_tolerance
-        finals.append(climb(problem, ascent.looks.present, longest, tolerance, step))
+        finals.append(run_em(problem, ascent.looks.present, longest, tolerance, step))
     return finals
 
 
@@ -539,10 +541,10 @@ def _rounds(
         step = part(watch, turn / ROUNDS, (turn + 1) / ROUNDS)
         tallies = [tally_of(image, look, allure) for image, look in zip(images, now, strict=True)]
         run = pooled(images, tallies, annotators)
-        problems, ascents = taught(images, tallies, run, part(step, 0.0, 0.3)), []
+        problems, ascents = teach_images(images, tallies, run, part(step, 0.0, 0.3)), []
         for done, (problem, look) in enumerate(zip(problems, now, strict=True)):
             step_watch = part(step, 0.3 + 0.7 * done / len(now), 0.3 + 0.7 * (done + 1) / len(now))
-            ascents.append(climb(problem, look.present, STEPS, settings.detection_tolerance, step_watch))
+            ascents.append(run_em(problem, look.present, STEPS, settings.detection_tolerance, step_watch))
         now = [ascent.looks for ascent in ascents]
         allure = allure_of(tallies, run)
     return Verdicts(_score(problems, ascents), problems, ascents)

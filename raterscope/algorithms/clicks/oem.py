@@ -27,17 +27,17 @@ __all__ = [
     "Habits",
     "MixtureSettings",
     "OEMSettings",
-    "begin_reliability",
     "crowd_model",
     "empty_clustering",
     "fit_evidence",
+    "initial_reliability",
     "k_means",
     "learn_habits",
     "make_path",
     "oem",
     "path_of",
+    "uses_evidence",
     "walk_path",
-    "weighs_evidence",
 ]
 
 
@@ -156,7 +156,7 @@ class OEMSettings(MixtureSettings):
         tuple of str
             Clauses for the methods text of a report.
         """
-        if weighs_evidence(self):
+        if uses_evidence(self):
             return ("a model of the crowd and its evidence replace Algorithm 1",)
         if self.as_printed:
             return (LITERAL_FLOOR, *(REFRESHED if self.printed_form == "refreshed" else ()))
@@ -270,20 +270,20 @@ def oem(
     settings = OEMSettings() if settings is None else settings
     if not len(clicks):
         return empty_clustering(len(clicks.annotators))
-    if weighs_evidence(settings):
+    if uses_evidence(settings):
         return fit_evidence(clicks, settings, watch, reliability)[0]
-    begin = begin_reliability(reliability, settings, len(clicks.annotators))
+    begin = initial_reliability(reliability, settings, len(clicks.annotators))
     return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_printed, begin)
 
 
-def begin_reliability(known: FloatArray | None, settings: OEMSettings, annotators: int) -> FloatArray:
+def initial_reliability(known: FloatArray | None, settings: OEMSettings, annotators: int) -> FloatArray:
     """Return every annotator's p0, (R,): what is known, and that of the settings where it is NaN."""
     if known is None:
         return np.full(annotators, settings.initial_reliability)
     return np.clip(np.where(np.isnan(known), settings.initial_reliability, known), *WITHIN)
 
 
-def weighs_evidence(settings: OEMSettings) -> bool:
+def uses_evidence(settings: OEMSettings) -> bool:
     """Return whether the crowd model is fitted, or Algorithm 1 walked."""
     return settings.criterion == "evidence" and not settings.as_printed
 
@@ -318,7 +318,7 @@ def fit_evidence(
     annotators = len(clicks.annotators)
     if reliability is not None:
         begin = np.empty(annotators)
-        begin[cells.rank] = begin_reliability(reliability, settings, annotators)
+        begin[cells.rank] = initial_reliability(reliability, settings, annotators)
         model = replace(model, reliability=begin)
     return *fit_crowd(cells, annotators, clicks.area, model, part(watch, 0.05, 1.0)), habits
 
@@ -473,13 +473,13 @@ def learn_habits(clicks: Clicks) -> Habits:
     x, y = clicks.x[rows] - np.median(clicks.x), clicks.y[rows] - np.median(clicks.y)
     span = max(float(np.ptp(x)), float(np.ptp(y)), resolution)
     area = clicks.area if len(rows) == len(clicks) else span**2
-    habits = _judge(
+    habits = _judge_habits(
         x, y, clicks.annotator[rows], clicks.weights, len(clicks.annotators), resolution, span, area
     )
     return habits or Habits(max(math.sqrt(clicks.area) / 100, resolution), 0.0, resolution)
 
 
-def _judge(
+def _judge_habits(
     x: FloatArray,
     y: FloatArray,
     annotator: IntArray,
@@ -518,7 +518,9 @@ def _judge(
         most = int(np.argmin(without_one))
         if without_one[most] <= 0.5 < repeats:
             keep = annotator != most
-            return _judge(x[keep], y[keep], annotator[keep], weights, annotators, resolution, span, area)
+            return _judge_habits(
+                x[keep], y[keep], annotator[keep], weights, annotators, resolution, span, area
+            )
         half = _half_of_excess(radius, np.where(own <= near / 2, near - own, 0.0))
     if pairs_same < 1 or repeats > 0.5:
         half = _half_of_excess(radius, near - np.minimum(math.pi * radius**2 / area, 1.0))
@@ -545,7 +547,7 @@ def _sample(clicks: Clicks) -> IntArray:
     annotators with many clicks than one click of each: that would have none of its own to be near.
     """
     x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
-    rows = _of_some(clicks, _shuffled(x, y))
+    rows = _of_sample(clicks, _shuffled(x, y))
     if len(rows) > WINDOW:
         away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
         rows = rows[away <= np.partition(away, WINDOW)[WINDOW]]
@@ -568,7 +570,7 @@ def _median(values: IntArray, worth: FloatArray) -> float:
     return float(np.interp(worth.sum() / 2, below, values[order]))
 
 
-def _of_some(clicks: Clicks, shuffled: FloatArray) -> IntArray:
+def _of_sample(clicks: Clicks, shuffled: FloatArray) -> IntArray:
     """Return the clicks of some annotators of a large crowd, chosen as if at random by where they clicked."""
     counts = clicks.counts()
     lot = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1

@@ -26,6 +26,7 @@ __all__ = [
     "NO_CLUSTER",
     "ChangedDecisions",
     "absence_notice",
+    "add_half_detections",
     "changed_decisions",
     "decision_notice",
     "depends_on_grouping",
@@ -33,7 +34,6 @@ __all__ = [
     "run_notices",
     "same_clusters",
     "score_notice",
-    "with_halves",
 ]
 
 
@@ -249,7 +249,7 @@ FEWEST_DRAWS = 20
 """Draws for the intervals of posteriors, which are not used here."""
 
 
-def with_halves(
+def add_half_detections(
     clicks: Sequence[Clicks],
     alone: Sequence[Fusion],
     learnt: Sequence[Fusion],
@@ -311,7 +311,7 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
     Parameters
     ----------
     fusions : sequence of Fusion
-        Of all images of the run, as `with_halves` gives them.
+        Of all images of the run, as `add_half_detections` gives them.
     """
     known = [fusion for fusion in fusions if len(fusion.halves)]
     if not known:

@@ -20,20 +20,20 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from raterscope.algorithms.clicks._prospects import (
-    Ahead,
-    Crowd,
+    Changes,
+    FindingChances,
+    ImageModel,
     Newcomers,
-    Outset,
-    after_marks,
-    ahead,
-    crowd_of,
-    outset_of,
-    rates_at,
+    finding_chances,
+    image_model,
+    mark_rates,
+    predict_changes,
+    predict_votes,
 )
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
-from raterscope.algorithms.clicks.experience import Experience, advice_for, informed
-from raterscope.algorithms.clicks.learning import can_learn
+from raterscope.algorithms.clicks.experience import Experience, advice_for, apply_experience
+from raterscope.algorithms.clicks.learning import can_share
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import cluster_scores, stray_chance, viewed_clusters
 from raterscope.algorithms.evaluation import match
@@ -42,17 +42,17 @@ from raterscope.algorithms.settings import Settings, choice, integer, number
 
 __all__ = [
     "DetectionPlan",
-    "NextAnnotators",
-    "NextImages",
     "Outlook",
+    "RankedAnnotators",
+    "RankedImages",
     "StoppingSettings",
     "StreamHistory",
-    "changed",
-    "changed_of_late",
-    "is_firm",
-    "next_images",
-    "outlook",
-    "whom_to_ask",
+    "count_changes",
+    "count_recent_changes",
+    "is_settled",
+    "predict_outlook",
+    "rank_annotators",
+    "rank_images",
 ]
 
 
@@ -151,7 +151,7 @@ class DetectionPlan(Protocol):
 
 @dataclass(frozen=True)
 class StoppingSettings(Settings):
-    """Settings of `outlook` and `is_firm`: when an image needs no further annotators."""
+    """Settings of `predict_outlook` and `is_settled`: when an image needs no further annotators."""
 
     rule: str = choice(
         "share", "Stop rule", "The share of decisions that more annotators would change, and that as many "
@@ -224,7 +224,7 @@ class Outlook:
         return self.expected / max(self.detections + self.coming, 1.0)
 
 
-def outlook(
+def predict_outlook(
     clicks: Clicks,
     fusion: Fusion,
     plan: DetectionPlan,
@@ -257,9 +257,11 @@ def outlook(
     """
     settings = StoppingSettings() if settings is None else settings
     watch(0.0, "looking ahead")
-    crowd = crowd_on(clicks, fusion, plan.detection, experience)
-    coming = newcomers_of(crowd, settings.more)
-    prospect = ahead(crowd, outset_of(crowd, fusion, settings.more), coming, threshold_of(plan.detection))
+    crowd = image_model_of(clicks, fusion, plan.detection, experience)
+    coming = draw_newcomers(crowd, settings.more)
+    prospect = predict_changes(
+        crowd, finding_chances(crowd, fusion, settings.more), coming, threshold_of(plan.detection)
+    )
     watch(0.8, "looking ahead")
     detected = fusion.detection.detected
     lasting = np.log1p(-np.minimum(prospect.chance, 1 - 1e-12)).sum() - prospect.appearing
@@ -280,7 +282,7 @@ def outlook(
     )
 
 
-def is_firm(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
+def is_settled(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
     """Return whether an image's decisions are firm: no more annotators are needed.
 
     The first step at which few changes are expected is one at which they are underestimated, more often than
@@ -300,11 +302,11 @@ def is_firm(outlook: Outlook, history: StreamHistory, settings: StoppingSettings
         return len(last) == settings.unchanged and not last.any()
     if settings.rule == "chance":
         return outlook.any <= settings.limit
-    late = changed_of_late(history, settings.more) / max(outlook.detections, 1)
+    late = count_recent_changes(history, settings.more) / max(outlook.detections, 1)
     return max(outlook.share, late) <= settings.limit
 
 
-def changed_of_late(history: StreamHistory, annotators: int, steps: int | None = None) -> int:
+def count_recent_changes(history: StreamHistory, annotators: int, steps: int | None = None) -> int:
     """Count the decisions that the last annotators changed, up to a step; not those of the first step.
 
     Parameters
@@ -321,7 +323,7 @@ def changed_of_late(history: StreamHistory, annotators: int, steps: int | None =
     return int(changed[1:][came[:-1] >= came[-1] - annotators].sum())
 
 
-def changed(before: Fusion, after: Fusion) -> int:
+def count_changes(before: Fusion, after: Fusion) -> int:
     """Count the decisions that are other ones: detections that appeared and detections that vanished.
 
     A detection is the same within two click scatters, one to one.
@@ -345,7 +347,7 @@ def _scatter(fusion: Fusion) -> float:
     return float(np.sqrt(np.median(np.trace(covariance, axis1=1, axis2=2)) / 2))
 
 
-def _accuracy(crowd: Crowd, detected: BoolArray, prospect: Ahead) -> tuple[FloatArray, FloatArray]:
+def _accuracy(crowd: ImageModel, detected: BoolArray, prospect: Changes) -> tuple[FloatArray, FloatArray]:
     """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments.
 
     What is missed and what is false are whole numbers: the intervals reach to the next one.
@@ -384,16 +386,16 @@ def _beta(part: float, rest: float, variance: float) -> FloatArray:
     return np.array([part / total, min(low, part / total), max(high, part / total)])
 
 
-def crowd_on(
+def image_model_of(
     clicks: Clicks, fusion: Fusion, detection: Settings, experience: Experience | None = None
-) -> Crowd:
+) -> ImageModel:
     """Return the vote model of an image where its detections are; the usual one for detectors without any."""
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
     votes = votes_on(clicks, fusion)
     problem = problem_of(votes, settings)
-    if experience is not None and can_learn(votes, settings):
-        problem = informed(problem, clicks.annotators, experience)
-    return crowd_of(problem, fusion)
+    if experience is not None and can_share(votes, settings):
+        problem = apply_experience(problem, clicks.annotators, experience)
+    return image_model(problem, fusion)
 
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
@@ -412,7 +414,7 @@ def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:
     return replace(clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=clicks.annotator[rows], time=None)
 
 
-def newcomers_of(crowd: Crowd, number: int) -> Newcomers:
+def draw_newcomers(crowd: ImageModel, number: int) -> Newcomers:
     """Draw so many newcomers from the crowd: like each of its annotators as probably as he counts."""
     if not len(crowd.rate):
         return Newcomers(np.full((number, len(crowd.state.share)), 0.5), np.zeros(number))
@@ -435,7 +437,7 @@ DOUBT = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class NextAnnotators:
+class RankedAnnotators:
     """C annotators who may be asked to look at an image, the most telling first.
 
     Attributes
@@ -475,7 +477,7 @@ class NextAnnotators:
 
 
 @dataclass(frozen=True, eq=False)
-class NextImages:
+class RankedImages:
     """M images, the one that needs the next annotator most first.
 
     Attributes
@@ -489,14 +491,14 @@ class NextImages:
     gain: FloatArray
 
 
-def whom_to_ask(
+def rank_annotators(
     clicks: Clicks,
     fusion: Fusion,
     plan: DetectionPlan,
     experience: Experience,
     annotators: Collection[str] | None = None,
     watch: Watch = silent,
-) -> NextAnnotators:
+) -> RankedAnnotators:
     """Rank the annotators who may look at an image next.
 
     How able an annotator is on other images is known relative to the others; those of them who have looked at
@@ -524,9 +526,9 @@ def whom_to_ask(
         for name in experience.annotators
         if name not in seen and (annotators is None or name in annotators)
     ]
-    crowd, threshold = crowd_on(clicks, fusion, plan.detection), threshold_of(plan.detection)
-    outset = outset_of(crowd, fusion, 1)
-    candidates = _known(crowd, clicks.annotators, free, experience)
+    crowd, threshold = image_model_of(clicks, fusion, plan.detection), threshold_of(plan.detection)
+    outset = finding_chances(crowd, fusion, 1)
+    candidates = _transfer(crowd, clicks.annotators, free, experience)
     gain = np.zeros(len(free))
     for row in range(len(free)):
         candidate = Newcomers(candidates.rate[row : row + 1], candidates.stray[row : row + 1])
@@ -534,19 +536,19 @@ def whom_to_ask(
         watch((row + 1) / len(free), "weighing annotators")
     order = np.argsort(-gain, kind="stable")
     ranked = tuple(free[index] for index in order)
-    return NextAnnotators(
+    return RankedAnnotators(
         annotators=ranked,
         gain=gain[order],
         sensitivity=candidates.rate[order] @ crowd.state.share,
         reliability=_reliability(ranked, experience),
         images=experience.images,
-        gain_of_new=_gain(crowd, outset, newcomers_of(crowd, 1), threshold),
+        gain_of_new=_gain(crowd, outset, draw_newcomers(crowd, 1), threshold),
     )
 
 
-def next_images(
+def rank_images(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: DetectionPlan, watch: Watch = silent
-) -> NextImages:
+) -> RankedImages:
     """Rank images by what one more annotator would set right.
 
     Parameters
@@ -560,14 +562,16 @@ def next_images(
     gain = np.zeros(len(fusions))
     threshold = threshold_of(plan.detection)
     for row, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
-        crowd = crowd_on(own, fusion, plan.detection)
-        gain[row] = _gain(crowd, outset_of(crowd, fusion, 1), newcomers_of(crowd, 1), threshold)
+        crowd = image_model_of(own, fusion, plan.detection)
+        gain[row] = _gain(crowd, finding_chances(crowd, fusion, 1), draw_newcomers(crowd, 1), threshold)
         watch((row + 1) / len(fusions), "weighing images")
     order = np.argsort(-gain, kind="stable").astype(np.int64)
-    return NextImages(order, gain[order])
+    return RankedImages(order, gain[order])
 
 
-def _known(crowd: Crowd, present: Sequence[str], names: Sequence[str], experience: Experience) -> Newcomers:
+def _transfer(
+    crowd: ImageModel, present: Sequence[str], names: Sequence[str], experience: Experience
+) -> Newcomers:
     """Carry over to an image what is known of annotators from others."""
     prior = crowd.problem.prior
     own, elsewhere = advice_for(prior, present, experience), advice_for(prior, names, experience)
@@ -577,8 +581,8 @@ def _known(crowd: Crowd, present: Sequence[str], names: Sequence[str], experienc
     usual = float(np.average(crowd.state.odds, weights=worth)) if len(present) else ease
     trust = elsewhere.votes * elsewhere.seen / (elsewhere.votes + elsewhere.seen)
     odds = (trust * (elsewhere.odds + ease) + DOUBT * usual) / (trust + DOUBT)
-    stray = newcomers_of(crowd, 1).stray * (1 - _reliability(names, experience)) / _usual_share(experience)
-    return Newcomers(rates_at(odds, prior.shift), np.minimum(stray, 0.5))
+    stray = draw_newcomers(crowd, 1).stray * (1 - _reliability(names, experience)) / _usual_share(experience)
+    return Newcomers(mark_rates(odds, prior.shift), np.minimum(stray, 0.5))
 
 
 def _reliability(names: Sequence[str], experience: Experience) -> FloatArray:
@@ -595,16 +599,16 @@ def _usual_share(experience: Experience) -> float:
     )
 
 
-def _risk(crowd: Crowd, posterior: FloatArray) -> FloatArray:
+def _risk(crowd: ImageModel, posterior: FloatArray) -> FloatArray:
     """Return the chance that each cluster's decision is wrong; none where the truth is known."""
     known = crowd.problem.known.reshape(-1, *[1] * (posterior.ndim - 1))
     return np.where(known, 0.0, np.minimum(posterior, 1 - posterior))
 
 
-def _gain(crowd: Crowd, outset: Outset, newcomer: Newcomers, threshold: float) -> float:
+def _gain(crowd: ImageModel, outset: FindingChances, newcomer: Newcomers, threshold: float) -> float:
     """Return the wrong decisions that a newcomer is expected to set right, less those that he makes."""
-    come, posterior = after_marks(crowd, newcomer)
+    come, posterior = predict_votes(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
     after = (come * _risk(crowd, posterior)).sum()
-    prospect = ahead(crowd, outset, newcomer, threshold)
+    prospect = predict_changes(crowd, outset, newcomer, threshold)
     return float(before - after + prospect.structures - prospect.meetings)

@@ -15,14 +15,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks._streaming import CrowdMemory, fit_anew, follow, go_on
-from raterscope.algorithms.clicks._vote_model import Problem, State, carried, climb
+from raterscope.algorithms.clicks._streaming import CrowdMemory, continue_clustering, refit, update_model
+from raterscope.algorithms.clicks._vote_model import Problem, State, carry_looks, run_em
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, highest, judge_alone, problem_of, starts_of
-from raterscope.algorithms.clicks.experience import Experience, informed
+from raterscope.algorithms.clicks.dem import (
+    DEMSettings,
+    highest_ascent,
+    judge_alone,
+    problem_of,
+    starting_posteriors,
+)
+from raterscope.algorithms.clicks.experience import Experience, apply_experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude, learn_from_each_other
-from raterscope.algorithms.clicks.learning import can_learn
-from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
+from raterscope.algorithms.clicks.learning import can_share
+from raterscope.algorithms.clicks.oem import OEMSettings, oem, uses_evidence
 from raterscope.algorithms.clicks.result import Clustering, Detection, Fusion, Votes
 from raterscope.algorithms.clicks.stopping import votes_on
 from raterscope.algorithms.clicks.voting import AssignmentSettings
@@ -35,11 +41,11 @@ __all__ = [
     "StreamPlan",
     "StreamSettings",
     "StreamState",
-    "advance",
-    "afresh",
-    "begin",
-    "can_settle",
-    "settle",
+    "advance_stream",
+    "begin_stream",
+    "can_share_streams",
+    "restart_stream",
+    "share_streams",
 ]
 
 
@@ -196,7 +202,7 @@ class StreamState:
         return self.memory.refreshed
 
 
-def begin(
+def begin_stream(
     clicks: Clicks,
     plan: StreamPlan | None = None,
     watch: Watch = silent,
@@ -222,10 +228,10 @@ def begin(
     plan = StreamPlan() if plan is None else plan
     known = _carried_reliability(clicks, plan, experience)
     detector = _Detector(plan.detection, clicks.annotators, experience)
-    return _anew(clicks.merged(), plan, None, detector, watch, known)
+    return _recluster(clicks.merged(), plan, None, detector, watch, known)
 
 
-def advance(
+def advance_stream(
     state: StreamState,
     clicks: Clicks,
     plan: StreamPlan | None = None,
@@ -245,7 +251,7 @@ def advance(
         As before.
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, as for `begin`.
+        What other images say of the annotators, as for `begin_stream`.
 
     Returns
     -------
@@ -267,15 +273,15 @@ def advance(
         )
     detector = _Detector(plan.detection, clicks.annotators, experience)
     known = _carried_reliability(clicks, plan, experience)
-    if not seen or (not printed and _grown(marks, memory, 1 + plan.stream.growth)):
-        return _anew((marks, mark), plan, state, detector, watch, known)
-    clustering, crowd, origin = _followed(marks, state, plan, part(watch, 0.0, 0.8), known)
+    if not seen or (not printed and _grow(marks, memory, 1 + plan.stream.growth)):
+        return _recluster((marks, mark), plan, state, detector, watch, known)
+    clustering, crowd, origin = _follow_clusters(marks, state, plan, part(watch, 0.0, 0.8), known)
 
     def starts(votes: Votes, problem: Problem) -> Starts:
-        again = None if printed else carried(problem, memory.votes)
+        again = None if printed else carry_looks(problem, memory.votes)
         if again is not None:
             return {BEFORE: again}
-        first = starts_of(votes, memory.start)[memory.start]
+        first = starting_posteriors(votes, memory.start)[memory.start]
         kept = np.flatnonzero(origin >= 0)
         first[kept] = before.detection.posterior[origin[kept]]
         return {memory.start: first}
@@ -305,18 +311,18 @@ def _carried_reliability(
     return experience.reliability(clicks.annotators)
 
 
-def _followed(
+def _follow_clusters(
     marks: Clicks, state: StreamState, plan: StreamPlan, watch: Watch, known: FloatArray | None
 ) -> tuple[Clustering, CrowdMemory | None, IntArray]:
     """Let the clusters go on with what is new, by the model that they are of."""
     before, memory = state.fusion.clustering, state.memory
     if memory.crowd is not None:
-        return follow(marks, before, memory.crowd, plan.clustering, watch, known)
-    clustering, origin = go_on(marks, before, memory.components, plan.clustering, watch, known)
+        return update_model(marks, before, memory.crowd, plan.clustering, watch, known)
+    clustering, origin = continue_clustering(marks, before, memory.components, plan.clustering, watch, known)
     return clustering, None, origin
 
 
-def _anew(
+def _recluster(
     merged: tuple[Clicks, IntArray],
     plan: StreamPlan,
     state: StreamState | None,
@@ -327,14 +333,14 @@ def _anew(
     """Cluster all marks as in a batch; DEM begins as in a batch, and from what it came to before."""
     (marks, mark), crowd = merged, None
     former = None if state is None or not len(state.fusion.mark) else state
-    if len(marks) and weighs_evidence(plan.clustering):
-        clustering, crowd = fit_anew(marks, plan.clustering, part(watch, 0.0, 0.9), known)
+    if len(marks) and uses_evidence(plan.clustering):
+        clustering, crowd = refit(marks, plan.clustering, part(watch, 0.0, 0.9), known)
     else:
         clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9), reliability=known)
 
     def starts(votes: Votes, problem: Problem) -> Starts:
-        again = None if former is None else carried(problem, former.memory.votes)
-        first: Starts = starts_of(votes, plan.detection.start)
+        again = None if former is None else carry_looks(problem, former.memory.votes)
+        first: Starts = starting_posteriors(votes, plan.detection.start)
         return first if again is None else {**first, BEFORE: again}
 
     detect = partial(detector, starts, part(watch, 0.9, 1.0))
@@ -360,7 +366,7 @@ def _anew(
     )
 
 
-def _grown(marks: Clicks, memory: StreamMemory, times: float) -> bool:
+def _grow(marks: Clicks, memory: StreamMemory, times: float) -> bool:
     return len(marks) >= times * memory.marks or _clicked(marks) >= times * memory.annotators
 
 
@@ -382,15 +388,15 @@ class _Detector:
 
     def __call__(self, starts: Callable[[Votes, Problem], Starts], watch: Watch, votes: Votes) -> Detection:
         problem = problem_of(votes, self.settings)
-        if self.experience is not None and can_learn(votes, self.settings):
-            problem = informed(problem, self.annotators, self.experience)
+        if self.experience is not None and can_share(votes, self.settings):
+            problem = apply_experience(problem, self.annotators, self.experience)
         begun = starts(votes, problem)
-        ascent, self.start = highest(problem, begun, self.settings, part(watch, 0.0, 0.6))
+        ascent, self.start = highest_ascent(problem, begun, self.settings, part(watch, 0.0, 0.6))
         self.came_to = ascent.state
         return judge_alone(problem, ascent, begun, self.settings, part(watch, 0.6, 1.0))
 
 
-def can_settle(plan: StreamPlan) -> bool:
+def can_share_streams(plan: StreamPlan) -> bool:
     """Tell whether streams of this plan are settled: not Algorithm 3 as published, nor carried reliabilities.
 
     Both make an image's answer depend on what came before.
@@ -398,15 +404,15 @@ def can_settle(plan: StreamPlan) -> bool:
     return plan.stream.update != "printed" and not plan.clustering.carry_reliability
 
 
-def afresh(
+def restart_stream(
     clicks: Clicks, plan: StreamPlan, before: StreamState | None = None, watch: Watch = silent
 ) -> StreamState:
     """Fuse all clicks of an image by themselves, as `fuse` does; the step is that of the state before."""
-    state = begin(clicks, plan, watch)
+    state = begin_stream(clicks, plan, watch)
     return state if before is None else replace(state, step=before.step)
 
 
-def settle(
+def share_streams(
     clicks: Sequence[Clicks],
     alone: Sequence[StreamState],
     plan: StreamPlan,
@@ -420,7 +426,7 @@ def settle(
     ----------
     clicks : sequence of Clicks
     alone : sequence of StreamState
-        Of each image, as `afresh` gives it.
+        Of each image, as `restart_stream` gives it.
     plan : StreamPlan
     watch : Watch
     others : sequence of (Clicks, Fusion), optional
@@ -442,7 +448,7 @@ def settle(
         part(watch, 0.9, 1.0)(done / len(alone), "settling")
         problem = problem_of(votes_on(own, fusion), plan.detection)
         start = np.clip(fusion.detection.posterior, 0, 1)
-        votes = climb(problem, start, 1, 0.0, silent).state if fusion is not state.fusion else None
+        votes = run_em(problem, start, 1, 0.0, silent).state if fusion is not state.fusion else None
         memory = state.memory if votes is None else replace(state.memory, votes=votes)
         settled.append(replace(state, fusion=fusion, memory=memory))
     return settled

@@ -17,10 +17,10 @@ __all__ = [
     "AssignmentSettings",
     "MajoritySettings",
     "ShareSettings",
+    "apply_known_spots",
     "assign",
     "cluster_scores",
     "majority",
-    "settle_known",
     "share",
     "stray_chance",
     "viewed_clusters",
@@ -111,7 +111,7 @@ def assign(
     return marked
 
 
-def settle_known(
+def apply_known_spots(
     clicks: Clicks, clustering: Clustering, known: KnownSpots, votes: BoolArray
 ) -> tuple[Clustering, NDArray[np.int8]]:
     """Find the clusters whose truth is known, and append known structures that no cluster explains.
@@ -142,7 +142,7 @@ def settle_known(
         return clustering, verdict
     scatter = _scatter(clicks, clustering)
     spots = np.column_stack([known.x, known.y])
-    spot, cluster, distance = _near(spots, clustering.mean, floored(clustering.covariance, scatter**2))
+    spot, cluster, distance = _near_pairs(spots, clustering.mean, floored(clustering.covariance, scatter**2))
     free, open_ = np.ones(len(known), dtype=bool), np.ones(len(clustering), dtype=bool)
     for row in np.argsort(distance, kind="stable"):
         if free[spot[row]] and open_[cluster[row]]:
@@ -165,7 +165,7 @@ def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.
     clicks : Clicks
     clustering : Clustering
     verdict : (M,) int8
-        As `settle_known` gives it.
+        As `apply_known_spots` gives it.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.
     viewed = np.zeros(len(clustering), dtype=np.bool_)
     if len(clicks.viewed) and len(clustering):
         covariance = floored(clustering.covariance, _scatter(clicks, clustering) ** 2)
-        spot, cluster, distance = _near(clicks.viewed, clustering.mean, covariance)
+        spot, cluster, distance = _near_pairs(clicks.viewed, clustering.mean, covariance)
         used = np.zeros(len(clicks.viewed), dtype=np.bool_)
         for row in np.argsort(distance, kind="stable"):
             if not used[spot[row]]:
@@ -209,7 +209,7 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
     used = np.zeros(len(clicks.scores), dtype=np.bool_)
     scatter = _scatter(clicks, clustering)
     covariance = 2 * floored(clustering.covariance, scatter**2)
-    detection, cluster, distance = _near(clicks.scores[:, :2], clustering.mean, covariance)
+    detection, cluster, distance = _near_pairs(clicks.scores[:, :2], clustering.mean, covariance)
     for row in np.argsort(distance, kind="stable"):
         if not used[detection[row]] and np.isnan(scores[cluster[row]]):
             used[detection[row]] = True
@@ -246,7 +246,7 @@ def _with_appended(
 ) -> Clustering:
     covariance = np.tile(np.eye(2) * scatter**2, (len(spots), 1, 1))
     loose = np.flatnonzero(~votes)
-    click, spot, distance = _near(clicks.points[loose], spots, covariance)
+    click, spot, distance = _near_pairs(clicks.points[loose], spots, covariance)
     nearest, inlier = clustering.nearest.copy(), clustering.inlier.copy()
     order = np.argsort(-distance, kind="stable")  # the nearest spot is written last
     nearest[loose[click[order]]] = len(clustering) + spot[order]
@@ -272,7 +272,7 @@ def _scatter(clicks: Clicks, clustering: Clustering) -> float:
     return 0.005 * float(np.sqrt(clicks.area))
 
 
-def _near(
+def _near_pairs(
     points: FloatArray, mean: FloatArray, covariance: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Find pairs of a point and a component within reach: rows of both and squared Mahalanobis distances."""
@@ -338,7 +338,7 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
     settings = MajoritySettings() if settings is None else settings
     beyond = 2 * votes.count - votes.crowd
     watch(1.0, "counted the votes")
-    return _decided(votes, beyond >= -EVEN if settings.ties_count else beyond > EVEN)
+    return _detection(votes, beyond >= -EVEN if settings.ties_count else beyond > EVEN)
 
 
 def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
@@ -364,10 +364,10 @@ def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = si
     """
     settings = ShareSettings() if settings is None else settings
     watch(1.0, "counted the votes")
-    return _decided(votes, votes.count >= settings.share * votes.crowd - EVEN)
+    return _detection(votes, votes.count >= settings.share * votes.crowd - EVEN)
 
 
-def _decided(votes: Votes, enough: BoolArray) -> Detection:
+def _detection(votes: Votes, enough: BoolArray) -> Detection:
     from scipy.special import betaincinv
 
     known = votes.verdict >= 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = ["NextVotes", "information", "next_votes"]
+__all__ = ["NextVotes", "expected_information", "next_votes"]
 
 _LEAST = 1e-6
 """Bits: a vote that tells less is not asked for."""
@@ -62,7 +62,7 @@ class NextVotes:
         return len(self.task)
 
 
-def information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
+def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
     """Return the information to expect of annotators' votes on tasks: what doubt there is, less what remains.
 
     With m = p . pi^(k), the distribution of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
@@ -141,8 +141,10 @@ def next_votes(
     sifted = _sift(posterior, all_rates, many, part(watch, 0.0, 0.6))
     most = max(-(-count // _SPREAD), -(-count // max(1, len(eligible))))
     keep = min(len(eligible), count // most + 1)
-    annotator, gain = _best(labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0))
-    new = information(posterior[sifted], newcomer)[:, 0]
+    annotator, gain = _rank_annotators(
+        labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0)
+    )
+    new = expected_information(posterior[sifted], newcomer)[:, 0]
     rows, chosen, gains = _assign(annotator, gain, new, count, most)
     return NextVotes(sifted[rows].astype(np.int32), chosen, gains, new[rows])
 
@@ -171,7 +173,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
     if len(doubtful) <= many:
         return doubtful
     doubtful = doubtful[np.argsort(-doubt[doubtful], kind="stable")]
-    tried = information(_probes(posterior[doubtful[: 20 * many]]), rates)
+    tried = expected_information(_probes(posterior[doubtful[: 20 * many]]), rates)
     few = rates[np.unique(tried.argmax(axis=1))]
     gain = np.zeros(len(doubtful))
     bar = 0.0
@@ -180,7 +182,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
         rows = doubtful[span]
         if doubt[rows[0]] <= bar:
             break
-        gain[span] = information(posterior[rows], few).max(axis=1)
+        gain[span] = expected_information(posterior[rows], few).max(axis=1)
         if span.stop >= many:
             bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
     best = np.argsort(-gain, kind="stable")[:many]
@@ -200,7 +202,7 @@ def _probes(posterior: FloatArray) -> FloatArray:
     return probes
 
 
-def _best(
+def _rank_annotators(
     labels: Labels,
     posterior: FloatArray,
     tasks: NDArray[np.int64],
@@ -227,7 +229,7 @@ def _best(
     candidates = rates[eligible]
     cells = len(eligible) * rates.shape[2]
     for span in _spans(len(tasks), cells, watch, "trying annotators"):
-        gains = information(posterior[tasks[span]], candidates)
+        gains = expected_information(posterior[tasks[span]], candidates)
         in_span = (voted_row >= span.start) & (voted_row < span.stop)
         gains[voted_row[in_span] - span.start, voted_column[in_span]] = -np.inf
         top = np.argpartition(-gains, keep - 1, axis=1)[:, :keep]

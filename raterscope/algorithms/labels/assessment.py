@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.rates import Rates, crowd, rates_of
+from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
 from raterscope.algorithms.labels.tempering import Tempering
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "ClassCurve",
     "advice",
     "assess",
-    "better_than",
+    "compare_accuracy",
     "mean_curve",
     "wilson",
 ]
@@ -188,7 +188,7 @@ def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]:
+def compare_accuracy(first: Assessment, second: Assessment) -> tuple[int, int, float]:
     """Compare two judgements of the same tasks (McNemar's test, exact; a sign test where there are ties).
 
     Returns
@@ -378,7 +378,7 @@ def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: boo
     if model is None or vote is None:
         return []
     sentences = []
-    ours, vote_wins, chance = better_than(model, vote)
+    ours, vote_wins, chance = compare_accuracy(model, vote)
     remedy = "take the vote" if pooled else f"take the vote, or try {_POOLED}"
     if vote_wins > ours and chance < _CHANCE:
         sentences.append(
@@ -443,7 +443,7 @@ def _of_swaps(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[
     if classes < 2:
         return []
     stands = labels.meaning[:, None] == np.arange(classes)
-    said_of = crowd(fusion.confusion) @ stands
+    said_of = crowd_confusion(fusion.confusion) @ stands
     most = np.where(stands.any(axis=0), said_of.argmax(axis=1), np.arange(classes))
     swapped = [(j, int(most[j])) for j in range(classes) if most[j] > j and most[most[j]] == j]
     if swapped:

@@ -14,10 +14,10 @@ from raterscope.algorithms.progress import Watch, part, silent
 __all__ = [
     "Copying",
     "FairConsensus",
-    "copies",
     "copying_in_words",
     "fair_consensus",
-    "suspects",
+    "find_copies",
+    "find_suspects",
 ]
 
 
@@ -92,7 +92,7 @@ class FairConsensus:
         return np.asarray(remaining / remaining.sum(axis=1, keepdims=True))
 
 
-def suspects(
+def find_suspects(
     pairs: NDArray[np.int32], common: FloatArray, same: FloatArray, labels: Labels, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], bool]:
     """Find the sets of annotators who agree with each other far better than with the rest.
@@ -136,17 +136,17 @@ def suspects(
     agree = np.clip(expected + (1 - expected) * chance, 0.0, 1.0)
     spread = np.sqrt(np.maximum(agree * (1 - agree), 0.01) / common) / (1 - chance)
     beyond = (kappa - expected >= _LEAST_SHARE * (1 - expected)) & (kappa - expected > _SUSPICIOUS * spread)
-    cluster = _rings(pairs, beyond, people)
+    cluster = _linked_sets(pairs, beyond, people)
     if (cluster >= 0).any():
         return cluster, False
-    alike = _rings(pairs, kappa >= _ALIKE, people)
+    alike = _linked_sets(pairs, kappa >= _ALIKE, people)
     for number in np.unique(alike[alike >= 0]).tolist():
         if _outvoting(np.flatnonzero(alike == number), pairs, labels, first):
             cluster[alike == number] = number
     return cluster, bool((cluster >= 0).any())
 
 
-def _rings(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: int) -> NDArray[np.int64]:
+def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: int) -> NDArray[np.int64]:
     """Return the sets of annotators who are linked to most of each other; -1 for all others."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -341,13 +341,13 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
+def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
     """Find the pairs of annotators whose votes are no two votes.
 
     Given the class of a task, annotators are taken for independent (dynamic combination paper, section 2).
     What the class is, is told here by all others: from each task's posterior both votes of the pair are
     taken away, so that people who copy do not make each other right. A larger ring would all the same: so
-    sets of annotators who agree with each other far better than with the rest (`suspects`) count for one
+    sets of annotators who agree with each other far better than with the rest (`find_suspects`) count for one
     annotator in a consensus of its own, and for each other not at all. How often each says what where a class
     is true is estimated anew from that, drawn towards how often it is right in all; the products of these
     rates say how often both would agree. A pair is named where it agrees more often by more than chance
@@ -386,7 +386,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
     count = np.asarray(together.data, dtype=np.float64)[wanted]
     same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
-    cluster, outvoting = suspects(pairs, count, same_of, labels, first)
+    cluster, outvoting = find_suspects(pairs, count, same_of, labels, first)
     if (cluster >= 0).any():
         fair = fair_consensus(labels, fusion, first, cluster, part(watch, 0.3, 0.5))
     else:
@@ -402,7 +402,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
             continue
         if outvoting and not 0 <= cluster[annotator] == cluster[other]:  # too few are left to judge others by
             continue
-        both, first_said, second_said = _common(annotator, other, start, task, label)
+        both, first_said, second_said = _common_tasks(annotator, other, start, task, label)
         remaining = fair.without((annotator, other), both, (first_said, second_said))
         agree = remaining @ (
             _rates(remaining, first_said, labels) * _rates(remaining, second_said, labels)
@@ -420,7 +420,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     )  # fmt: skip
 
 
-def _common(
+def _common_tasks(
     annotator: int,
     other: int,
     start: NDArray[np.int64],
@@ -447,7 +447,7 @@ def _agreements(
     for at, (annotator, other) in enumerate(pairs.tolist()):
         if at % 256 == 0:
             watch(at / len(pairs), "comparing annotators")
-        _, first_said, second_said = _common(annotator, other, start, task, label)
+        _, first_said, second_said = _common_tasks(annotator, other, start, task, label)
         same[at] = (first_said == second_said).sum()
     return same
 

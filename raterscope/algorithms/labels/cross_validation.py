@@ -25,9 +25,9 @@ __all__ = [
     "ExclusionPreview",
     "Run",
     "cross_validate",
-    "deal",
+    "deal_folds",
     "predict_folds",
-    "preview",
+    "preview_exclusion",
 ]
 
 
@@ -85,14 +85,14 @@ def cross_validate(
     LabelsError
         When fewer than two truths are known, or fewer than two folds are asked for.
     """
-    fold, known = deal(labels, truth, folds, seed)
+    fold, known = deal_folds(labels, truth, folds, seed)
     share = 1 / (int(fold.max()) + 2)
     full = run(replace(labels, known=known), part(watch, 0.0, share, "all truths: "))
     posterior = predict_folds(labels, fold, known, run, part(watch, share, 1.0))
     return CrossValidation(np.where((fold >= 0)[:, None], posterior, full.posterior), fold, full)
 
 
-def deal(
+def deal_folds(
     labels: Labels, truth: ClassArray, folds: int = 5, seed: int = 0
 ) -> tuple[NDArray[np.int16], ClassArray]:
     """Deal the tasks of known truth into folds, every class evenly.
@@ -134,7 +134,7 @@ def predict_folds(
     ----------
     labels : Labels
     fold, known : (N,) int16
-        As `deal` gives them.
+        As `deal_folds` gives them.
     run : callable
         ``run(labels, watch)`` gives a `LabelFusion`.
     watch : Watch
@@ -193,7 +193,7 @@ class ExclusionPreview:
     fusion: LabelFusion
 
 
-def preview(
+def preview_exclusion(
     labels: Labels,
     fusion: LabelFusion,
     annotators: Collection[str],

@@ -29,11 +29,11 @@ __all__ = [
     "PriorSettings",
     "Repeats",
     "TaskVotes",
-    "by_span",
-    "by_task",
+    "class_shares",
     "default_prior",
     "prior_of",
-    "standing",
+    "run_spans",
+    "sort_by_task",
     "task_spans",
 ]
 
@@ -465,7 +465,7 @@ def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], .
     return tuple(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def by_span(
+def run_spans(
     spans: tuple[tuple[int, int], ...], run: Callable[[int, int], Result], report: Callable[[], None]
 ) -> list[Result]:
     """Run a kernel on spans of tasks that do not affect each other, several at a time.
@@ -503,7 +503,7 @@ def by_span(
     return results
 
 
-def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
+def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
     """Sort votes by task, by counting.
 
     Raises
@@ -536,7 +536,7 @@ def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
     return TaskVotes(start, pair, known, annotators, classes, outputs)
 
 
-def standing(labels: Labels, prior: FloatArray) -> FloatArray:
+def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
     """Describe how much of a vote each output is for each class, (L, J).
 
     An output counts for the class of which it is most often said according to the prior. Where several are

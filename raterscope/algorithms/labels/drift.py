@@ -19,20 +19,20 @@ __all__ = [
     "FALSE_ALARMS",
     "LEAST_VOTES",
     "RIGHT",
-    "Aligned",
+    "AlignedRows",
     "ChangePoint",
     "Constancy",
     "RowsOverTime",
-    "aligned",
-    "at",
+    "accuracy_changes",
+    "accuracy_trend",
+    "align_rows",
     "change_points",
     "changes_in_words",
+    "confusion_at",
     "constancy",
     "main_change",
-    "moved",
+    "row_movement",
     "row_over_time",
-    "trend",
-    "turns",
 ]
 
 
@@ -71,7 +71,7 @@ class RowsOverTime:
 
 
 @dataclass(frozen=True, eq=False)
-class Aligned:
+class AlignedRows:
     """Rows of confusion matrices after each of S votes.
 
     Attributes
@@ -141,13 +141,13 @@ def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOver
     return RowsOverTime(different.mean()[segment], low[segment], high[segment])
 
 
-def aligned(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> Aligned:
+def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> AlignedRows:
     """Count an annotator's votes so far by the class of the task, to align the rows of several classes."""
     tasks = labels.task[drift.vote[drift.steps(annotator)]]
-    return Aligned(fusion.posterior[tasks].cumsum(axis=0))
+    return AlignedRows(fusion.posterior[tasks].cumsum(axis=0))
 
 
-def at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
+def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
     """Return every annotator's confusion matrix at a moment.
 
     Parameters
@@ -229,7 +229,9 @@ def change_points(
     return tuple(sorted(changes, key=lambda change: (change.step, change.true)))
 
 
-def turns(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> tuple[ChangePoint, ...]:
+def accuracy_changes(
+    drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
+) -> tuple[ChangePoint, ...]:
     """Find where an annotator became better or worse: as `change_points`, the rows taken together.
 
     Who tires or learns slowly changes each row by little, and all of them together by enough to tell.
@@ -300,7 +302,7 @@ def _rates(counts: FloatArray) -> FloatArray:
     return np.asarray(counts / counts.sum())
 
 
-def moved(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
+def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
     """Measure how far each annotator's rows moved, to sort annotators by it.
 
     It is the largest total variation distance, of any class, between the row of the first third of the votes
@@ -319,14 +321,14 @@ def moved(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
     """
     largest = np.zeros(len(labels.annotators))
     for counts in _thirds(drift, labels, fusion):
-        rates, overall, many = _compared(counts)
+        rates, overall, many = _compare_thirds(counts)
         chance = np.sqrt(overall * (1 - overall) * (1 / (many[:, :1] + 1) + 1 / (many[:, 2:] + 1)))
         beyond = np.maximum(np.abs(rates[:, 2] - rates[:, 0]) - _NOISE * chance, 0.0)
         largest = np.maximum(largest, beyond.sum(axis=1) / 2)
     return largest
 
 
-def trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
+def accuracy_trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
     """Measure who improves and who tires: by how much the share of right votes grew.
 
     From the first third of the votes on each class to the last one, the classes weighed by their shares, so
@@ -340,7 +342,7 @@ def trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
     assert labels.meaning is not None
     grown = np.zeros(len(labels.annotators))
     for true, counts in enumerate(_thirds(drift, labels, fusion)):
-        rates, _, _ = _compared(counts)
+        rates, _, _ = _compare_thirds(counts)
         right = labels.meaning == true
         grown += fusion.shares[true] * (rates[:, 2, right] - rates[:, 0, right]).sum(axis=1)
     return grown
@@ -363,7 +365,7 @@ def _thirds(drift: Drift, labels: Labels, fusion: LabelFusion) -> Iterator[Float
         yield np.asarray(counts, dtype=np.float64).reshape(annotators, 3, outputs)
 
 
-def _compared(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _compare_thirds(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give rates by thirds, (K, 3, L), drawn by a vote to the overall ones, (K, L); and the votes, (K, 3)."""
     total = counts.sum(axis=1) + _JEFFREYS
     overall = total / total.sum(axis=1, keepdims=True)
@@ -460,7 +462,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
         if at % 256 == 0:
             watch(annotator / people, "looking for who changed")
         rows = slice(start[annotator], start[annotator + 1])
-        statistic, split = _tested(residual[rows])
+        statistic, split = _strongest_split(residual[rows])
         above = len(null) - int(np.searchsorted(null, statistic, side="left"))
         p[annotator], step[annotator] = (above + 1) / (len(null) + 1), split
         own = right[rows]
@@ -468,7 +470,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     return Constancy(p, step, before, after)
 
 
-def _tested(values: FloatArray) -> tuple[float, int]:
+def _strongest_split(values: FloatArray) -> tuple[float, int]:
     """Return the statistic of a series, and the split at which the means differ most."""
     many = len(values)
     splits = np.clip(np.rint(_SPLITS * many), 1, many - 1).astype(np.int64)

@@ -29,11 +29,11 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     LabelTrace,
     PriorSettings,
+    class_shares,
     prior_of,
-    standing,
 )
-from raterscope.algorithms.labels.drift import moved
-from raterscope.algorithms.labels.result import counted, fused
+from raterscope.algorithms.labels.drift import row_movement
+from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice, integer, number
 
@@ -172,9 +172,9 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     settings = DynamicSettings() if settings is None else settings
     _check_size(labels)
     prior = np.clip(prior_of(labels, settings), *_COUNTS)
-    steps = _aside(partial(_steps_of, labels), partial(watch, 0.0, "sorting votes by time"))
+    steps = _run_aside(partial(_steps_of, labels), partial(watch, 0.0, "sorting votes by time"))
     begin = partial(_begin, labels, prior, settings.share_strength)
-    posterior = _aside(begin, partial(watch, 0.0, "counting votes"))
+    posterior = _run_aside(begin, partial(watch, 0.0, "counting votes"))
     nu = np.full(len(labels.classes), settings.share_strength)
     run = _Run(steps, prior, posterior, settings.form, watch)
     trace = run.iterate(nu, settings.iterations, settings.tolerance)
@@ -182,10 +182,12 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
 
     def finished() -> LabelFusion:
         shares, notices = run.shares(nu), _unsettled(trace)
-        fusion = fused(labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift)
+        fusion = make_fusion(
+            labels, "dynibcc", posterior, confusion, trace, notices, shares=shares, drift=drift
+        )
         return replace(fusion, notices=(*_warning(labels, fusion), *fusion.notices))
 
-    fusion = _aside(finished, partial(watch, 0.98, "looking at who changed"))
+    fusion = _run_aside(finished, partial(watch, 0.98, "looking at who changed"))
     watch(1.0, f"{len(trace.change)} iterations")
     return fusion
 
@@ -203,7 +205,7 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
     """Warn if many annotators changed between two classes: the model cannot tell which side is right."""
     if len(labels.classes) != 2 or labels.known is not None or fusion.drift is None or not len(labels):
         return []
-    changed = moved(fusion.drift, labels, fusion) > _FAR
+    changed = row_movement(fusion.drift, labels, fusion) > _FAR
     share = float(labels.votes_of_annotators()[changed].sum() / len(labels))
     if share < _MUCH:
         return []
@@ -247,7 +249,7 @@ def _steps_of(labels: Labels) -> _Steps:
 def _begin(labels: Labels, prior: FloatArray, share: float) -> FloatArray:
     """Take the shares of the votes for the tasks' probabilities, (N, J); 0 and 1 where the class is known."""
     tasks, classes = len(labels.tasks), len(labels.classes)
-    weight = standing(labels, prior)
+    weight = class_shares(labels, prior)
     posterior = np.empty((tasks, classes))
     for j in range(classes):
         posterior[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + share
@@ -294,7 +296,7 @@ class _Run:
             self._pass(words, np.empty((0, *self._prior.shape), dtype=np.float32))
             total = nu + self._total()
             shares = psi(total) - psi(total.sum())
-            parts = _each(partial(self._settled, shares), tasks, self._report(words))
+            parts = _run_all(partial(self._settled, shares), tasks, self._report(words))
             changes.append(max(parts))
             converged = changes[-1] < tolerance
             self._done = max(self._done, 0.9 * len(changes) / iterations, _nearness(changes, tolerance))
@@ -306,7 +308,7 @@ class _Run:
         self._pass("keeping every step", alpha)
         confusion = Confusion(self._final, self._prior)
         if self._prior.shape[1] == 1:
-            confusion = counted(labels, self._posterior, self._prior)
+            confusion = count_confusion(labels, self._posterior, self._prior)
             alpha[:] = confusion.alpha[labels.annotator[self._steps.vote]]
         return confusion, Drift(self._steps.start, self._steps.vote, alpha)
 
@@ -335,13 +337,13 @@ class _Run:
                 self._logs, alpha, self._final, self._halt,
             )  # fmt: skip
 
-        _each(followed, self._pieces, self._report(words), self._halt)
+        _run_all(followed, self._pieces, self._report(words), self._halt)
 
     def _report(self, words: str) -> Callable[[], None]:
         return partial(self._watch, self._done, words)
 
 
-def _each(
+def _run_all(
     run: Callable[[int, int], _T],
     pieces: list[tuple[int, int]],
     report: Callable[[], None],
@@ -364,9 +366,9 @@ def _each(
         pool.shutdown(cancel_futures=True)
 
 
-def _aside(make: Callable[[], _T], report: Callable[[], None]) -> _T:
+def _run_aside(make: Callable[[], _T], report: Callable[[], None]) -> _T:
     """Make something in another thread, and report meanwhile."""
-    return _each(lambda *_: make(), [(0, 1)], report)[0]
+    return _run_all(lambda *_: make(), [(0, 1)], report)[0]
 
 
 def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:

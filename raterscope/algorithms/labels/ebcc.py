@@ -24,13 +24,13 @@ from raterscope.algorithms.labels.data import (
     LabelSettings,
     LabelTrace,
     TaskVotes,
-    by_span,
-    by_task,
+    class_shares,
     default_prior,
-    standing,
+    run_spans,
+    sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.labels.result import counted, fused, unsettled
+from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -154,7 +154,7 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     labels = labels.settled(settings.repeats)
     problem = _problem(labels, settings, part(watch, 0.0, 0.05))
     votes, classes = problem.votes, len(labels.classes)
-    weight = standing(labels, default_prior(labels))
+    weight = class_shares(labels, default_prior(labels))
     share = np.empty((len(labels.tasks), classes))
     for j in range(classes):
         share[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=len(share)) + 1e-6
@@ -177,8 +177,8 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     watch(0.95, "counting votes")
     posterior = best.joint.reshape(len(share), classes, settings.subtypes).sum(axis=2)
     trace = LabelTrace(np.array(best.bounds), np.array(best.changes), best.converged, "lower bound")
-    confusion = counted(labels, posterior, default_prior(labels))
-    return fused(labels, "ebcc", posterior, confusion, trace, unsettled(trace))
+    confusion = count_confusion(labels, posterior, default_prior(labels))
+    return make_fusion(labels, "ebcc", posterior, confusion, trace, convergence_notices(trace))
 
 
 def tempered_subtypes(
@@ -232,16 +232,16 @@ def tempered_subtypes(
     def weigh(first: int, last: int) -> None:
         temper_subtypes(first, last, problem.by_task, _FEW_SUBTYPES, logs, rates, correlation, answer)
 
-    by_span(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
+    run_spans(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
     fixed = np.flatnonzero((votes.known != OPEN) & voted)
     for first in range(0, len(fixed), _HELD):
         watch(0.95, "weighting correlated votes")
         batch = fixed[first : first + _HELD]
-        answer[batch] = _without_truth(problem, result.joint, counts, logs, correlation, batch)
+        answer[batch] = _predict_known(problem, result.joint, counts, logs, correlation, batch)
     return answer
 
 
-def _without_truth(
+def _predict_known(
     problem: _Problem,
     joint: FloatArray,
     counts: FloatArray,
@@ -283,8 +283,8 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
                 f"{unit} of {columns:,} subtypes do not fit into memory; expected at most {_MOST_ENTRIES:,}"
                 f" numbers, not {many:,}. Take fewer subtypes, or the pooled consensus."
             )
-    votes = by_task(labels, watch)
-    weight = standing(labels, default_prior(labels))
+    votes = sort_by_task(labels, watch)
+    weight = class_shares(labels, default_prior(labels))
     shares = np.maximum(np.bincount(labels.label, minlength=len(labels.outputs)) @ weight, 1.0)
     stands = labels.meaning[:, None] == np.arange(len(labels.classes))
     rates = np.repeat(np.where(stands, _RIGHT, _WRONG), settings.subtypes, axis=1)
@@ -322,7 +322,7 @@ def _run(
             add_counts(first, last, problem.by_task, joint, counts)
         watch(done, words)
         logs, rates, bound = _expected(problem, joint[voted].sum(axis=0), counts)
-        updated = by_span(spans, partial(update, logs, rates), partial(watch, done, words))
+        updated = run_spans(spans, partial(update, logs, rates), partial(watch, done, words))
         bound += sum(evidence for evidence, _ in updated)
         change = sum(moved for _, moved in updated)
         state.bounds.append(bound)

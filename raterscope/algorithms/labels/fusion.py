@@ -23,7 +23,7 @@ from raterscope.algorithms.annotators.communities import (
     communities,
 )
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.copying import copies, copying_in_words
+from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, PriorSettings
 from raterscope.algorithms.labels.drift import changes_in_words, constancy
@@ -41,7 +41,7 @@ __all__ = [
     "TRUTHS",
     "LabelPlan",
     "QuestionSettings",
-    "bar_unvoted",
+    "exclude_unvoted",
     "find_communities",
     "fuse",
     "run",
@@ -72,7 +72,7 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
     return np.flatnonzero(named & ~voted & (fusion.known == OPEN))
 
 
-def bar_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
+def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     """Let a class without votes be the consensus only where confident cases support it.
 
     It stays if its posterior is .8 or more and the same annotators gave the same labels in at least `CASES`
@@ -343,13 +343,13 @@ class LabelPlan(Plan):
 def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
     """Fuse labels by the plan's algorithm, what is known in them held fixed, votes counting as it says.
 
-    A class without votes is the consensus only where `bar_unvoted` finds support for it; means of scores are
-    exempt, for they lie between the classes with votes.
+    A class without votes is the consensus only where `exclude_unvoted` finds support for it. Means of scores
+    are exempt: they lie between the classes with votes.
     """
     fusion = _modelled(labels, plan, watch)
     if plan.algorithm in SCORING:
         return fusion
-    return bar_unvoted(labels.settled(getattr(plan.settings, "repeats", "all")), fusion)
+    return exclude_unvoted(labels.settled(getattr(plan.settings, "repeats", "all")), fusion)
 
 
 def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
@@ -414,7 +414,7 @@ def fuse(
         groups = find_communities(
             labels, rates_of(labels, fusion).mean, plan.about, part(watch, _FUSED, _GROUPED)
         )
-        copying = copying_in_words(copies(labels, fusion, part(watch, _GROUPED, 1.0)), labels)
+        copying = copying_in_words(find_copies(labels, fusion, part(watch, _GROUPED, 1.0)), labels)
         fusion = replace(fusion, notices=(*fusion.notices, *copying))
     return LabelResult(fusion, use, groups)
 

@@ -28,11 +28,11 @@ from raterscope.algorithms.labels.data import (
     LabelSettings,
     LabelTrace,
     PriorSettings,
-    by_task,
     prior_of,
+    sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.labels.result import counted, fused
+from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
@@ -129,8 +129,8 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
     settings = GibbsSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
     prior = prior_of(labels, settings)
-    votes = _sorted(labels, part(watch, 0.0, _SORTED / 2))
-    chain = _begun(labels, votes, part(watch, _SORTED / 2, _SORTED))
+    votes = _sort(labels, part(watch, 0.0, _SORTED / 2))
+    chain = _begin(labels, votes, part(watch, _SORTED / 2, _SORTED))
     step = part(watch, _SORTED, 1.0)
     objective, change, total, converged = _sampled(chain, votes, prior, settings, labels, step)
     posterior = _posterior(chain, labels)
@@ -143,14 +143,16 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
             f" {total / max(1, len(chain.tasks)):.1g} a task.",
         )
     trace = LabelTrace(np.array(objective), np.array(change), converged, "log joint probability")
-    return fused(labels, "gibbs", posterior, counted(labels, posterior, prior), trace, notices, shares=shares)
+    return make_fusion(
+        labels, "gibbs", posterior, count_confusion(labels, posterior, prior), trace, notices, shares=shares
+    )
 
 
-def _sorted(labels: Labels, watch: Watch) -> _Votes:
+def _sort(labels: Labels, watch: Watch) -> _Votes:
     """Sort the votes by task, and number an annotator's repeated ones."""
     from raterscope.algorithms.labels._ibcc_kernels import number_repeats
 
-    votes = by_task(labels, part(watch, 0.0, 0.5))
+    votes = sort_by_task(labels, part(watch, 0.0, 0.5))
     annotator, label = votes.unpacked()
     again, output = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
     stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
@@ -163,7 +165,7 @@ def _sorted(labels: Labels, watch: Watch) -> _Votes:
     return _Votes(votes.start, annotator, label, again, output)
 
 
-def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
+def _begin(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
     """Begin with the vote: the class with most votes, of equal ones the first."""
     from raterscope.algorithms.labels._ibcc_kernels import place
 
@@ -235,4 +237,4 @@ def _posterior(chain: _Chain, labels: Labels) -> FloatArray:
 def _partial(chain: _Chain, labels: Labels, prior: FloatArray) -> LabelFusion:
     posterior = _posterior(chain, labels)
     trace = LabelTrace(np.empty(0), np.empty(0), converged=False)
-    return fused(labels, "gibbs", posterior, counted(labels, posterior, prior), trace)
+    return make_fusion(labels, "gibbs", posterior, count_confusion(labels, posterior, prior), trace)

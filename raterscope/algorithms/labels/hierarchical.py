@@ -37,10 +37,10 @@ from raterscope.algorithms.labels.data import (
     IndexArray,
     Labels,
     LabelTrace,
-    by_span,
-    by_task,
+    class_shares,
     default_prior,
-    standing,
+    run_spans,
+    sort_by_task,
     task_spans,
 )
 from raterscope.algorithms.progress import Watch
@@ -50,16 +50,16 @@ __all__ = [
     "TERMS",
     "Crowd",
     "Fit",
-    "begun",
     "correlation_of",
     "count_votes_of",
     "dawid_skene",
+    "empty_fit",
     "estimate_priors",
     "mixed_membership",
     "predictive_scores",
     "smoothed_vote",
     "sort_votes",
-    "tempered",
+    "tempered_posterior",
 ]
 
 
@@ -152,7 +152,7 @@ class Fit:
 def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     """Sort the votes by task, and list what each output stands for."""
     assert labels.meaning is not None
-    votes = by_task(labels, watch)
+    votes = sort_by_task(labels, watch)
     annotator, label = votes.unpacked()
     use = np.bincount(label, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
@@ -166,7 +166,7 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
 def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
     """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J)."""
     tasks, classes = len(labels.tasks), len(labels.classes)
-    weight = standing(labels, default_prior(labels))
+    weight = class_shares(labels, default_prior(labels))
     vote = np.empty((tasks, classes))
     for j in range(classes):
         watch(j / classes, "counting votes")
@@ -204,7 +204,7 @@ def dawid_skene(
     """
     from raterscope.algorithms.labels._pooled_kernels import expect
 
-    fit = begun(crowd, posterior)
+    fit = empty_fit(crowd, posterior)
     active = max(1, int(crowd.active.sum()))
     changes: list[float] = []
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
@@ -220,7 +220,7 @@ def dawid_skene(
         def update(first: int, last: int) -> tuple[float, float]:
             return expect(first, last, crowd.by_task, crowd.known, fit.model, fit.shares, posterior)
 
-        updated = by_span(crowd.spans, update, partial(watch, done, words))
+        updated = run_spans(crowd.spans, update, partial(watch, done, words))
         total = sum(change for change, _ in updated)
         changes.append(max((change for _, change in updated), default=0.0))
         if turn >= _LEAST_ROUNDS and total / active < tolerance:
@@ -228,7 +228,7 @@ def dawid_skene(
     return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
 
 
-def begun(crowd: Crowd, posterior: FloatArray) -> Fit:
+def empty_fit(crowd: Crowd, posterior: FloatArray) -> Fit:
     """Make room for the counts of a model."""
     shape = (len(crowd.votes), *crowd.stands.shape)
     classes = posterior.shape[1]
@@ -294,7 +294,7 @@ def estimate_priors(
             first, last, crowd.stands, accuracy, good, wrong, own, _CONFUSION_WEIGHT, fit.base
         )  # fmt: skip
 
-    by_span(spans, fill, partial(watch, done, "estimating the crowd's confusions"))
+    run_spans(spans, fill, partial(watch, done, "estimating the crowd's confusions"))
     if strengthen:
         fit.strength = _strength(fit, watch, done)
 
@@ -372,7 +372,9 @@ def _peak(
         best = top
 
 
-def tempered(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, watch: Watch) -> FloatArray:
+def tempered_posterior(
+    crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, watch: Watch
+) -> FloatArray:
     """Compute the classes' probabilities with the design effect of correlated votes, (N, J)."""
     from raterscope.algorithms.labels._pooled_kernels import temper
 
@@ -381,7 +383,7 @@ def tempered(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, 
     def weigh(first: int, last: int) -> None:
         temper(first, last, crowd.by_task, fit.model, fit.shares, correlation, posterior, answer)
 
-    by_span(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
+    run_spans(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
     return answer
 
 
@@ -417,7 +419,7 @@ def predictive_scores(
 
     spans = task_spans(ends, TERMS // posterior.shape[1] // len(correlations))
     report = partial(watch, 0.0, "estimating the correlation of votes")
-    return np.asarray(np.sum(by_span(spans, score, report), axis=0))
+    return np.asarray(np.sum(run_spans(spans, score, report), axis=0))
 
 
 _ROUNDS = 30
@@ -459,7 +461,7 @@ def mixed_membership(
     from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
 
     votes = np.diff(crowd.start)
-    fit = begun(crowd, posterior)
+    fit = empty_fit(crowd, posterior)
     share = np.repeat(posterior.astype(np.float32), votes, axis=0)
     total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
     words = "fitting mixed membership"

@@ -28,12 +28,12 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     PriorSettings,
     TaskVotes,
-    by_task,
+    class_shares,
     default_prior,
     prior_of,
-    standing,
+    sort_by_task,
 )
-from raterscope.algorithms.labels.result import fused, unsettled
+from raterscope.algorithms.labels.result import convergence_notices, make_fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -369,18 +369,18 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     labels = labels.settled(settings.repeats)
     prior = prior_of(labels, settings)
     nu = np.full(len(labels.classes), settings.share_strength)
-    votes = by_task(labels, part(watch, 0.0, 0.1))
+    votes = sort_by_task(labels, part(watch, 0.0, 0.1))
 
     def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
         shares = (nu + done.total) / (nu + done.total).sum()
         alpha = np.empty(done.counts.shape)
         np.add(done.counts, prior, out=alpha)
         confusion = Confusion(alpha, prior)
-        return fused(labels, "ibcc", done.posterior, confusion, done.trace, notices, shares=shares)
+        return make_fusion(labels, "ibcc", done.posterior, confusion, done.trace, notices, shares=shares)
 
     done = alternate(
         votes,
-        standing(labels, prior),
+        class_shares(labels, prior),
         settings.share_strength,
         _Expected(prior, nu),
         settings.iterations,
@@ -390,7 +390,7 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
         fusion,
     )
     del votes
-    return fusion(done, unsettled(done.trace))
+    return fusion(done, convergence_notices(done.trace))
 
 
 @dataclass(frozen=True)
@@ -466,7 +466,7 @@ def dawid_skene(
     """
     settings = DawidSkeneSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
-    votes = by_task(labels, part(watch, 0.0, 0.1))
+    votes = sort_by_task(labels, part(watch, 0.0, 0.1))
     prior = np.full((len(labels.classes), len(labels.outputs)), settings.smoothing)
 
     def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
@@ -474,11 +474,13 @@ def dawid_skene(
         alpha = np.empty(done.counts.shape)
         np.add(done.counts, prior, out=alpha)
         confusion = Confusion(alpha, prior)
-        return fused(labels, "dawid_skene", done.posterior, confusion, done.trace, notices, shares=shares)
+        return make_fusion(
+            labels, "dawid_skene", done.posterior, confusion, done.trace, notices, shares=shares
+        )
 
     done = alternate(
         votes,
-        standing(labels, default_prior(labels) if labels.prior is None else labels.prior),
+        class_shares(labels, default_prior(labels) if labels.prior is None else labels.prior),
         0.0,
         _Likeliest(settings.smoothing, len(labels.outputs)),
         settings.iterations,
@@ -488,4 +490,4 @@ def dawid_skene(
         fusion,
     )
     del votes
-    return fusion(done, unsettled(done.trace))
+    return fusion(done, convergence_notices(done.trace))

@@ -66,8 +66,8 @@ from raterscope.algorithms.labels.data import (
     Labels,
     LabelSettings,
     LabelTrace,
-    by_span,
     default_prior,
+    run_spans,
 )
 from raterscope.algorithms.labels.ebcc import tempered_subtypes
 from raterscope.algorithms.labels.hierarchical import (
@@ -79,9 +79,9 @@ from raterscope.algorithms.labels.hierarchical import (
     predictive_scores,
     smoothed_vote,
     sort_votes,
-    tempered,
+    tempered_posterior,
 )
-from raterscope.algorithms.labels.result import counted, fused, unsettled
+from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -89,7 +89,7 @@ __all__ = [
     "PooledSettings",
     "independence",
     "pooled",
-    "sharpened",
+    "sharpen",
 ]
 
 
@@ -117,7 +117,7 @@ _CHANGE = 1e-3
 _LARGEST_STEP = 0.5
 
 
-def sharpened(
+def sharpen(
     posterior: FloatArray, known: FloatArray, truth: ClassArray, judged: NDArray[np.int64]
 ) -> FloatArray:
     """Raise probabilities to powers that suit the known tasks of like confidence, (N, J).
@@ -139,7 +139,7 @@ def sharpened(
     log_odds = np.interp(confidence, _PLACES, logs)
     share = np.interp(confidence, _BINS, covered)
     log_odds = np.where(log_odds < 0, log_odds * np.square(share), log_odds)
-    return _raised(posterior, np.exp(log_odds)[:, None])
+    return _raise(posterior, np.exp(log_odds)[:, None])
 
 
 def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
@@ -169,7 +169,7 @@ def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> Fl
     powers, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + noughts - 2)
     for _ in range(_TURNS):
         power = np.exp(design @ powers)
-        share = _raised(known, power[:, None])
+        share = _raise(known, power[:, None])
         right = (1 - mistaken) * share[rows, truth]
         likelihood = right + mistaken / known.shape[1]
         mean = (share * logs).sum(axis=1)
@@ -192,7 +192,7 @@ def _confidence(posterior: FloatArray) -> FloatArray:
     return np.asarray(np.log(most / (1 - most)))
 
 
-def _raised(posterior: FloatArray, power: float | FloatArray) -> FloatArray:
+def _raise(posterior: FloatArray, power: float | FloatArray) -> FloatArray:
     """Raise probabilities to a power, and normalise them."""
     logs = power * np.log(np.maximum(posterior, 1e-12))
     values = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -251,7 +251,7 @@ def independence(
     float
         `PRIOR` where the votes say nothing.
     """
-    labels = _thinned(replace(labels, known=None))
+    labels = _thin(replace(labels, known=None))
     if not len(labels):
         return PRIOR
 
@@ -268,7 +268,7 @@ def independence(
     _, mixed = mixed_membership(sort_votes(labels, silent), posterior, mixture, step)
     generator = np.random.default_rng(0)
     drawn = [
-        _drawn(labels, model, strength, generator)
+        _draw(labels, model, strength, generator)
         for model, strength in ((fit, 0.0), (mixed, mixture))
         for _ in range(_SIMULATED)
     ]
@@ -292,11 +292,11 @@ def independence(
             raise Cancelled
 
     spans = tuple((index, index + 1) for index in range(len(drawn)))
-    gains = by_span(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
+    gains = run_spans(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
     return _probability(measured, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
 
 
-def _thinned(labels: Labels) -> Labels:
+def _thin(labels: Labels) -> Labels:
     """Keep tasks with several votes, of very many every second, third ...; and the annotators of these."""
     votes = labels.votes_of_tasks()
     tasks = np.flatnonzero(votes >= 2)
@@ -319,7 +319,7 @@ def _thinned(labels: Labels) -> Labels:
     )
 
 
-def _drawn(labels: Labels, fit: Fit, mixture: float, generator: np.random.Generator) -> Labels:
+def _draw(labels: Labels, fit: Fit, mixture: float, generator: np.random.Generator) -> Labels:
     """Draw other labels for the same votes; without a mixture all votes on a task are of one class."""
     tasks, classes = len(labels.tasks), len(fit.shares)
     if mixture > 0:
@@ -411,7 +411,7 @@ class _Pool:
 
     def answer(self, tasks: NDArray[np.int64] | slice = slice(None)) -> FloatArray:
         """Return the mean of the logarithmic and the linear pool."""
-        answer = _normalised(self.logs[tasks] / self.weight)
+        answer = _normalise(self.logs[tasks] / self.weight)
         answer += self.shares[tasks] / self.weight
         answer /= answer.sum(axis=1, keepdims=True)
         return answer
@@ -488,11 +488,11 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
         estimated = correlation_of(crowd, fit, posterior, part(step, 0.8, 0.9))
         used = max(settings.correlation, estimated)
         if not traces and len(judged):
-            unheld = tempered(crowd, fit, posterior, 0.0, silent)[judged]
-        view = tempered(crowd, fit, posterior, used, part(step, 0.9, 0.95))
+            unheld = tempered_posterior(crowd, fit, posterior, 0.0, silent)[judged]
+        view = tempered_posterior(crowd, fit, posterior, used, part(step, 0.9, 0.95))
         pool.add(view, _WEIGHTS[name])
         if estimated < used:
-            view = tempered(crowd, fit, posterior, estimated, part(step, 0.95, 1.0))
+            view = tempered_posterior(crowd, fit, posterior, estimated, part(step, 0.95, 1.0))
         free += np.log(view + FLOOR) / 2
         if not traces:
             begin, correlation = posterior, used
@@ -512,16 +512,16 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
         chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
         for sums, rows in ((answer, slice(None)), (before, judged)):
             sums *= 1.0 - chance
-            sums += chance * _normalised(free[rows])
+            sums += chance * _normalise(free[rows])
     if len(judged):
-        answer = sharpened(answer, before, crowd.known[judged], judged)
+        answer = sharpen(answer, before, crowd.known[judged], judged)
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
     trace = next((trace for trace in traces if not trace.converged), traces[0])
-    return _fusion(labels, answer, trace, unsettled(trace))
+    return _fusion(labels, answer, trace, convergence_notices(trace))
 
 
-def _normalised(logs: FloatArray) -> FloatArray:
+def _normalise(logs: FloatArray) -> FloatArray:
     """Turn logarithms into probabilities."""
     values = np.exp(logs - logs.max(axis=1, keepdims=True))
     values /= values.sum(axis=1, keepdims=True)
@@ -539,4 +539,4 @@ def _fusion(
             counts[:, j] = np.bincount(labels.label, posterior[labels.task, j], minlength=len(labels.outputs))
         mean = counts.T + default_prior(labels)
         prior = _MATRIX_STRENGTH * mean / mean.sum(axis=1, keepdims=True)
-    return fused(labels, "pooled", posterior, counted(labels, posterior, prior), trace, notices)
+    return make_fusion(labels, "pooled", posterior, count_confusion(labels, posterior, prior), trace, notices)

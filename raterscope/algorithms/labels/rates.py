@@ -26,7 +26,7 @@ __all__ = [
     "accuracy_of",
     "beta_quantile",
     "credible",
-    "crowd",
+    "crowd_confusion",
     "difference_from_crowd",
     "estimate_rates",
     "rates_of",
@@ -99,7 +99,7 @@ def accuracy_of(
     return mean, np.where(sure, mean, low), np.where(sure, mean, high)
 
 
-def crowd(confusion: Confusion) -> FloatArray:
+def crowd_confusion(confusion: Confusion) -> FloatArray:
     """Give the confusion matrix of the crowd: everybody's expected counts together with one prior, (J, L)."""
     pooled = confusion.counts().sum(axis=0) + confusion.prior
     return np.asarray(pooled / pooled.sum(axis=1, keepdims=True))
@@ -115,7 +115,7 @@ def difference_from_crowd(confusion: Confusion, votes: NDArray[np.int64]) -> Flo
         Votes of every annotator. Those without any have the prior's matrix, whose difference says nothing:
         they are NaN.
     """
-    difference = confusion.mean() - crowd(confusion)
+    difference = confusion.mean() - crowd_confusion(confusion)
     difference[np.asarray(votes) == 0] = np.nan
     return difference
 
@@ -254,7 +254,7 @@ class Rates:
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
         variance += _shared(mean, common, self.concentration[:, None, None])
         half = min(0.5, _WIDENED / mean.shape[2])
-        return _widened(mean, variance, total, level, half)
+        return _widened_interval(mean, variance, total, level, half)
 
     @cached_property
     def accuracy(self) -> FloatArray:
@@ -267,7 +267,7 @@ class Rates:
         mean, total = self.accuracy, self.votes + self.skill[1]
         variance = mean * (1 - mean) / (total + 1) + self.right_doubt / np.square(total)
         variance += _shared(mean, self.right_doubt / total, self.concentration)
-        return _widened(mean, variance, total, level, 0.5)
+        return _widened_interval(mean, variance, total, level, 0.5)
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return every annotator's accuracy with its interval, three (K,)."""
@@ -369,10 +369,10 @@ def estimate_rates(
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     every = labels if excluded is None else _joined(labels, excluded)
-    counts = _weighed(every, posterior, part(watch, 0.0, 0.3))
-    cautious = _cautious(labels, posterior)
+    counts = _weighted_counts(every, posterior, part(watch, 0.0, 0.3))
+    cautious = _smoothed_posterior(labels, posterior)
     unsure = cautious * (1 - cautious)
-    doubt = _weighed(every, unsure, part(watch, 0.3, 0.6))
+    doubt = _weighted_counts(every, unsure, part(watch, 0.3, 0.6))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
     meant = labels.meaning[every.label]
     sure = np.where(meant >= 0, posterior[every.task, meant], 0.0)
@@ -420,7 +420,7 @@ def _joined(labels: Labels, excluded: Labels) -> Labels:
     )
 
 
-def _weighed(labels: Labels, weight: FloatArray, watch: Watch) -> FloatArray:
+def _weighted_counts(labels: Labels, weight: FloatArray, watch: Watch) -> FloatArray:
     """Sum a weight of each class over the votes of each annotator and output, (K, J, L)."""
     annotators, outputs = len(labels.annotators), len(labels.outputs)
     pair = labels.annotator.astype(np.int64) * outputs + labels.label
@@ -438,7 +438,7 @@ def _summed(labels: Labels, values: FloatArray) -> FloatArray:
     return np.asarray(total, dtype=np.float64)
 
 
-def _cautious(labels: Labels, posterior: FloatArray) -> FloatArray:
+def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
     """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1); known tasks stay so."""
     assert labels.meaning is not None
     tasks, classes = posterior.shape
@@ -537,7 +537,7 @@ def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> 
     return np.asarray(of_crowd + concentration * np.maximum(of_one - of_crowd, 0.0))
 
 
-def _widened(
+def _widened_interval(
     mean: FloatArray, variance: FloatArray, total: FloatArray, level: float, half: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of a Beta distribution with a mean and variance, widened by `half` votes."""

@@ -20,9 +20,9 @@ from raterscope.algorithms.labels.data import (
 
 __all__ = [
     "LabelResult",
-    "counted",
-    "fused",
-    "unsettled",
+    "convergence_notices",
+    "count_confusion",
+    "make_fusion",
 ]
 
 
@@ -44,7 +44,7 @@ class LabelResult:
     communities: Communities | None = None
 
 
-def fused(
+def make_fusion(
     labels: Labels,
     algorithm: str,
     posterior: FloatArray,
@@ -99,11 +99,11 @@ def fused(
         trace,
         drift,
         weight,
-        (*notices, *_said_of(labels, int((votes == 0).sum()), int(silent.sum()))),
+        (*notices, *_missing_notices(labels, int((votes == 0).sum()), int(silent.sum()))),
     )
 
 
-def counted(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusion:
+def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusion:
     """Count what each annotator said of each class, weighed by a posterior (eq. 10), on top of a prior.
 
     Parameters
@@ -122,7 +122,7 @@ def counted(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusi
     return Confusion(alpha, prior)
 
 
-def unsettled(trace: LabelTrace) -> list[str]:
+def convergence_notices(trace: LabelTrace) -> list[str]:
     """State that an iteration ended before it settled, if it did."""
     if trace.converged:
         return []
@@ -132,7 +132,7 @@ def unsettled(trace: LabelTrace) -> list[str]:
     ]
 
 
-def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
+def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
     if not len(labels):
         return ["There are no votes: nothing is said that was not known or taken for granted."]

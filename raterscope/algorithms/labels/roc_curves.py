@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.assessment import Assessment, assess, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.cross_validation import deal, predict_folds
+from raterscope.algorithms.labels.cross_validation import deal_folds, predict_folds
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch, part, silent
@@ -318,7 +318,7 @@ def folded_curves(
     if settings.subsample:
         sample = subsample(labels, truth, settings.class_votes, settings.experienced)
         labels, truth = sample.labels, sample.truth
-    fold, known = deal(labels, truth, settings.folds, settings.fold_seed)
+    fold, known = deal_folds(labels, truth, settings.folds, settings.fold_seed)
     names, judged = _names(settings), fold >= 0
     methods: list[FoldedMethod] = []
     failed: list[str] = []

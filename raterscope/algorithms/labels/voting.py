@@ -29,7 +29,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
-from raterscope.algorithms.labels.result import counted, fused
+from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, number
 
@@ -320,12 +320,12 @@ def _by_score(
     scored = weights > 0
     mean = np.divide(total, weights, out=np.zeros(tasks), where=scored)
     placed = np.zeros((tasks, len(labels.classes)))
-    placed[scored] = _placed(labels, scores, mean[scored])
+    placed[scored] = _place_scores(labels, scores, mean[scored])
     notices = () if numbers else ("The outputs are no numbers: their order is taken as their score.",)
     return _shares(labels, placed), notices
 
 
-def _placed(labels: Labels, scores: FloatArray, mean: FloatArray) -> FloatArray:
+def _place_scores(labels: Labels, scores: FloatArray, mean: FloatArray) -> FloatArray:
     """Share the probability among the classes by where the mean score lies on their scale, (M, J)."""
     assert labels.meaning is not None
     classes = len(labels.classes)
@@ -368,5 +368,5 @@ def _result(
     notices: tuple[str, ...],
     weight: FloatArray | None = None,
 ) -> LabelFusion:
-    confusion = counted(labels, posterior, default_prior(labels))
-    return fused(labels, name, posterior, confusion, trace, notices, weight=weight)
+    confusion = count_confusion(labels, posterior, default_prior(labels))
+    return make_fusion(labels, name, posterior, confusion, trace, notices, weight=weight)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
 from raterscope.algorithms.progress import Look
 
-__all__ = ["ascending", "cores_of", "nearest_cores"]
+__all__ = ["cores_of", "nearest_cores", "sort_order"]
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
@@ -29,7 +29,7 @@ _ROUNDING = 1e-6
 """Of a prominence or a squared distance."""
 
 
-def ascending(keys: NDArray[np.uint32], look: Look) -> Int64Array:
+def sort_order(keys: NDArray[np.uint32], look: Look) -> Int64Array:
     """Return the numbers of (N,) keys in ascending order, equal ones as they come: a radix sort."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
@@ -81,7 +81,7 @@ def cores_of(
     deeper = int(np.count_nonzero(depth > tolerance))
     if not deeper:
         return cores, 0
-    order = ascending(~depth.view(np.uint32), look)
+    order = sort_order(~depth.view(np.uint32), look)
     index = np.zeros(shape, dtype=np.int32)
     index.ravel()[voxels] = np.arange(1, len(voxels) + 1, dtype=np.int32)
     parent = np.full(len(voxels), -1, dtype=np.int32)
@@ -127,7 +127,7 @@ def _markers(
 
     `peaks` are in order of depth.
     """
-    peaks = peaks[ascending(owner[peaks].view(np.uint32), look)]
+    peaks = peaks[sort_order(owner[peaks].view(np.uint32), look)]
     markers = np.zeros(len(voxels), dtype=np.int32)
     bounds = np.flatnonzero(np.diff(owner[peaks], prepend=-1, append=-1))
     count = 0

@@ -22,10 +22,10 @@ __all__ = [
     "chunks",
     "covariance",
     "fit",
-    "merged",
+    "has_converged",
+    "merge_columns",
     "resume",
-    "settled",
-    "single",
+    "single_columns",
     "start",
     "update_together",
 ]
@@ -66,12 +66,12 @@ class Columns:
         return out
 
 
-def single(data: Float32Array, state: NDArray[np.int8]) -> Columns:
+def single_columns(data: Float32Array, state: NDArray[np.int8]) -> Columns:
     """Let every voxel of (P, N) `data` be a column of its own."""
     return Columns(data, np.ones(data.shape[1], dtype=np.float32), state, None)
 
 
-def merged(layers: Iterable[Float32Array], state: NDArray[np.int8], look: Look) -> Columns:
+def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], look: Look) -> Columns:
     """Merge the voxels at which all raters have equal values and the `state`, (N,), is the same.
 
     One rater's `layers`, (N,), at a time are in memory: each voxel's column is found from its column of the
@@ -378,7 +378,7 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
         sums, totals = _sweep(state, count / iterations, 1 / iterations, watch, partial)
         if count:
             state.objective.append(float(sums[3].sum()) + rest)
-            state.converged = settled(state.objective, tolerance)
+            state.converged = has_converged(state.objective, tolerance)
         rest = _update(state, sums, totals, look)
         if state.converged:
             break
@@ -399,10 +399,10 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
         )
         watch(1.0, "measuring the lower bound")
     state.objective.append(float(log_density.sum()) + rest)
-    state.converged = state.converged or settled(state.objective, tolerance)
+    state.converged = state.converged or has_converged(state.objective, tolerance)
 
 
-def settled(objective: list[float], tolerance: float) -> bool:
+def has_converged(objective: list[float], tolerance: float) -> bool:
     """Return whether the last step changed the bound by no more than a share of it."""
     return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
 

@@ -62,7 +62,7 @@ from raterscope.algorithms.masks.leave_one_out import (
     STEPS,
     Smoother,
     crossings,
-    leave_out,
+    leave_one_out,
     spread,
 )
 from raterscope.algorithms.progress import Watch, no_look, part, parts_of, run_parts, silent
@@ -75,15 +75,15 @@ __all__ = [
     "Calibration",
     "Distances",
     "calibrate",
-    "check_left_out",
+    "calibrate_with_truth",
+    "check_leave_one_out",
     "crossings",
     "default_multipliers",
-    "judge_gold",
-    "measure",
+    "judge_with_truth",
+    "measure_distances",
     "near_outline",
-    "pooled",
+    "pool_calibrations",
     "student",
-    "with_gold",
 ]
 
 
@@ -165,7 +165,7 @@ class Calibration:
     curve : (shift, slope)
         Of the ratio, before it becomes the probability of another rater.
     covered : (3,) float64, optional
-        Share of the outlines of left-out raters within the bands of `LEVELS`; see `check_left_out`.
+        Share of the outlines of left-out raters within the bands of `LEVELS`; see `check_leave_one_out`.
     bins : (B, 3) float64, optional
         Of `tried`, in bins of the probability: sum of the probabilities, voxels that the rater left out
         includes, and all voxels.
@@ -287,7 +287,7 @@ class Distances:
     clip: float
 
 
-def measure(masks: Masks, watch: Watch = silent) -> Distances:
+def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     """Measure signed distances to the raters' outlines, as far as `calibrate` needs them."""
     clip = _clip(masks.spacing)
     cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "looking for what is marked"))
@@ -318,14 +318,14 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     people = len(masks.annotators)
     if people < 2 or not _marks_anything(masks):
         return None
-    measured = distances or measure(masks, part(watch, 0.0, 0.5))
+    measured = distances or measure_distances(masks, part(watch, 0.0, 0.5))
     spacing, cut, away = masks.spacing, measured.masks, measured.away
     clip, values = measured.clip, marked(cut.values)
     smooth = Smoother(spacing, cut.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None
     if people > 2:
-        ratios, tried, included = leave_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
+        ratios, tried, included = leave_one_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
     settled = cut.known if cut.known is not None and bool((cut.known != OPEN).any()) else None
     return Calibration(
         origin=cut.origin,
@@ -346,7 +346,7 @@ def _marks_anything(masks: Masks) -> bool:
     return any(bool(marked(layer).any()) for layer in masks.values)
 
 
-def pooled(calibrations: Sequence[Calibration]) -> list[Calibration]:
+def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:
     """Estimate multipliers and curves from cases with three raters or more, each counting the same.
 
     The multipliers of the development data count as `_SHRINK` cases more. A case of two raters keeps them:
@@ -472,7 +472,7 @@ BINS = 15
 _FOLDS = 5
 
 
-def check_left_out(calibrations: Sequence[Calibration]) -> list[Calibration]:
+def check_leave_one_out(calibrations: Sequence[Calibration]) -> list[Calibration]:
     """Count how often the probabilities and bands of left-out raters were right.
 
     Multipliers and curve come from the cases of the other folds: what is estimated from a case does not
@@ -500,7 +500,7 @@ def check_left_out(calibrations: Sequence[Calibration]) -> list[Calibration]:
         others = [calibrations[index] for index in usable if index not in set(left_out)]
         for raters in {calibrations[index].raters - 1 for index in left_out}:
             blank = replace(calibrations[left_out[0]], raters=raters, ratios=None, tried=None, marked=None)
-            learnt = pooled([blank, *others])[0]
+            learnt = pool_calibrations([blank, *others])[0]
             for index in left_out:
                 if calibrations[index].raters - 1 == raters:
                     out[index] = _checked(calibrations[index], learnt)
@@ -540,7 +540,9 @@ _NEAR, _SAMPLE = 2.5, 1000
 Near = tuple[Float32Array, Float32Array, BoolArray]
 
 
-def with_gold(calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]) -> list[Calibration]:
+def calibrate_with_truth(
+    calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
+) -> list[Calibration]:
     """Estimate the raters' common offset and correlation from cases whose true outline is known.
 
     Parameters
@@ -560,7 +562,7 @@ def with_gold(calibrations: Sequence[Calibration], truths: Sequence[BoolArray | 
     ]
 
 
-def judge_gold(
+def judge_with_truth(
     calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> list[tuple[Float32Array, BoolArray]]:
     """Give, for voxels near the outline of each gold case, the probability of the true outline and the truth.
@@ -570,7 +572,7 @@ def judge_gold(
     Parameters
     ----------
     calibrations, truths
-        See `with_gold`.
+        See `calibrate_with_truth`.
 
     Returns
     -------
@@ -634,7 +636,7 @@ def _error(values: FloatArray, assumed: float) -> float:
 
 
 def near_outline(calibration: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
-    """Keep of a gold case what `judge_gold` looks at: a sample of the voxels near the outline."""
+    """Keep of a gold case what `judge_with_truth` looks at: a sample of the voxels near the outline."""
     ratio, scale, right = _sample(calibration, truth)
     return replace(calibration, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[
         None, None

@@ -23,7 +23,7 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
-    fused,
+    make_fusion,
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_words
@@ -152,7 +152,7 @@ def continuous_staple(
         weights.append(np.round(255 * share).astype(np.uint8))
     mask = distance > 0
     if cut.known is not None:
-        _hold(cut, mask, probability, distance, deviation)
+        _hold_settled(cut, mask, probability, distance, deviation)
     z, y, x = (at - start for at, start in zip(cut.origin, masks.origin, strict=True))
     notices = [background_in_words(masks, voxels, settings.domain)]
     for name, weight in zip(masks.structures, weights, strict=True):
@@ -163,7 +163,7 @@ def continuous_staple(
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):
         notices.append(f"The variances still changed after {settings.iterations:,} iterations.")
-    return fused(
+    return make_fusion(
         masks,
         "continuous_staple",
         (z, y, x),
@@ -291,7 +291,7 @@ def _above_zero(score: Float32Array) -> Float32Array:
     return np.asarray(ndtr(score), dtype=np.float32)
 
 
-def _hold(
+def _hold_settled(
     masks: Masks, mask: BoolArray, probability: Float32Array, distance: Float32Array, deviation: Float32Array
 ) -> None:
     """Set settled voxels; the distance keeps to its side of the outline by at least half a voxel."""

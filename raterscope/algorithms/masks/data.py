@@ -26,7 +26,7 @@ __all__ = [
     "MasksError",
     "Settled",
     "cut_positions",
-    "fused",
+    "make_fusion",
     "marked",
     "volumes_of",
 ]
@@ -351,7 +351,7 @@ def volumes_of(
     return np.asarray(areas @ (bounds[:, 1] - bounds[:, 0]) * (spacing[1] * spacing[2]))
 
 
-def fused(
+def make_fusion(
     masks: Masks,
     algorithm: str,
     origin: Box,

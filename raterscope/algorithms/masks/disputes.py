@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks._cores import ascending, cores_of, nearest_cores
+from raterscope.algorithms.masks._cores import cores_of, nearest_cores, sort_order
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -27,7 +27,7 @@ from raterscope.algorithms.masks.data import (
     cut_positions,
 )
 from raterscope.algorithms.masks.grid import slab_bounds
-from raterscope.algorithms.masks.metrics import distance_at, distance_to, placed
+from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_in_frame
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Look, Watch, no_look, silent
 
@@ -340,7 +340,7 @@ def _scene(
         structure=structure,
         origin=origin,
         masks=judged,
-        consensus=placed(fusion, fusion.mask[structure], origin, shape),
+        consensus=place_in_frame(fusion, fusion.mask[structure], origin, shape),
         settled=settled,
         positions=cut_positions(fusion.slice_positions, origin[0], shape[0]),
         thickness=_thicknesses(fusion)[origin[0] : origin[0] + shape[0]],
@@ -394,7 +394,7 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
         return []
     number = nearest_cores(voxels, cores, scene.shape, spacing[1:], scene.slices_at, 2 * tolerance, look)
     number[deepest == 0] = 0
-    order = ascending(number.view(np.uint32), look)
+    order = sort_order(number.view(np.uint32), look)
     ends = np.cumsum(np.bincount(number, minlength=count + 1))
     least = least_volume(tolerance, spacing, scene.volume_of(marked), flat=flat)
     drew = np.array([mask.any() for mask in scene.masks])

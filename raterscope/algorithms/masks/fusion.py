@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure
+from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure_distances
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion, Masks, marked
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, half_side, occupied, signed_distance
-from raterscope.algorithms.masks.metrics import Comparison, against_and_pairwise, distance_at, placed
+from raterscope.algorithms.masks.metrics import Comparison, compare_all, distance_at, place_in_frame
 from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.robust import LaplaceSettings, RobustSettings
@@ -270,7 +270,7 @@ def _chance_wrong(region: Dispute, fusion: MaskFusion, calibration: Calibration)
         slice(a - b, a - b + n)
         for a, b, n in zip(region.origin, calibration.origin, region.shape, strict=True)
     ]
-    inside = placed(fusion, fusion.mask[0], region.origin, region.shape)
+    inside = place_in_frame(fusion, fusion.mask[0], region.origin, region.shape)
     chance = calibration.part(tuple(at)).true_outline()
     return float(np.where(inside, 1 - chance, chance)[region.voxels()].mean())
 
@@ -298,8 +298,8 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         What was fused.
     watch : Watch
     """
-    compared, pairs = against_and_pairwise(masks, fusion, 0, part(watch, 0.0, 0.6))
-    distances = measure(masks, part(watch, 0.6, 0.7))
+    compared, pairs = compare_all(masks, fusion, 0, part(watch, 0.0, 0.6))
+    distances = measure_distances(masks, part(watch, 0.6, 0.7))
     offset, spread = _offsets(fusion, distances, part(watch, 0.7, 0.75))
     calibration = calibrate(masks, part(watch, 0.75, 0.85), distances)
     del distances
@@ -326,7 +326,7 @@ def _offsets(fusion: MaskFusion, distances: Distances, watch: Watch) -> tuple[Fl
     masks = distances.masks
     side = min(masks.spacing[masks.shape[0] == 1 :])
     reach = max(_REACH, _REACH_VOXELS * side)
-    consensus = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
+    consensus = place_in_frame(fusion, fusion.mask[0], masks.origin, masks.shape)
     half = np.float32(half_side(masks.spacing, masks.shape[0], masks.positions))
     offset, spread = np.full((2, len(masks.annotators)), np.nan)
     if not consensus.any() or consensus.all():
@@ -359,7 +359,7 @@ def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[
     weight, tau = np.full((2, raters), np.nan)
     if fusion.weight is None and fusion.tau is None:
         return weight, tau
-    differ = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
+    differ = place_in_frame(fusion, fusion.mask[0], masks.origin, masks.shape)
     agreed = np.ones(masks.shape, dtype=np.bool_)
     for values in masks.values:
         look()

@@ -23,7 +23,7 @@ __all__ = [
     "Places",
     "Smoother",
     "crossings",
-    "leave_out",
+    "leave_one_out",
     "neighbours",
     "spread",
 ]
@@ -220,7 +220,7 @@ _AT_ONCE = 500_000
 """Voxels between two looks whether the work is still wanted."""
 
 
-def leave_out(
+def leave_one_out(
     values: BoolArray, away: Float32Array, clip: float, smooth: Smoother, watch: Watch
 ) -> tuple[FloatArray | None, Float32Array, BoolArray]:
     """Leave each rater out in turn, and compare them with the mean m and the scale of the others.

@@ -31,7 +31,7 @@ from raterscope.algorithms.masks.data import (
     marked,
 )
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.metrics import RaterAgreement, pairwise, placed, wilcoxon
+from raterscope.algorithms.masks.metrics import RaterAgreement, compare_pairwise, place_in_frame, wilcoxon
 from raterscope.algorithms.masks.robust import RobustSettings
 from raterscope.algorithms.progress import Watch, part, silent
 
@@ -215,7 +215,7 @@ def compare_methods(
             problems.append((plan.algorithm, str(error)))
             continue
         fits.append(_fit(plan, fusion, time.perf_counter() - begun))
-        layers.append(placed(fusion, fusion.mask[0], masks.origin, masks.shape))
+        layers.append(place_in_frame(fusion, fusion.mask[0], masks.origin, masks.shape))
     if not fits:
         raise MasksError(problems[0][1] if problems else "no method was chosen.")
     names = [*masks.annotators, *(f"\n{fit.method}" for fit in fits)]
@@ -227,7 +227,7 @@ def compare_methods(
         structure=masks.structures[0],
         annotators=masks.annotators,
         fits=tuple(fits),
-        agreement=pairwise(every, 0, part(watch, 0.8, 1.0)),
+        agreement=compare_pairwise(every, 0, part(watch, 0.8, 1.0)),
         truth=truth is not None,
         problems=tuple(problems),
     )

@@ -39,14 +39,14 @@ __all__ = [
     "Comparison",
     "RaterAgreement",
     "SignedRank",
-    "against",
-    "against_and_pairwise",
     "compare",
+    "compare_all",
+    "compare_pairwise",
+    "compare_with_reference",
     "dice",
     "distance_at",
     "distance_to",
-    "pairwise",
-    "placed",
+    "place_in_frame",
     "surface_of",
     "wilcoxon",
 ]
@@ -325,7 +325,7 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     return _comparison(shapes, 0, 1, int(np.count_nonzero(a & b)), a.size, difference)
 
 
-def against(
+def compare_with_reference(
     masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
 ) -> tuple[Comparison, ...]:
     """Compare each rater to a reference.
@@ -350,7 +350,7 @@ def against(
     return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
 
 
-def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
+def compare_pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half.
 
     Examples
@@ -369,10 +369,10 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
     return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))
 
 
-def against_and_pairwise(
+def compare_all(
     masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
 ) -> tuple[tuple[Comparison, ...], RaterAgreement]:
-    """Return what `against` and `pairwise` give, and measure each rater's surface once."""
+    """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once."""
     scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
     shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
@@ -382,7 +382,7 @@ def against_and_pairwise(
 
 def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) -> BoolArray:
     if isinstance(reference, MaskFusion):
-        return placed(reference, reference.mask[structure], masks.origin, masks.shape)
+        return place_in_frame(reference, reference.mask[structure], masks.origin, masks.shape)
     return reference
 
 
@@ -472,7 +472,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
     return SignedRank(float(result.statistic), float(result.pvalue), len(moved), zeros, median)
 
 
-def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) -> NDArray[Value]:
+def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) -> NDArray[Value]:
     """Put one map of a fusion, (Z, Y, X), onto another part of its image, with 0 where it has nothing.
 
     The part begins at `origin` and has `shape`, voxels; so has what is given.

@@ -19,7 +19,7 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
-    fused,
+    make_fusion,
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.progress import Look, Watch, part, silent
@@ -140,7 +140,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
         drawn = _consensus(distances, mixed.responsibility[:, m], mixed.variance, look)
         outlines.append(_settle(inner, drawn, settings, look))
     mask, probability, distance = outlines[0]
-    fusion = fused(
+    fusion = make_fusion(
         inner,
         "mixture",
         (0, 0, 0),

@@ -15,9 +15,9 @@ from raterscope.algorithms.masks._robust_fit import (
     Columns,
     Likelihood,
     SpatialPrior,
-    merged,
-    settled,
-    single,
+    has_converged,
+    merge_columns,
+    single_columns,
     update_together,
 )
 from raterscope.algorithms.masks.data import (
@@ -28,7 +28,7 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
-    fused,
+    make_fusion,
 )
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.robust import (
@@ -180,7 +180,7 @@ def fit(
         density, entropy, sums = _sweep(state, report)
         if count:
             state.objective.append(density + rest)
-            state.converged = settled(state.objective, tolerance)
+            state.converged = has_converged(state.objective, tolerance)
         rest = _update(state, entropy, sums, report)
         if state.converged:
             break
@@ -190,7 +190,7 @@ def fit(
         density += float(np.sum(_log_density(state, squares) * state.weight[begin:end]))
         watch(1.0, "measuring the lower bound")
     state.objective.append(density + rest)
-    state.converged = state.converged or settled(state.objective, tolerance)
+    state.converged = state.converged or has_converged(state.objective, tolerance)
 
 
 def _chunks(state: MulticlassFit) -> list[tuple[int, int]]:
@@ -466,7 +466,7 @@ def multiclass(
     smooth = settings.spatial_prior
     if smooth:
         state[:] = 0
-    columns = merged(data, state.ravel(), look)
+    columns = merge_columns(data, state.ravel(), look)
     law = _law(likelihood, settings, size)
     floor = 0.0
     if settings.floor:
@@ -477,7 +477,7 @@ def multiclass(
     if smooth:
         if settings.floor:
             fit(fitted, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
-        every = single(data, state.ravel())
+        every = single_columns(data, state.ravel())
         fitted, columns = resume(fitted, columns, every, look), every
         spacing, radius = bump_sizes(masks, settings)
         variance = float(np.trace(fitted.sigma, axis1=1, axis2=2).mean()) / size
@@ -590,7 +590,7 @@ def _result(
     if len(masks.annotators) == 2:
         notices.append("Of two raters only the sum of the variances is certain: which of them errs is not.")
     factor = covariance_factor(fitted.likelihood.kind, size, fitted.dof)
-    fusion = fused(
+    fusion = make_fusion(
         masks,
         name,
         (0, 0, 0),

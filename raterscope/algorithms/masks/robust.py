@@ -26,9 +26,9 @@ from raterscope.algorithms.masks._robust_fit import (
     chunks,
     covariance,
     fit,
-    merged,
+    merge_columns,
     resume,
-    single,
+    single_columns,
     start,
 )
 from raterscope.algorithms.masks.data import (
@@ -367,9 +367,9 @@ def _fuse(
     if settings.floor:
         floor = (slope * side_length(masks.spacing, masks.shape)) ** 2 / (96 if likelihood.kind == 1 else 12)
     median, tolerance = settings.start == "median", settings.tolerance
-    every = single(np.stack(list(layers())), state) if settings.spatial_prior else None
+    every = single_columns(np.stack(list(layers())), state) if settings.spatial_prior else None
     if every is None or settings.floor:
-        columns = merged(layers() if every is None else every.data, state, look)
+        columns = merge_columns(layers() if every is None else every.data, state, look)
         fitted = start(columns, likelihood, floor, settings.floor, median, look)
     else:
         fitted = start(every, likelihood, floor, settings.floor, median, look)
@@ -450,10 +450,10 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
         spacing=masks.spacing,
         origin=masks.origin,
         frame=masks.frame or shape,
-        mask=_map(columns, fitted.t > 0, shape, look),
-        probability=_map(columns, chance, shape, look),
-        distance=_map(columns, distance, shape, look),
-        deviation=_map(columns, deviation, shape, look),
+        mask=_to_map(columns, fitted.t > 0, shape, look),
+        probability=_to_map(columns, chance, shape, look),
+        distance=_to_map(columns, distance, shape, look),
+        deviation=_to_map(columns, deviation, shape, look),
         weight=columns.spread(weight, look).reshape(1, len(weight), *shape),
         bias=bias[None] / slope,
         variance=covariance(fitted.likelihood.kind, sigma, dof, most)[None] / slope**2,
@@ -478,7 +478,7 @@ def _scatter(fitted: Fit, block: slice) -> NDArray[Any]:
     return np.asarray(total / (count * max(1, count - 1)))
 
 
-def _map(columns: Columns, values: NDArray[Any], shape: Box, look: Look) -> NDArray[Any]:
+def _to_map(columns: Columns, values: NDArray[Any], shape: Box, look: Look) -> NDArray[Any]:
     return columns.spread(values, look).reshape(1, *shape)
 
 

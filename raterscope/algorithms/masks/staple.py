@@ -32,7 +32,7 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
-    fused,
+    make_fusion,
 )
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows, widened
@@ -143,7 +143,7 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     notices = [background_in_words(masks, voxels, settings.domain)]
     if not trace.converged:
         notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
-    return fused(
+    return make_fusion(
         masks,
         "staple",
         patterns.origin,
@@ -424,7 +424,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     if not all(trace.converged for trace in traces):
         notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
     sensitivity, specificity = (np.concatenate(figure) for figure in zip(*figures, strict=True))
-    return fused(
+    return make_fusion(
         masks,
         "pstaple",
         (z, y, x),

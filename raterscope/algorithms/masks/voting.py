@@ -16,7 +16,7 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
-    fused,
+    make_fusion,
 )
 from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows
 from raterscope.algorithms.progress import Watch, part, silent
@@ -156,7 +156,7 @@ def _fusion(
         notices.append(f"{tied:,} voxels were tied and went to {winner}.")
     elif len(masks.annotators) % 2 == 0:
         notices.append("No voxel was tied.")
-    return fused(
+    return make_fusion(
         masks,
         "majority",
         origin,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raterscope.algorithms.pairs import paths
 from raterscope.algorithms.pairs.data import LBISettings, PairFusion, Pairs, PairSettings
-from raterscope.algorithms.pairs.fitting import fit
+from raterscope.algorithms.pairs.fitting import fit_path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Algorithm
 
@@ -12,16 +12,16 @@ __all__ = ["PATHS", "path_title"]
 
 
 def _iss(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:
-    return fit(pairs, "iss", paths.iss(), settings, watch)
+    return fit_path(pairs, "iss", paths.iss(), settings, watch)
 
 
 def _lasso(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:
-    return fit(pairs, "lasso", paths.lasso(), settings, watch)
+    return fit_path(pairs, "lasso", paths.lasso(), settings, watch)
 
 
 def _lbi(pairs: Pairs, settings: LBISettings | None = None, watch: Watch = silent) -> PairFusion:
     settings = LBISettings() if settings is None else settings
-    return fit(pairs, "lbi", paths.lbi(settings.kappa, settings.steps), settings, watch)
+    return fit_path(pairs, "lbi", paths.lbi(settings.kappa, settings.steps), settings, watch)
 
 
 PATHS: dict[str, Algorithm] = {

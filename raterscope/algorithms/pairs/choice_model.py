@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
-from raterscope.algorithms.pairs.ranking import starts_of, sums, totals
+from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = ["ChoiceModel", "Scoring", "fit_choices", "scoring"]
@@ -89,7 +89,7 @@ class ChoiceModel:
 
     def total(self, value: FloatArray) -> FloatArray:
         """Add up a value of each choice for each annotator; (p,)."""
-        return totals(self.start, value)
+        return sum_sorted(self.start, value)
 
     def each(self, value: FloatArray) -> FloatArray:
         """Return every choice the value of its annotator; (E,)."""
@@ -194,8 +194,8 @@ def _information(model: ChoiceModel) -> tuple[FloatArray, FloatArray]:
 def _improve_scores(model: ChoiceModel, watch: Watch) -> None:
     """Take a Newton step of the scores."""
     weight, pull = _information(model)
-    down = sums(model.left, pull, model.items)
-    down -= sums(model.right, pull, model.items)
+    down = sum_by_owner(model.left, pull, model.items)
+    down -= sum_by_owner(model.right, pull, model.items)
     down -= _RIDGE * model.score
     solver = _solver(model, weight, watch, once=True)
     step = solver(down[:, None])[:, 0]
@@ -205,7 +205,7 @@ def _improve_scores(model: ChoiceModel, watch: Watch) -> None:
 def _laplacian(model: ChoiceModel, weight: FloatArray) -> FloatArray:
     """Return the information of the scores as a matrix, with the ridge."""
     n = model.items
-    links = sums(model.left * n + model.right, weight, n * n)
+    links = sum_by_owner(model.left * n + model.right, weight, n * n)
     links = links.reshape(n, n)
     links = links + links.T
     result = -links
@@ -324,8 +324,8 @@ def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
             value: FloatArray, left: NDArray[np.int64] = left, right: NDArray[np.int64] = right,
             size: int = size, columns: int = columns,
         ) -> FloatArray:  # fmt: skip
-            result = sums(left, value, size)
-            result -= sums(right, value, size)
+            result = sum_by_owner(left, value, size)
+            result -= sum_by_owner(right, value, size)
             return result.reshape(-1, columns)
 
         def times(

@@ -1,8 +1,8 @@
 """Behaviour of annotators, and the evidence for and against one annotator's bias to a side.
 
 Annotators are not flagged, leaning or one-sided. The paper calls them good, ugly and bad (sections 1 and
-3.3 of the position bias paper). All comparisons are sorted once, in `index`. The evidence on one annotator
-or pair then takes no longer than reading their own comparisons.
+3.3 of the position bias paper). All comparisons are sorted once, in `index_pairs`. The evidence on one
+annotator or pair then takes no longer than reading their own comparisons.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
     "Side",
     "Speaking",
     "behaviours",
-    "crowd_match",
+    "crowd_match_ratio",
     "evidence",
-    "index",
-    "match",
+    "index_pairs",
+    "match_ratio",
     "one_sided",
     "over_time",
     "side_share",
@@ -98,7 +98,7 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
     return np.asarray(same_side & (np.maximum(left, right) >= least))
 
 
-def match(pairs: Pairs, score: FloatArray) -> FloatArray:
+def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
     """Return the match ratio of each annotator: the share of answers that go with the ranking (section 3.3).
 
     Ties of the annotator are left out; two items of equal score go half with either answer.
@@ -120,7 +120,7 @@ def match(pairs: Pairs, score: FloatArray) -> FloatArray:
     return np.where(total > 0, right / np.maximum(total, 1.0), np.nan)
 
 
-def crowd_match(pairs: Pairs, score: FloatArray) -> float:
+def crowd_match_ratio(pairs: Pairs, score: FloatArray) -> float:
     """Return the match ratio of all answers together, with the n items' scores, (n,); NaN without any."""
     agreed, decided = _agreement(pairs, score)
     return float(agreed.sum() / decided.sum()) if decided.any() else float("nan")
@@ -303,7 +303,7 @@ class Evidence:
     turned_down: Speaking
 
 
-def index(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
+def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
     """Sort comparisons by annotator and by pair, once for all that is shown.
 
     Parameters
@@ -339,7 +339,7 @@ def index(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
     near, far = np.partition(gap, cuts)[cuts].tolist() if len(gap) else (0.0, 0.0)
     watch(0.95, "counting answers with the ranking")
     return PairIndex(
-        pairs, score, crowd_match(pairs, score), near, far, order, start,
+        pairs, score, crowd_match_ratio(pairs, score), near, far, order, start,
         by_pair, np.append(first, len(code)), code[first], pair, *counts,
     )  # fmt: skip
 

@@ -19,19 +19,28 @@ from raterscope.algorithms.pairs.data import (
     PairsError,
     PairSettings,
 )
-from raterscope.algorithms.pairs.evidence import behaviours, match, one_sided
+from raterscope.algorithms.pairs.evidence import behaviours, match_ratio, one_sided
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import (
     UNTESTED,
-    construct,
-    gaps,
+    choose_gaps,
+    make_knockoffs,
     own_noise,
-    selected,
-    shares,
-    sphere,
+    project_at_random,
+    select_annotators,
+    selection_shares,
     statistic,
 )
-from raterscope.algorithms.pairs.paths import Biases, Grams, Path, Scaled, Way, grams, least_squares, scaled
+from raterscope.algorithms.pairs.paths import (
+    Biases,
+    Grams,
+    Path,
+    PathMethod,
+    ScaledGrams,
+    gram_matrices,
+    least_squares,
+    scale_grams,
+)
 from raterscope.algorithms.pairs.ranking import components, inconsistency, link, scores_of
 from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,
@@ -47,13 +56,13 @@ from raterscope.algorithms.pairs.selection import (
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = [
-    "fit",
-    "of_biases",
-    "of_data",
-    "of_flips",
-    "of_noise",
-    "of_selection",
-    "of_sides",
+    "bias_notices",
+    "data_notices",
+    "fit_path",
+    "flip_notices",
+    "noise_notices",
+    "selection_notices",
+    "side_notices",
 ]
 
 
@@ -63,7 +72,7 @@ _LEANING = 0.75
 _SURE = 1e-4
 
 
-def of_data(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
+def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
     """Tell of items that nothing links, of repeats, and of those who were not tested."""
     result = []
     groups = int(component.max(initial=-1)) + 1
@@ -90,7 +99,7 @@ def of_data(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], lea
     return result
 
 
-def of_noise(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[str]:
+def noise_notices(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[str]:
     """Return where there is too little noise to test against, or too few comparisons."""
     result = []
     if tested and residual == 0.0:
@@ -109,7 +118,7 @@ def of_noise(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[s
     return result
 
 
-def of_biases(pairs: Pairs, bias: FloatArray) -> list[str]:
+def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
     """Warn where most annotators lean to one side, so that a bias is no exception."""
     seen = bias[np.isfinite(bias) & (bias != 0.0)]
     leftwards = int((seen > 0.0).sum())
@@ -126,7 +135,7 @@ def of_biases(pairs: Pairs, bias: FloatArray) -> list[str]:
     ]
 
 
-def of_selection(settings: PairSettings, tested: int, flagged: BoolArray, by_t_test: int) -> list[str]:
+def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, by_t_test: int) -> list[str]:
     """Tell that knockoff+ cannot select a few, where that may be why it selects nobody."""
     fewest = math.ceil(1.0 / settings.rate - 1e-9)
     if not settings.plus or not tested or flagged.any():
@@ -139,7 +148,7 @@ def of_selection(settings: PairSettings, tested: int, flagged: BoolArray, by_t_t
     return []
 
 
-def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
+def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
     """Describe where the test of the whole crowd keeps annotators from being flagged."""
     flagged_count = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
     if crowd_p <= settings.gate or not flagged_count:
@@ -151,7 +160,7 @@ def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> lis
     ]
 
 
-def of_sides(words: str) -> list[str]:
+def side_notices(words: str) -> list[str]:
     """State that sides were not drawn at random, on which the rate of the flip test rests."""
     if not words:
         return []
@@ -207,8 +216,8 @@ _NOTHING = 1e-9
 _MANY = 500
 
 
-def fit(
-    pairs: Pairs, name: str, path: Way, settings: PairSettings | None = None, watch: Watch = silent
+def fit_path(
+    pairs: Pairs, name: str, path: PathMethod, settings: PairSettings | None = None, watch: Watch = silent
 ) -> PairFusion:
     """Find biased annotators along a path, and rank the items without and with their biases.
 
@@ -241,14 +250,14 @@ def fit(
         return _fit(pairs, name, path, settings, watch)
 
 
-def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch) -> PairFusion:
+def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch: Watch) -> PairFusion:
     watch(0.0, "linking items")
     component = components(pairs)
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
-    small = grams(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
+    small = gram_matrices(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
     heavy = len(small.people) > _MANY
     words = "looking who can be tested"
-    problem, known = wait_watching(lambda: scaled(small), watch, 0.16, words, small=not heavy)
+    problem, known = wait_watching(lambda: scale_grams(small), watch, 0.16, words, small=not heavy)
     untested = _untested(small, known, count)
     words = "estimating biases"
     result = wait_watching(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
@@ -266,7 +275,7 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     if settings.rule == "knockoffs":
         w = np.full((settings.draws, total), np.nan, dtype=np.float32)
         w[:, tested] = _statistics(pairs, component, problem, result, way, settings, part(watch, 0.5, 0.8))
-        flagged = selected(shares(w, settings.rate, settings.plus), settings.share)
+        flagged = select_annotators(selection_shares(w, settings.rate, settings.plus), settings.share)
         probability = by_t_test
         bias, low, high = (_spread(array, tested, total) for array in intervals(result, problem))
     else:
@@ -277,22 +286,22 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     after = scores_of(linked, flagged, part(watch, 0.92, 0.98)) if flagged.any() else before
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
     watch(0.98, "classifying annotators")
-    behaviour, matches = behaviours(pairs, flagged, flips.decidable), match(pairs, after.score)
+    behaviour, matches = behaviours(pairs, flagged, flips.decidable), match_ratio(pairs, after.score)
     unexplained = inconsistency(pairs, component, before.score)
     watch(0.99, "looking for what should be known")
     notices = [
-        *of_data(pairs, component, untested, settings.least),
-        *of_biases(pairs, bias),
+        *data_notices(pairs, component, untested, settings.least),
+        *bias_notices(pairs, bias),
     ]
     if settings.rule == "knockoffs":
-        notices += of_noise(pairs, result.residual, result.freedom, len(tested))
-        notices += of_selection(
+        notices += noise_notices(pairs, result.residual, result.freedom, len(tested))
+        notices += selection_notices(
             settings, len(tested), flagged, int(benjamini_hochberg(probability, settings.rate).sum())
         )
     else:
-        notices += of_flips(flips.q_value, flips.crowd_p, settings)
+        notices += flip_notices(flips.q_value, flips.crowd_p, settings)
     sides = sides_in_words(pairs, flips.test)
-    notices += of_sides(sides) if settings.rule == "flip" else ()
+    notices += side_notices(sides) if settings.rule == "flip" else ()
     watch(1.0, "done")
     return PairFusion(
         algorithm=name,
@@ -385,25 +394,25 @@ def _untested(small: Grams, tested: BoolArray, count: NDArray[np.int64]) -> NDAr
 def _statistics(
     pairs: Pairs,
     component: IndexArray,
-    problem: Scaled,
+    problem: ScaledGrams,
     biases: Biases,
-    path: Way,
+    path: PathMethod,
     settings: PairSettings,
     watch: Watch,
 ) -> FloatArray:
     """Return W of every draw, (D, m); 0 where no noise is left, whose round-off would select everybody."""
     if not len(problem.tested) or biases.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
-    gap = gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
+    gap = choose_gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
     knockoffs = wait_watching(
-        lambda: construct(problem.pull, biases.inverse, gap, symmetric=settings.local),
+        lambda: make_knockoffs(problem.pull, biases.inverse, gap, symmetric=settings.local),
         watch, 0.1, "making knockoffs", small=len(gap) <= _MANY,
     )  # fmt: skip
     seeds = [(settings.seed, draw) for draw in range(settings.draws)]
     if settings.local:
         chance = own_noise(pairs, component, problem, biases, seeds, part(watch, 0.1, 0.3))
     else:
-        chance = sphere(len(problem.tested), biases.residual, biases.freedom, seeds)
+        chance = project_at_random(len(problem.tested), biases.residual, biases.freedom, seeds)
     pulls = knockoffs.pulls(problem.pull, chance)
     return statistic(path.entries(problem.gram, gap, pulls, HIGHEST_RATE, part(watch, 0.3, 1.0)))
 
@@ -415,7 +424,7 @@ def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArr
     return result
 
 
-def _in_units(path: Path, problem: Scaled, many: int) -> NDArray[np.float32]:
+def _in_units(path: Path, problem: ScaledGrams, many: int) -> NDArray[np.float32]:
     """Return the path in the units of the choices."""
     result = np.zeros((len(path.at), many), dtype=np.float32)
     result[:, problem.tested] = path.value / problem.length

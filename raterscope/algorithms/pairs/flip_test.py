@@ -33,7 +33,7 @@ from raterscope.algorithms.pairs.choice_model import (
     scoring,
 )
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
-from raterscope.algorithms.pairs.ranking import starts_of, sums, totals
+from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [
@@ -80,16 +80,16 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
     chance = np.clip(
         (1 + m) / 2, _SMALLEST_CHANCE, 1 - _SMALLEST_CHANCE
     )  # of a choice on the side of the statistic
-    aim, farthest = np.abs(statistic), totals(start, 1 - m)
-    variance = totals(start, 1 - m * m)
+    aim, farthest = np.abs(statistic), sum_sorted(start, 1 - m)
+    variance = sum_sorted(start, 1 - m * m)
     extreme = aim >= farthest * (1 - 1e-9)
     live = (variance > 0) & ~extreme & (aim > 1e-6 * np.sqrt(variance))
     low, high = np.zeros(len(aim)), np.full(len(aim), _FARTHEST)
     t = np.where(live, np.minimum(aim / np.where(variance > 0, variance, 1.0), 1.0), 0.0)
     for _ in range(_STEPS):
         tilted = chance / (chance + (1 - chance) * np.exp(-2 * np.repeat(t, count)))
-        first = totals(start, 2 * tilted - 1 - m)
-        second = totals(start, 4 * tilted * (1 - tilted))
+        first = sum_sorted(start, 2 * tilted - 1 - m)
+        second = sum_sorted(start, 4 * tilted * (1 - tilted))
         low, high = np.where(first < aim, t, low), np.where(first < aim, high, t)
         further = t + (aim - first) / np.where(second > _SMALLEST_CHANCE, second, 1.0)
         further = np.where((further > low) & (further < high), further, (low + high) / 2)
@@ -98,15 +98,15 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
         if done.all():
             break
     repeated = np.repeat(t, count)
-    cumulant = totals(start, np.log(chance + (1 - chance) * np.exp(-2 * repeated)) + repeated * (1 - m))
+    cumulant = sum_sorted(start, np.log(chance + (1 - chance) * np.exp(-2 * repeated)) + repeated * (1 - m))
     tilted = chance / (chance + (1 - chance) * np.exp(-2 * repeated))
-    second = totals(start, 4 * tilted * (1 - tilted))
+    second = sum_sorted(start, 4 * tilted * (1 - tilted))
     w = np.sqrt(np.maximum(2 * (t * aim - cumulant), 0.0))
     u = t * np.sqrt(second)
     close = (w < 1e-3) | (u < 1e-3)
     correction = np.where(close, 0.0, 1 / np.where(close, 1.0, u) - 1 / np.where(close, 1.0, w))
     tail = ndtr(-w) + np.exp(-w * w / 2) / np.sqrt(2 * np.pi) * correction
-    all_that_way = np.exp(totals(start, np.log(chance)))
+    all_that_way = np.exp(sum_sorted(start, np.log(chance)))
     tail = np.where(extreme & (count > 0), all_that_way, np.maximum(tail, all_that_way))
     return np.asarray(np.where(live | (extreme & (count > 0)), np.clip(2 * tail, 0.0, 1.0), 1.0))
 
@@ -193,7 +193,7 @@ class _Reach:
     wider: FloatArray
 
     def sums(self, value: FloatArray) -> FloatArray:
-        return totals(self.start, value)
+        return sum_sorted(self.start, value)
 
     def score(self, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sum of the residuals under biases, (p,), and its variance."""
@@ -362,9 +362,9 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
 
     count = len(statistic)
     size, start = np.abs(rest), starts_of(owner, count)
-    greatest = totals(start, size)
-    flips = totals(start, size > 0)
-    square = totals(start, rest * rest)
+    greatest = sum_sorted(start, size)
+    flips = sum_sorted(start, size > 0)
+    square = sum_sorted(start, rest * rest)
     aim = np.abs(statistic)
     extreme = aim >= greatest * (1 - 1e-9)
     live = (square > 0) & ~extreme & (aim > 1e-6 * np.sqrt(square))
@@ -381,15 +381,15 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
             r, annotators, begin = size, owner, start
         bent = np.tanh(t[annotators] * r)
         bent *= r
-        first = totals(begin, bent)
-        second = totals(begin, r * r - bent * bent)
+        first = sum_sorted(begin, bent)
+        second = sum_sorted(begin, r * r - bent * bent)
         step = np.where(moving, (aim - first) / np.where(second > 0, second, 1.0), 0.0)
         t = t + step
         moving &= (np.abs(step) > 1e-7 * t) & (second > 1e-12 * square)
     at = t[owner] * size
-    cumulant = totals(start, at + np.log1p(np.exp(-2 * at)) - np.log(2.0))
+    cumulant = sum_sorted(start, at + np.log1p(np.exp(-2 * at)) - np.log(2.0))
     bent = np.tanh(at)
-    second = totals(start, size * size * (1 - bent * bent))
+    second = sum_sorted(start, size * size * (1 - bent * bent))
     w = np.sqrt(np.maximum(2 * (t * aim - cumulant), 0.0))
     u = t * np.sqrt(second)
     close = (w < 1e-3) | (u < 1e-3)
@@ -426,10 +426,10 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
         column = model.annotator[rows] - first
         left, right = model.left[rows], model.right[rows]
         size = model.items * columns
-        gradient = sums(left * columns + column, value[rows], size)
-        gradient -= sums(right * columns + column, value[rows], size)
+        gradient = sum_by_owner(left * columns + column, value[rows], size)
+        gradient -= sum_by_owner(right * columns + column, value[rows], size)
         through = known.solve(gradient.reshape(-1, columns)).ravel()
-        total = totals(model.start[first : last + 1] - model.start[first], value[rows] * (
+        total = sum_sorted(model.start[first : last + 1] - model.start[first], value[rows] * (
             through[left * columns + column] - through[right * columns + column]
         ))  # fmt: skip
         result[first:last] = total
@@ -479,10 +479,10 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
         effect=float(base),
         owner=np.repeat(np.arange(model.annotators), groups),
         start=np.concatenate([[0], np.cumsum(groups)]),
-        at=totals(begin, at[order]) / np.maximum(number, 1.0),
+        at=sum_sorted(begin, at[order]) / np.maximum(number, 1.0),
         count=number,
-        choice=totals(begin, choice),
-        square=totals(begin, choice * choice),
+        choice=sum_sorted(begin, choice),
+        square=sum_sorted(begin, choice * choice),
         total=count.astype(np.float64),
         flips=flips,
         wider=wider,

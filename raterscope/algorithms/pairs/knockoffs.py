@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray, IndexArray, Pairs
-from raterscope.algorithms.pairs.paths import Biases, Scaled, factors, item_sums
+from raterscope.algorithms.pairs.paths import Biases, ScaledGrams, factor_laplacian, item_sums
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = [
     "UNTESTED",
     "Knockoffs",
     "SortedDraws",
-    "construct",
-    "cuts",
-    "gaps",
+    "choose_gaps",
+    "find_cuts",
+    "make_knockoffs",
     "own_noise",
-    "selected",
-    "shares",
+    "project_at_random",
+    "select_annotators",
+    "selection_shares",
     "sort_draws",
-    "sphere",
     "statistic",
 ]
 
@@ -45,7 +45,7 @@ _BARRIER = 1e-8
 _ROUGH, _FINE = 1e-5, 1e-13
 
 
-def gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent) -> FloatArray:
+def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent) -> FloatArray:
     """Choose s, how far each knockoff is from its annotator: 0 <= s <= 1, diag(s) <= 2 R (after eq. 7).
 
     Where the smallest eigenvalue of R is at least 1/2, s = 1 is allowed and the best of all. Else "sdp" makes
@@ -153,7 +153,7 @@ class Knockoffs:
         ----------
         pull : (m,) float64
         random : (D, m) float64
-            Q'y of each draw, as from `sphere`.
+            Q'y of each draw, as from `project_at_random`.
 
         Returns
         -------
@@ -163,7 +163,9 @@ class Knockoffs:
         return np.hstack((own, self.base + random @ self.factor.T))
 
 
-def construct(pull: FloatArray, inverse: FloatArray, gap: FloatArray, symmetric: bool = False) -> Knockoffs:
+def make_knockoffs(
+    pull: FloatArray, inverse: FloatArray, gap: FloatArray, symmetric: bool = False
+) -> Knockoffs:
     """Make what all draws share (the lines after eq. 7).
 
     Parameters
@@ -186,7 +188,9 @@ def construct(pull: FloatArray, inverse: FloatArray, gap: FloatArray, symmetric:
     return Knockoffs(gap, pull - gap * (inverse @ pull), factor)
 
 
-def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[Sequence[int]]) -> FloatArray:
+def project_at_random(
+    columns: int, residual: float, freedom: int, seeds: Sequence[Sequence[int]]
+) -> FloatArray:
     """Draw Q'y for random orthonormal Q that know nothing of items and annotators.
 
     Such a Q'y is the length of the residual times coordinates of a point that is uniform on the sphere in
@@ -267,7 +271,7 @@ class SortedDraws:
     untested: BoolArray
 
     def cuts(self, rate: float, plus: bool = True) -> FloatArray:
-        """Find the cut T of each draw; see `cuts`."""
+        """Find the cut T of each draw; see `find_cuts`."""
         if not 0.0 < rate <= HIGHEST_RATE:
             raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
         result = np.full(len(self.size), np.inf)
@@ -282,7 +286,7 @@ class SortedDraws:
         return result
 
     def shares(self, cut: FloatArray) -> FloatArray:
-        """Return which share of the draws selects each annotator at their cuts; see `shares`."""
+        """Return which share of the draws selects each annotator at their cuts; see `selection_shares`."""
         chosen = self.statistic >= cut[:, None].astype(self.statistic.dtype)
         result = np.asarray(chosen.mean(axis=0), dtype=np.float64)
         result[self.untested] = np.nan
@@ -312,7 +316,7 @@ def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
     )
 
 
-def cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
+def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
 
     Parameters
@@ -337,14 +341,14 @@ def cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -
     return sort_draws(statistic).cuts(rate, plus)
 
 
-def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
+def selection_shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Return which share of the draws selects each annotator at a rate, from W alone and without refitting.
 
     Parameters
     ----------
     statistic : (D, p) float
         As of `PairFusion`.
-    rate, plus : as of `cuts`
+    rate, plus : as of `find_cuts`
 
     Returns
     -------
@@ -355,8 +359,8 @@ def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True)
     return draws.shares(draws.cuts(rate, plus))
 
 
-def selected(shares: FloatArray, share: float) -> BoolArray:
-    """Return who of p annotators is flagged, (p,): those of whom `shares`, (p,), are `share` or more."""
+def select_annotators(shares: FloatArray, share: float) -> BoolArray:
+    """Flag annotators, (p,) bool: those whose `shares`, (p,), reach `share`."""
     return np.asarray(shares >= share - 1e-9)
 
 
@@ -366,7 +370,7 @@ _LOST = 1e-6
 def own_noise(
     pairs: Pairs,
     component: IndexArray,
-    problem: Scaled,
+    problem: ScaledGrams,
     biases: Biases,
     seeds: Sequence[Sequence[int]],
     watch: Watch = silent,
@@ -400,7 +404,7 @@ def own_noise(
     person = number[pairs.annotator]
     bias = np.append(biases.scaled / problem.length, 0.0)
     score = item_sums(pairs, pairs.choice - bias[person])
-    blocks = list(factors(pairs, component, part(watch, 0.0, 0.1)))
+    blocks = list(factor_laplacian(pairs, component, part(watch, 0.0, 0.1)))
     theta = np.zeros(items)
     mixed = _sums(person, pairs, np.ones(len(pairs)), count)
     through = []
@@ -432,7 +436,7 @@ def own_noise(
             remaining = max(biases.residual - float(seen[good] @ seen[good]), 0.0)
             free = biases.freedom - int(good.sum())
             seen[~good] = (
-                sphere(int((~good).sum()), remaining, free, [[int(generator.integers(2**63))]])[0]
+                project_at_random(int((~good).sum()), remaining, free, [[int(generator.integers(2**63))]])[0]
                 if free > 0 else generator.standard_normal(int((~good).sum())) * np.sqrt(biases.variance)
             )  # fmt: skip
         drawn[k] = vector @ seen

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, groups_of, table
+from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
 from raterscope.algorithms.progress import Watch, silent, wait_watching
 
 __all__ = [
@@ -31,16 +31,16 @@ __all__ = [
     "Grams",
     "Iterated",
     "Path",
-    "Scaled",
-    "Way",
-    "factors",
-    "grams",
+    "PathMethod",
+    "ScaledGrams",
+    "factor_laplacian",
+    "gram_matrices",
     "iss",
     "item_sums",
     "lasso",
     "lbi",
     "least_squares",
-    "scaled",
+    "scale_grams",
 ]
 
 _PLACES = 600
@@ -69,7 +69,7 @@ class Path:
     entry: FloatArray
 
 
-class Way(Protocol):
+class PathMethod(Protocol):
     """Method of a path: followed alone, or with knockoffs for their entry times."""
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
@@ -331,7 +331,7 @@ class Grams:
     comparisons: int
 
 
-def grams(
+def gram_matrices(
     pairs: Pairs,
     component: IndexArray | None = None,
     among: BoolArray | None = None,
@@ -368,9 +368,9 @@ def grams(
             "raise the least comparisons that one is tested from."
         )
     watch(0.05, "adding up comparisons")
-    mixed = table(pairs.annotator, pairs.left, (number, items))
+    mixed = cross_table(pairs.annotator, pairs.left, (number, items))
     watch(0.15, "adding up comparisons")
-    mixed = (mixed - table(pairs.annotator, pairs.right, (number, items)))[annotators].tocsc()
+    mixed = (mixed - cross_table(pairs.annotator, pairs.right, (number, items)))[annotators].tocsc()
     watch(0.25, "adding up comparisons")
     score = item_sums(pairs, pairs.choice)
     count = count[annotators]
@@ -380,7 +380,7 @@ def grams(
     pull = pull[annotators]
     total = square = float(pairs.choice @ pairs.choice)
     rank = done = 0
-    for kept, lower in factors(pairs, component, watch):
+    for kept, lower in factor_laplacian(pairs, component, watch):
         part = mixed[:, kept]
         present = np.unique(part.indices)
         right = np.column_stack((part[present].toarray().T, score[kept]))
@@ -400,7 +400,7 @@ def grams(
     return Grams(annotators, count, gram, pull, max(square, 0.0), total, rank, len(pairs))
 
 
-def factors(
+def factor_laplacian(
     pairs: Pairs, component: IndexArray, watch: Watch = silent
 ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
     """Factor the Laplacian of one component of items after the other.
@@ -420,7 +420,7 @@ def factors(
     from scipy.linalg import cholesky
 
     count = len(pairs.items)
-    links = table(pairs.left, pairs.right, (count, count))
+    links = cross_table(pairs.left, pairs.right, (count, count))
     laplacian = (links + links.T).tocsr()
     groups = groups_of(component)
     work, done = max(sum(len(group) for group in groups), 1), 0
@@ -450,7 +450,7 @@ def item_sums(pairs: Pairs, value: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class ScaledGrams:
     """The regression of the choices on the annotators, with columns of length 1 and items projected out.
 
     The constraint 0 <= s <= 1 of the knockoffs supposes columns of (I - H)A of length 1, which they are not
@@ -474,7 +474,7 @@ class Scaled:
     pull: FloatArray
 
 
-def scaled(small: Grams) -> tuple[Scaled, BoolArray]:
+def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
     """Scale the Gram matrix, leaving out the annotators whose bias the data cannot tell.
 
     It cannot where a mixture of biases with theirs in it equals some scores of the items: an annotator alone
@@ -511,12 +511,12 @@ def _regular(gram: FloatArray) -> bool:
     return bool((np.diagonal(factor) ** 2 > _REGULAR).all())
 
 
-def _scaled(small: Grams, annotators: NDArray[np.int64]) -> Scaled:
+def _scaled(small: Grams, annotators: NDArray[np.int64]) -> ScaledGrams:
     length = np.sqrt(np.diagonal(small.gram)[annotators])
     gram = small.gram[np.ix_(annotators, annotators)] / np.outer(length, length)
     gram = 0.5 * (gram + gram.T)
     np.fill_diagonal(gram, 1.0)
-    return Scaled(small.people[annotators], length, gram, small.pull[annotators] / length)
+    return ScaledGrams(small.people[annotators], length, gram, small.pull[annotators] / length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,7 +544,7 @@ class Biases:
     variance: float
 
 
-def least_squares(small: Grams, problem: Scaled) -> Biases:
+def least_squares(small: Grams, problem: ScaledGrams) -> Biases:
     """Estimate all biases at once, with the noise that is left."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -17,10 +17,11 @@ from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = [
     "MOST_LINKED",
-    "Linked",
+    "LinkedScores",
     "Scores",
     "bradley_terry",
     "components",
+    "cross_table",
     "groups_of",
     "inconsistency",
     "link",
@@ -28,16 +29,15 @@ __all__ = [
     "scores",
     "scores_of",
     "starts_of",
-    "sums",
-    "table",
-    "totals",
+    "sum_by_owner",
+    "sum_sorted",
 ]
 
 
 _DENSE = 4_000_000
 
 
-def table(
+def cross_table(
     row: NDArray[np.integer],
     column: NDArray[np.integer],
     shape: tuple[int, int],
@@ -60,7 +60,7 @@ def table(
     return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
 
 
-def sums(owner: NDArray[np.integer], value: NDArray[Any], many: int) -> FloatArray:
+def sum_by_owner(owner: NDArray[np.integer], value: NDArray[Any], many: int) -> FloatArray:
     """Add up the values of each of so many owners; (many,)."""
     return np.asarray(np.bincount(owner, weights=value, minlength=many), dtype=np.float64)
 
@@ -70,10 +70,10 @@ def starts_of(owner: NDArray[np.integer], many: int) -> NDArray[np.int64]:
     return np.searchsorted(owner, np.arange(many + 1)).astype(np.int64)
 
 
-def totals(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
+def sum_sorted(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
     """Add up values sorted by owner, whose places are ``start[i]:start[i + 1]``; (many,).
 
-    It takes a tenth of the time of `sums`.
+    It takes a tenth of the time of `sum_by_owner`.
     """
     result = np.zeros(len(start) - 1)
     occupied = np.flatnonzero(np.diff(start))
@@ -131,7 +131,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Linked:
+class LinkedScores:
     """Part of the scores that does not depend on who is biased: most of the work.
 
     Attributes
@@ -168,7 +168,7 @@ def components(pairs: Pairs) -> IndexArray:
     result = np.full(count, -1, dtype=np.int32)
     if not len(pairs):
         return result
-    _, label = connected_components(table(pairs.left, pairs.right, (count, count)), directed=False)
+    _, label = connected_components(cross_table(pairs.left, pairs.right, (count, count)), directed=False)
     compared = np.zeros(count, dtype=bool)
     compared[pairs.left] = compared[pairs.right] = True
     names, first, inverse, size = np.unique(
@@ -209,7 +209,7 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
     return scores_of(link(pairs, part(watch, 0.0, 0.8)), biased, part(watch, 0.8, 1.0))
 
 
-def link(pairs: Pairs, watch: Watch = silent) -> Linked:
+def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
     """Find what `scores_of` needs whoever is biased, so that it can be asked of one crowd after the other.
 
     Raises
@@ -230,10 +230,10 @@ def link(pairs: Pairs, watch: Watch = silent) -> Linked:
             fraction = 0.2 + 0.8 * at / len(groups)
             watch(fraction, f"scoring {len(items):,} items")
             inverses.append(_pseudo_inverse(laplacian, items, watch, fraction))
-    return Linked(pairs, component, groups, tuple(inverses), pull)
+    return LinkedScores(pairs, component, groups, tuple(inverses), pull)
 
 
-def scores_of(linked: Linked, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
+def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
     """Find scores beside the biases of some annotators, (p,) bool; see `scores`."""
     from threadpoolctl import threadpool_limits
 
@@ -241,7 +241,7 @@ def scores_of(linked: Linked, biased: BoolArray | None = None, watch: Watch = si
         return _scores(linked, biased, watch)
 
 
-def _scores(linked: Linked, biased: BoolArray | None, watch: Watch) -> Scores:
+def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Scores:
     pairs, pull, count = linked.pairs, linked.pull, len(linked.component)
     annotators = (
         np.zeros(len(pairs.annotators), dtype=bool) if biased is None else np.array(biased, dtype=bool)
@@ -306,7 +306,9 @@ def _biased_sums(pairs: Pairs, biased: BoolArray) -> _BiasedSums:
     by_biased = biased[pairs.annotator]
     person = number[pairs.annotator[by_biased]]
     shape = (int(biased.sum()), len(pairs.items))
-    mixed = table(person, pairs.left[by_biased], shape) - table(person, pairs.right[by_biased], shape)
+    mixed = cross_table(person, pairs.left[by_biased], shape) - cross_table(
+        person, pairs.right[by_biased], shape
+    )
     count = np.bincount(person, minlength=shape[0]).astype(np.float64)
     right = np.bincount(person, weights=pairs.choice[by_biased], minlength=shape[0]).astype(np.float64)
     return _BiasedSums(count, mixed.tocsc(), np.diag(count), right)
@@ -315,7 +317,7 @@ def _biased_sums(pairs: Pairs, biased: BoolArray) -> _BiasedSums:
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
     """Return the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
     count = len(pairs.items)
-    links = table(pairs.left, pairs.right, (count, count))
+    links = cross_table(pairs.left, pairs.right, (count, count))
     pull = np.bincount(pairs.left, weights=pairs.choice, minlength=count).astype(np.float64)
     pull -= np.bincount(pairs.right, weights=pairs.choice, minlength=count)
     return (links + links.T).tocsr(), pull
@@ -452,7 +454,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     sign = np.sign(pairs.choice)
     better = np.concatenate([pairs.left, pairs.right])
     worse = np.concatenate([pairs.right, pairs.left])
-    wins = table(better, worse, (count, count), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
+    wins = cross_table(better, worse, (count, count), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
     known = wins.data > 0
     # Each pair in one direction: as a win, class 1, or as a loss, class 0.
     first, second, weight = wins.row[known], wins.col[known], wins.data[known]
@@ -460,7 +462,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     rows = np.arange(len(weight))
     low, high = np.minimum(first, second), np.maximum(first, second)
     shape = (len(weight), count)
-    design = table(rows, low, shape) - table(rows, high, shape)
+    design = cross_table(rows, low, shape) - cross_table(rows, high, shape)
     # Something of the other class is always there, of no weight, so that there is something to regress.
     design = _stacked(design, design[:1])
     model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)

@@ -20,7 +20,7 @@ from raterscope.algorithms.pairs.data import (
     PairSettings,
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
-from raterscope.algorithms.pairs.paths import Biases, Scaled
+from raterscope.algorithms.pairs.paths import Biases, ScaledGrams
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [
@@ -73,7 +73,7 @@ def t_test(biases: Biases) -> FloatArray:
     return np.asarray(2.0 * stdtr(biases.freedom, -np.abs(biases.scaled) / spread))
 
 
-def intervals(biases: Biases, problem: Scaled) -> tuple[FloatArray, FloatArray, FloatArray]:
+def intervals(biases: Biases, problem: ScaledGrams) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the biases in the units of the choices, with the ends of their 95 % intervals; (m,) each."""
     from scipy.special import stdtrit
 
@@ -368,11 +368,11 @@ def detectable_biases(
 
 def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
     """Return the share of knockoff draws that select each annotator; NaN for all under another rule."""
-    from raterscope.algorithms.pairs.knockoffs import shares
+    from raterscope.algorithms.pairs.knockoffs import selection_shares
 
     if fusion.rule != "knockoffs":
         return np.full(len(fusion.flagged), np.nan)
-    return shares(fusion.statistic, fusion.rate, plus)
+    return selection_shares(fusion.statistic, fusion.rate, plus)
 
 
 def wrong_probabilities(fusion: PairFusion) -> FloatArray:

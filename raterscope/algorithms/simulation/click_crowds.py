@@ -21,12 +21,12 @@ __all__ = [
     "Annotator",
     "CrowdOfClicks",
     "CrowdOfVotes",
-    "click_on",
     "decide_again",
     "draw_clicks",
-    "gather",
+    "gather_annotators",
     "overlapping_crowd",
     "separated_crowd",
+    "simulate_clicks",
     "voting_crowd",
 ]
 
@@ -65,7 +65,7 @@ class Annotator:
     bias: tuple[float, float] = (0.0, 0.0)
 
 
-def gather(size: int, seed: int) -> tuple[Annotator, ...]:
+def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
     """Gather a crowd of three parts: six tenths careful, three tenths beginners, one tenth careless.
 
     From four annotators on, three of them are odd in a way of their own: one clicks everywhere, one marks
@@ -98,7 +98,7 @@ def gather(size: int, seed: int) -> tuple[Annotator, ...]:
     return tuple(crowd)
 
 
-def click_on(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
+def simulate_clicks(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
     """Let everybody of the crowd look at a smear and click.
 
     Returns

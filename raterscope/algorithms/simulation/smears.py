@@ -35,13 +35,13 @@ __all__ = [
     "Smear",
     "draw_cell",
     "draw_platelet",
+    "draw_positions",
     "draw_precipitate",
     "draw_ring",
     "draw_trophozoite",
     "grain",
     "outline",
     "photograph",
-    "places",
     "render_smear",
     "soft",
 ]
@@ -94,7 +94,7 @@ class Canvas:
             np.maximum(plane + amount, 0.0, out=plane)
 
 
-def places(
+def draw_positions(
     canvas: Canvas,
     count: int,
     apart: float,
@@ -221,13 +221,13 @@ def render_smear(
     share = width * height / (1280 * 960)
     canvas = Canvas(rng, width, height)
     _draw_film(canvas, share)
-    cells = places(canvas, max(1, round(rng.integers(4, 8) * share)), 95.0, [])
+    cells = draw_positions(canvas, max(1, round(rng.integers(4, 8) * share)), 95.0, [])
     for x, y in cells:
         _draw_leukocyte(canvas, x, y)
     occupied = [(cell, 75.0) for cell in cells]
-    result = places(canvas, parasites, 30.0, occupied)
+    result = draw_positions(canvas, parasites, 30.0, occupied)
     occupied += [(place, 42.0) for place in result]
-    decoys = places(canvas, artefacts, 42.0, occupied)
+    decoys = draw_positions(canvas, artefacts, 42.0, occupied)
     occupied += [(place, 30.0) for place in decoys]
     clarity = rng.beta(1.9, 1.3, len(result))
     for (x, y), plain in zip(result, clarity, strict=True):
@@ -236,7 +236,7 @@ def render_smear(
     allure = np.sort(rng.beta(1.6, 2.0, len(decoys)))
     for (x, y), likeness in zip(decoys, allure, strict=True):
         _DECOYS[int(rng.integers(len(_DECOYS)))](canvas, x, y, 0.55 + 0.5 * float(likeness))
-    for x, y in places(canvas, round(rng.integers(22, 40) * share), 18.0, occupied):
+    for x, y in draw_positions(canvas, round(rng.integers(22, 40) * share), 18.0, occupied):
         draw_platelet(canvas, x, y, float(rng.uniform(0.2, 0.55)))
     _draw_debris(canvas, share, occupied)
     return Smear(
@@ -458,7 +458,7 @@ _DECOYS = (_draw_clump, draw_precipitate, _draw_bubble, _draw_fragment)
 def _draw_debris(canvas: Canvas, share: float, occupied: list[tuple[tuple[float, float], float]]) -> None:
     """Draw specks of stain, too small to be taken for parasites, and a fibre or two."""
     rng = canvas.rng
-    for x, y in places(canvas, round(rng.integers(40, 80) * share), 4.0, occupied):
+    for x, y in draw_positions(canvas, round(rng.integers(40, 80) * share), 4.0, occupied):
         size, dark = float(rng.gamma(3.0, 0.32)), float(rng.uniform(0.2, 0.8))
 
         def speck(dx: Plane, dy: Plane, size: float = size, dark: float = dark) -> dict[int, Plane]:

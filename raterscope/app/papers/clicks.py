@@ -19,9 +19,13 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import Clustering, Fusion
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, advance_stream, begin_stream
 from raterscope.algorithms.evaluation import Evaluation, evaluate
-from raterscope.algorithms.simulation.click_crowds import click_on, gather, overlapping_crowd
+from raterscope.algorithms.simulation.click_crowds import (
+    gather_annotators,
+    overlapping_crowd,
+    simulate_clicks,
+)
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.papers.experiments import (
     Better,
@@ -240,9 +244,9 @@ def _streamed(cell: str, run: int, data: Path) -> Measures:
     texts = {"update": "printed", **_LITERAL, **_DEM_PRINTED}
     plan = StreamPlan.make(texts) if cell == "as printed" else StreamPlan()
     most = min(len(order), 20)
-    state = begin(first_annotators(image.clicks, order, 11), plan)
+    state = begin_stream(first_annotators(image.clicks, order, 11), plan)
     for count in range(12, most + 1):
-        state = advance(state, first_annotators(image.clicks, order, count), plan)
+        state = advance_stream(state, first_annotators(image.clicks, order, count), plan)
     batch = fuse(first_annotators(image.clicks, order, most), plan.fusion)
     result = scores("stream", state.fusion, image) | scores("batch", batch, image)
     return result | _gaps(result)
@@ -314,7 +318,7 @@ def _image(kind: str, number: int) -> tuple[Smear, ClickedImage]:
     clarity, allure, artefacts = _KINDS[kind]
     smear = render_smear(100 * len(kind) + number, parasites=20, artefacts=artefacts)
     smear = replace(smear, clarity=smear.clarity ** (1 / clarity), allure=smear.allure ** (1 / allure))
-    clicks = click_on(smear, gather(_POOL, number), number)
+    clicks = simulate_clicks(smear, gather_annotators(_POOL, number), number)
     return smear, ClickedImage(f"{kind} {number}", clicks, smear.parasites)
 
 
@@ -386,10 +390,10 @@ def _streamed_on_smears(cell: str, run: int, data: Path) -> Measures:  # noqa: A
     batch = plans()["OEM, DEM"]
     printed = StreamPlan.from_dict(batch.as_dict() | {"stream": {"update": "printed"}})
     for kind, plan in (("printed", printed), ("default", StreamPlan())):
-        state = begin(first_annotators(image.clicks, order, CROWDS[0]), plan)
+        state = begin_stream(first_annotators(image.clicks, order, CROWDS[0]), plan)
         for count in range(CROWDS[0] + 1, CROWDS[-1] + 1):
             clicks = first_annotators(image.clicks, order, count)
-            state = advance(state, clicks, plan)
+            state = advance_stream(state, clicks, plan)
             if count in (31, 51):
                 measures = scores("stream", state.fusion, image, _RADIUS)
                 measures |= scores("batch", fuse(clicks, plan.fusion), image, _RADIUS)

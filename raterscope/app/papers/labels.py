@@ -15,7 +15,7 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.drift import at
+from raterscope.algorithms.labels.drift import confusion_at
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.simulation.label_crowds import SimulatedLabels, scoring_crowd, simulate_labels
@@ -243,7 +243,7 @@ def _emerging(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 -
     result: dict[str, float] = {}
     for count in _OBSERVATIONS:
         labels = first_votes(crowd.labels, count)
-        mean = at(run(labels, LabelPlan.make("dynibcc")), share=1.0).mean()
+        mean = confusion_at(run(labels, LabelPlan.make("dynibcc")), share=1.0).mean()
         votes = np.bincount(labels.annotator, minlength=len(labels.annotators))
         for name, settings in (
             ("printed", CommunitySettings(scale=1.0, least_votes=10)),

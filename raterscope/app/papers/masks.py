@@ -11,7 +11,7 @@ import numpy as np
 from raterscope.algorithms.annotators.similarity import same_consensus
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.metrics import compare, placed
+from raterscope.algorithms.masks.metrics import compare, place_in_frame
 from raterscope.algorithms.simulation.mask_crowds import (
     SimulatedCase,
     SimulatedRater,
@@ -76,7 +76,7 @@ def compared(masks: Masks, reference: BoolArray) -> dict[str, float]:
 
 
 def _consensus(fusion: MaskFusion) -> BoolArray:
-    return placed(fusion, fusion.mask[0], (0, 0, 0), fusion.frame)
+    return place_in_frame(fusion, fusion.mask[0], (0, 0, 0), fusion.frame)
 
 
 def named(values: BoolArray, spacing: tuple[float, float, float]) -> Masks:
@@ -210,8 +210,8 @@ def weights(case: SimulatedCase) -> dict[str, float]:
         fusion = fuse(masks, plan)
         assert fusion.weight is not None
         assert fusion.deviation is not None
-        weight = placed(fusion, fusion.weight[0, 2], (0, 0, 0), fusion.frame).astype(np.float64)
-        deviation = placed(fusion, fusion.deviation[0], (0, 0, 0), fusion.frame)
+        weight = place_in_frame(fusion, fusion.weight[0, 2], (0, 0, 0), fusion.frame).astype(np.float64)
+        deviation = place_in_frame(fusion, fusion.deviation[0], (0, 0, 0), fusion.frame)
         disputed = case.masks.any(axis=0) & ~case.masks.all(axis=0)
         leak = disputed & case.leak & case.masks[2]
         rest = disputed & ~case.leak

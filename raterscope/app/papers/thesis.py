@@ -12,10 +12,10 @@ from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.decision_streams import (
     DecisionSettings,
     DecisionState,
-    admit,
+    admit_annotators,
     batch_em,
-    begin,
     incremental_newton,
+    initial_state,
     map_rule,
     recursive_em,
 )
@@ -90,7 +90,7 @@ _CLUSTERS = Experiment(
 def _voted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     crowd = voting_crowd(11, 20, run)
     marked = crowd.votes.marked
-    sure = map_rule(admit(begin(0, 20), marked), crowd.sensitivity, crowd.specificity, 0.5)
+    sure = map_rule(admit_annotators(initial_state(0, 20), marked), crowd.sensitivity, crowd.specificity, 0.5)
     printed = DEMSettings(prior="none", start="paper", objective="expected")
     result: dict[str, float] = {}
     for name, positive in (
@@ -144,7 +144,7 @@ def errors_of(state: DecisionState, crowd: CrowdOfVotes) -> list[float]:
 
 def over_time(decisions: BoolArray, crowd: CrowdOfVotes, settings: DecisionSettings) -> FloatArray:
     """Return the errors of batch EM, recursive EM and Newton after each of T steps, (3, T, 6)."""
-    recursive = newton = begin(*decisions.shape[1:])
+    recursive = newton = initial_state(*decisions.shape[1:])
     errors = np.empty((3, len(decisions), 6))
     for step, step_decisions in enumerate(decisions):
         recursive = recursive_em(recursive, step_decisions, settings)
@@ -209,9 +209,9 @@ def _joining(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - sim
     marked = crowd.votes.marked
     result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
-        state = admit(begin(0, clusters), marked[:10], settings)
+        state = admit_annotators(initial_state(0, clusters), marked[:10], settings)
         for count in range(11, 51):
-            state = admit(state, marked[count - 1 : count], settings)
+            state = admit_annotators(state, marked[count - 1 : count], settings)
             if count in (25, 50):
                 for way, one in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
                     figures = zip(_ERRORS, errors_of(one, crowd), strict=True)
@@ -316,9 +316,9 @@ def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 -
     places, marked = fusion.clustering.mean, fusion.marked.astype(np.float64)
     result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
-        state = admit(begin(0, len(places)), marked[:10], settings)
+        state = admit_annotators(initial_state(0, len(places)), marked[:10], settings)
         for votes in marked[10:most]:
-            state = admit(state, votes[None], settings)
+            state = admit_annotators(state, votes[None], settings)
         for way, last in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
             score = evaluate(places[last.posterior >= 0.5], image.truth, RADIUS)
             result |= rates(f"{kind} {way}", score)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 
-from raterscope.algorithms.geometry import simplified
+from raterscope.algorithms.geometry import simplify
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, FINE_STEP, ImageCanvas
 from raterscope.widgets.canvas.shape_marks import paint_shape, paint_tag, polygon_of, tag_box
@@ -179,7 +179,7 @@ class Drawing(QObject):
         """Emit a complete drawing; continue an incomplete one."""
         if len(self._points) < _FEWEST[self.mode]:
             return
-        points = simplified(np.array(self._points).reshape(-1, 2), TOLERANCE / self._canvas.viewport.scale)
+        points = simplify(np.array(self._points).reshape(-1, 2), TOLERANCE / self._canvas.viewport.scale)
         points = points[np.any(np.diff(points, axis=0, prepend=np.nan) != 0, axis=1)]  # each once
         if len(points) < _FEWEST[self.mode]:
             return

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.algorithms.settings import Settings, SettingsError, Spec, written
+from raterscope.algorithms.settings import Settings, SettingsError, Spec, format_number
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.text_size import set_lengths
@@ -252,7 +252,7 @@ def _editor(spec: Spec) -> QWidget:
 
 def _text(value: Any) -> str:
     """Format a value for editing, without thousands separators."""
-    return written(value, 10).replace(",", "")
+    return format_number(value, 10).replace(",", "")
 
 
 def _hint(spec: Spec) -> str:
@@ -268,4 +268,4 @@ def _up_to(most: float) -> str:
     """Format the upper limit after the lower one: ", at most 0.1", empty if there is none."""
     if math.isinf(most):
         return ""
-    return ", below 1" if 0 < 1 - most < SMALLEST else f", at most {written(most)}"
+    return ", below 1" if 0 < 1 - most < SMALLEST else f", at most {format_number(most)}"

@@ -12,9 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 from raterscope.algorithms.annotators import communities as module
 from raterscope.algorithms.annotators.communities import (
     CommunitySettings,
-    all_in_words,
     communities,
-    in_words,
+    describe_communities,
+    describe_community,
 )
 from raterscope.algorithms.annotators.similarity import hellinger_similarity
 from raterscope.algorithms.progress import Cancelled
@@ -163,10 +163,10 @@ def test_it_can_be_cancelled_and_its_progress_never_falls(method: str) -> None:
 
 def test_ways_of_behaving_are_called_what_they_are() -> None:
     two, scores = ("no", "yes"), ("-1", "1", "3")
-    say = [in_words(matrix, two, scores, (0, 1, 1)) for matrix in FIVE]
+    say = [describe_community(matrix, two, scores, (0, 1, 1)) for matrix in FIVE]
     assert say == ["reasonable", "reliable", "always -1", "mistakes no for yes", "seldom 3"]
     maybe = ("no", "maybe", "yes")
-    assert in_words(FIVE[4], two, maybe, (0, -1, 1)) == "non-committal"
+    assert describe_community(FIVE[4], two, maybe, (0, -1, 1)) == "non-committal"
     names = ("cat", "dog", "fox")
     for matrix, words in (
         (diagonal(0.99, 3), "very reliable"),
@@ -177,21 +177,24 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
         (np.tile([0.7, 0.15, 0.15], (3, 1)), "mostly cat, whatever it is"),
         (diagonal(0.9, 3)[[1, 1, 2]], "mistakes cat for dog"),
     ):
-        assert in_words(matrix, names, names, (0, 1, 2)) == words
-    assert in_words([[0.2, 0.8], [0.9, 0.1]], two, two, (0, 1)) == "the wrong way round"
+        assert describe_community(matrix, names, names, (0, 1, 2)) == words
+    assert describe_community([[0.2, 0.8], [0.9, 0.1]], two, two, (0, 1)) == "the wrong way round"
     for right in (0.62, 0.74):  # of two classes: well above chance, and right mostly
-        assert in_words(diagonal(right, 2), two, two, (0, 1)) == "fair"
+        assert describe_community(diagonal(right, 2), two, two, (0, 1)) == "fair"
     eighteen = tuple(map(str, range(18)))
-    assert in_words(diagonal(0.5, 18), eighteen, eighteen, range(18)) == "fair"
-    assert in_words(diagonal(0.4, 18), eighteen, eighteen, range(18)) == "better than guessing"
-    assert in_words(diagonal(0.57, 2), two, two, (0, 1)) in ("guessing", "little better than guessing")
-    assert in_words([[1.0]], ("thing",), ("thing",), (0,)) == "very reliable"
+    assert describe_community(diagonal(0.5, 18), eighteen, eighteen, range(18)) == "fair"
+    assert describe_community(diagonal(0.4, 18), eighteen, eighteen, range(18)) == "better than guessing"
+    assert describe_community(diagonal(0.57, 2), two, two, (0, 1)) in (
+        "guessing",
+        "little better than guessing",
+    )
+    assert describe_community([[1.0]], ("thing",), ("thing",), (0,)) == "very reliable"
 
 
 def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
     """Else nobody could read what a community is called, least of all in a column of a table."""
     long = tuple(f"{'Carcinoma of the upper outer quadrant ' * 6}{end}" for end in ("left", "right"))
-    said = all_in_words(
+    said = describe_communities(
         np.stack([np.tile([0.98, 0.02], (2, 1)), np.tile([0.02, 0.98], (2, 1))]), long, long, (0, 1)
     )
     assert said == ("always Carcinoma of t…quadrant left", "always Carcinoma of t…uadrant right")
@@ -200,13 +203,13 @@ def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
 def test_no_two_communities_are_called_the_same() -> None:
     names = ("cat", "dog")
     many = np.stack([diagonal(0.88, 2), [[0.95, 0.05], [0.2, 0.8]], diagonal(0.89, 2), diagonal(0.88, 2)])
-    said = all_in_words(many, names, names, (0, 1))
+    said = describe_communities(many, names, names, (0, 1))
     assert len(set(said)) == 4
     assert all(words.startswith("reliable") for words in said)
     assert said[1] == "reliable, more cat"
-    alike = all_in_words(np.stack([diagonal(0.88, 2)] * 3), names, names, (0, 1))
+    alike = describe_communities(np.stack([diagonal(0.88, 2)] * 3), names, names, (0, 1))
     assert alike == tuple(f"reliable, more cat, no. {number}" for number in (1, 2, 3))
-    assert all_in_words(np.empty((0, 2, 2)), names, names, (0, 1)) == ()
+    assert describe_communities(np.empty((0, 2, 2)), names, names, (0, 1)) == ()
 
 
 def test_a_real_crowd_falls_into_communities_that_differ(real_data: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 
 from raterscope.algorithms.clicks import Clicks
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, advance_stream, begin_stream
 from raterscope.algorithms.evaluation import match
 from tests.algorithms.clicks.crowds import in_order, made, until
 
@@ -33,9 +33,9 @@ def crowd(annotators: int, places=40, seed=0, stray=2, side=400.0) -> Clicks:
 
 def followed(clicks: Clicks, first: int, plan: StreamPlan = PLAN, **more):
     """Let all annotators after the first come one by one; give the state after each step."""
-    states = [begin(until(clicks, first), plan, **more)]
+    states = [begin_stream(until(clicks, first), plan, **more)]
     for number in range(first + 1, len(clicks.annotators) + 1):
-        states.append(advance(states[-1], until(clicks, number), plan, **more))
+        states.append(advance_stream(states[-1], until(clicks, number), plan, **more))
     return states
 
 

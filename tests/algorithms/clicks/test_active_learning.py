@@ -7,7 +7,7 @@ import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks.experience import Experience, experience_of
-from raterscope.algorithms.clicks.stopping import next_images, whom_to_ask
+from raterscope.algorithms.clicks.stopping import rank_annotators, rank_images
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.clicks.crowds import in_order, made, quantius, until
@@ -28,7 +28,7 @@ def an_image(seed=5):
 
 
 def asked(clicks, experience, annotators=None):
-    return whom_to_ask(clicks, fuse(clicks, PLAN), PLAN, experience, annotators)
+    return rank_annotators(clicks, fuse(clicks, PLAN), PLAN, experience, annotators)
 
 
 def test_the_ablest_who_have_not_looked_come_first(experience):
@@ -79,7 +79,7 @@ def test_why_is_said_in_a_sentence(experience):
 def test_the_image_that_few_have_seen_comes_first():
     images = [clicks for clicks, _ in images_of(np.full(12, 0.7), 4)]
     clicks = [until(image, number) for image, number in zip(images, (12, 3, 8, 5), strict=True)]
-    ranked = next_images(clicks, [fuse(own, PLAN) for own in clicks], PLAN)
+    ranked = rank_images(clicks, [fuse(own, PLAN) for own in clicks], PLAN)
     assert ranked.image.tolist() == [1, 3, 2, 0]
     assert (np.diff(ranked.gain) <= 0).all()
 
@@ -90,7 +90,7 @@ def test_asking_can_be_cancelled(experience):
 
     clicks = an_image()
     with pytest.raises(Cancelled):
-        whom_to_ask(clicks, fuse(clicks, PLAN), PLAN, experience, watch=stop)
+        rank_annotators(clicks, fuse(clicks, PLAN), PLAN, experience, watch=stop)
 
 
 def test_on_a_real_crowd_who_is_asked_finds_more_than_who_comes(real_data):
@@ -104,7 +104,7 @@ def test_on_a_real_crowd_who_is_asked_finds_more_than_who_comes(real_data):
         image, own = images[number], names[number]
         order = np.random.default_rng(number).permutation(len(own)).tolist()
         start = until(in_order(image.clicks, order), 3)
-        ranked = whom_to_ask(start, fuse(start, PLAN), PLAN, experience, set(own))
+        ranked = rank_annotators(start, fuse(start, PLAN), PLAN, experience, set(own))
         best = [own.index(name) for name in ranked.annotators[:3]]
         for annotator, scores in ((order[:6], came), ([*order[:3], *best], chosen)):
             rest = [index for index in range(len(own)) if index not in annotator]

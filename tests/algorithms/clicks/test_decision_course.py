@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_course import Decisions, follow, measure
+from raterscope.algorithms.clicks.decision_course import Decisions, follow_decisions, measure_course
 from raterscope.algorithms.clicks.decision_streams import (
     DecisionSettings,
-    admit,
+    admit_annotators,
     batch_em,
-    begin,
     incremental_newton,
+    initial_state,
     recursive_em,
 )
 from raterscope.algorithms.progress import Cancelled
@@ -31,8 +31,8 @@ def once(crowd):
 
 def test_repeated_decisions_are_followed_step_by_step():
     said, decisions = again(voting_crowd(7, 15, 3, 0.9, 0.5), 12, 3)
-    course = follow(decisions)
-    recursive = newton = begin(7, 15)
+    course = follow_decisions(decisions)
+    recursive = newton = initial_state(7, 15)
     assert course.repeated
     assert course.estimated == ("recursive", "newton", "batch")
     for step, one in enumerate(said):
@@ -49,15 +49,15 @@ def test_annotators_who_decide_once_join_in_their_order():
     order = np.random.default_rng(0).permutation(30)
     decisions = once(crowd)
     moved = Decisions(order[decisions.annotator], decisions.cluster, decisions.yes, 30, 15)
-    course = follow(moved)
+    course = follow_decisions(moved)
     assert not course.repeated
     assert course.order.tolist() == order.tolist()
     assert course.at.tolist() == list(range(10, 31))
-    state = admit(begin(0, 15), crowd.votes.marked[:10])
+    state = admit_annotators(initial_state(0, 15), crowd.votes.marked[:10])
     np.testing.assert_allclose(course.sensitivity[0, 0, order[:10]], state.sensitivity)
     assert np.isnan(course.sensitivity[0, 0, order[10:]]).all()
     for one in crowd.votes.marked[10:]:
-        state = admit(state, one[None])
+        state = admit_annotators(state, one[None])
     np.testing.assert_allclose(course.specificity[0, -1, order], state.specificity)
 
 
@@ -68,7 +68,7 @@ def test_errors_of_the_first_scenario_over_time():
         crowd = voting_crowd(15, 10, seed, 0.8, 0.6)
         _, decisions = again(crowd, 30, seed)
         rates = crowd.sensitivity, crowd.specificity, crowd.prevalence
-        result = measure(follow(decisions, settings), crowd.present.astype(int), rates)
+        result = measure_course(follow_decisions(decisions, settings), crowd.present.astype(int), rates)
         if result is not None:
             errors.append(result.error[0])
     recursive, newton, batch = 10 * np.log10(np.mean(errors, axis=0))[:, [0, 29]]
@@ -81,7 +81,7 @@ def test_the_intervals_hold_the_true_rates_as_often_as_they_say():
     inside = []
     for seed in range(30):
         crowd = voting_crowd(15, 20, seed, 0.8, 0.7)
-        course = follow(again(crowd, 6, seed)[1])
+        course = follow_decisions(again(crowd, 6, seed)[1])
         for at, true in enumerate((crowd.sensitivity, crowd.specificity)):
             inside.append((course.low[at, -1] <= true) & (true <= course.high[at, -1]))
     assert 0.9 <= np.mean(inside) <= 0.99
@@ -89,24 +89,24 @@ def test_the_intervals_hold_the_true_rates_as_often_as_they_say():
 
 def test_decisions_are_measured_where_the_truth_is_known():
     crowd = voting_crowd(15, 20, 2, 0.7, 0.7)
-    course = follow(again(crowd, 5, 2)[1])
+    course = follow_decisions(again(crowd, 5, 2)[1])
     truth = np.where(np.arange(20) % 3 == 0, -1, crowd.present)
-    result = measure(course, truth)
+    result = measure_course(course, truth)
     known = truth >= 0
     assert result.truth.tolist() == crowd.present[known].tolist()
     said = course.posterior[0, -1] >= 0.5
     assert result.wrong[0, -1] == pytest.approx(np.mean(said[known] != crowd.present[known]))
     assert result.methods == ("recursive", "newton", "batch", "majority", "map")
     assert result.wrong[-1].mean() <= result.wrong[-2].mean()
-    assert measure(course, np.full(20, -1)) is None
+    assert measure_course(course, np.full(20, -1)) is None
 
 
 def test_what_cannot_be_followed_is_refused_with_the_reason():
     none = np.empty(0, dtype=int)
     with pytest.raises(ClicksError, match="there are no decisions"):
-        follow(Decisions(none, none, none.astype(bool), 3, 4))
+        follow_decisions(Decisions(none, none, none.astype(bool), 3, 4))
     with pytest.raises(ClicksError, match="too many to follow"):
-        follow(Decisions(np.zeros(1, int), np.zeros(1, int), np.ones(1, bool), 3000, 3000))
+        follow_decisions(Decisions(np.zeros(1, int), np.zeros(1, int), np.ones(1, bool), 3000, 3000))
 
 
 def test_it_ends_where_it_is_cancelled():
@@ -118,5 +118,5 @@ def test_it_ends_where_it_is_cancelled():
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        follow(once(voting_crowd(12, 40, 1, 0.6, 0.6)), watch=watch)
+        follow_decisions(once(voting_crowd(12, 40, 1, 0.6, 0.6)), watch=watch)
     assert len(calls) == 5

@@ -11,10 +11,10 @@ import pytest
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.decision_streams import (
     DecisionSettings,
-    admit,
+    admit_annotators,
     batch_em,
-    begin,
     incremental_newton,
+    initial_state,
     log_posterior,
     map_rule,
     recursive_em,
@@ -32,7 +32,7 @@ def stream(annotators, clusters, times, seed=0, sensitivity=0.8, specificity=0.6
 
 
 def after(method, decisions, settings=None):
-    state = begin(*decisions.shape[1:])
+    state = initial_state(*decisions.shape[1:])
     for decision in decisions:
         state = method(state, decision, settings)
     return state
@@ -40,9 +40,9 @@ def after(method, decisions, settings=None):
 
 def admitted(marked, settings=None, first=10):
     """Ten annotators together, the others one by one."""
-    state = admit(begin(0, marked.shape[1]), marked[:first], settings)
+    state = admit_annotators(initial_state(0, marked.shape[1]), marked[:first], settings)
     for row in marked[first:]:
-        state = admit(state, row[None], settings)
+        state = admit_annotators(state, row[None], settings)
     return state
 
 
@@ -106,8 +106,10 @@ def test_a_newton_step_is_gradient_over_information():
 def test_a_newcomer_is_judged_by_the_last_posteriors():
     """Algorithm 5, lines 4 to 7."""
     marked = voting_crowd(4, 6, seed=2).votes.marked
-    before = replace(inside(admit(begin(0, 6), marked[:3], PRINTED)), posterior=np.linspace(0.1, 0.9, 6))
-    now = admit(before, marked[3:], PRINTED)
+    before = replace(
+        inside(admit_annotators(initial_state(0, 6), marked[:3], PRINTED)), posterior=np.linspace(0.1, 0.9, 6)
+    )
+    now = admit_annotators(before, marked[3:], PRINTED)
     old = before.posterior
     sensitivity = [*before.sensitivity, sum(old * marked[3]) / sum(old)]
     specificity = [*before.specificity, sum((1 - old) * ~marked[3]) / sum(1 - old)]
@@ -255,7 +257,11 @@ def test_rates_leave_the_edges_again(settings):
 @pytest.mark.parametrize("value", [0.0, 1.0, np.nan])
 def test_nothing_to_judge_by_is_no_number_that_is_none(method, settings, shape, value):
     state = after(method, np.full((3, *shape), value), settings)
-    for one in (state, batch_em(state, settings), admit(state, np.full((2, shape[1]), value), settings)):
+    for one in (
+        state,
+        batch_em(state, settings),
+        admit_annotators(state, np.full((2, shape[1]), value), settings),
+    ):
         for values in (one.posterior, one.sensitivity, one.specificity, [one.prevalence]):
             assert np.isfinite(values).all()
             assert ((np.array(values) >= 0) & (np.array(values) <= 1)).all()
@@ -274,12 +280,12 @@ def test_priors_keep_the_direction():
 
 
 def test_what_are_no_decisions():
-    state = begin(2, 3)
+    state = initial_state(2, 3)
     with pytest.raises(ClicksError, match=r"decisions have the shape \(3, 2\); expected .* \(2, 3\)"):
         recursive_em(state, np.zeros((3, 2)))
     with pytest.raises(ClicksError, match="expected annotators by clusters"):
-        admit(state, np.zeros(3))
+        admit_annotators(state, np.zeros(3))
     with pytest.raises(ClicksError, match="neither 0 nor 1"):
         incremental_newton(state, np.full((2, 3), 2.0))
     with pytest.raises(ClicksError, match="neither 0 nor 1"):
-        admit(state, np.full((1, 3), np.inf))
+        admit_annotators(state, np.full((1, 3), np.inf))

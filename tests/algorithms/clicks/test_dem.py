@@ -9,11 +9,11 @@ import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_streams import DecisionSettings, admit, begin
+from raterscope.algorithms.clicks.decision_streams import DecisionSettings, admit_annotators, initial_state
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
     RecursiveSettings,
-    carried,
+    carry_looks,
     dem,
     detect_online,
     recursive,
@@ -388,9 +388,9 @@ def among(votes, clusters):
 
 def test_as_printed_it_is_algorithm_5():
     marked = voting_crowd(14, 12, seed=3).votes.marked
-    state = admit(begin(0, 12), marked[:10], DecisionSettings(as_printed=True))
+    state = admit_annotators(initial_state(0, 12), marked[:10], DecisionSettings(as_printed=True))
     for row in marked[10:]:
-        state = admit(state, row[None], DecisionSettings(as_printed=True))
+        state = admit_annotators(state, row[None], DecisionSettings(as_printed=True))
     result = recursive(
         votes_of_text(["".join("01"[int(mark)] for mark in row) for row in marked]), AS_PRINTED
     )
@@ -444,7 +444,7 @@ def test_clusters_appear_vanish_and_change_places():
         _, looks = detect_online(until(among(votes, before), 18))
         rows = {cluster: row for row, cluster in enumerate(before)}
         origin = np.array([rows.get(cluster, -1) for cluster in now])
-        moved = carried(looks, origin)
+        moved = carry_looks(looks, origin)
         assert np.array_equal(moved.present[origin >= 0], looks.present[origin[origin >= 0]])
         for column, result in enumerate(
             (

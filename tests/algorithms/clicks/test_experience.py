@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
-from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
-from raterscope.algorithms.clicks.experience import Experience, experience_of, informed
+from raterscope.algorithms.clicks.dem import DEMSettings, detect_structures, problem_of
+from raterscope.algorithms.clicks.experience import Experience, apply_experience, experience_of
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import silent
 from tests.algorithms.clicks.crowds import made, quantius, until
@@ -110,8 +110,10 @@ def test_experience_tells_able_annotators_from_others_at_once():
     votes = Votes(marked, np.full(2, 0.5), np.full(2, -1, dtype=np.int8), np.full(4, 0.01), 500.0)
     settings = DEMSettings(interval_draws=20)
     names = ["a0", "a1", "a6", "a7"]
-    alone = decide(problem_of(votes, settings), votes, settings, silent)
-    helped = decide(informed(problem_of(votes, settings), names, experience), votes, settings, silent)
+    alone = detect_structures(problem_of(votes, settings), votes, settings, silent)
+    helped = detect_structures(
+        apply_experience(problem_of(votes, settings), names, experience), votes, settings, silent
+    )
     assert alone.posterior[0] == pytest.approx(alone.posterior[1])
     assert helped.posterior[0] > helped.posterior[1] + 0.05
     assert (helped.sensitivity[:2] > helped.sensitivity[2:] + 0.2).all()
@@ -123,7 +125,7 @@ def test_who_is_not_known_changes_no_prior_of_his_own():
         np.ones((2, 3), dtype=bool), np.ones(3) / 3, np.full(3, -1, np.int8), np.full(2, 0.01), 99.0
     )
     problem = problem_of(votes, DEMSettings())
-    prior = informed(problem, ["a0", "stranger"], experience).prior
+    prior = apply_experience(problem, ["a0", "stranger"], experience).prior
     assert prior.hit[1] == pytest.approx(problem.prior.hit[1])
     assert prior.miss[1] == pytest.approx(problem.prior.miss[1])
     assert prior.hit[0] > problem.prior.hit[0]

@@ -9,10 +9,10 @@ import pytest
 
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.robustness import (
+    add_half_detections,
     depends_on_grouping,
     grouping_notice,
     run_notices,
-    with_halves,
 )
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.test_settling import smears
@@ -31,7 +31,7 @@ def alone(images):
 
 
 def together(images, alone):
-    return with_halves(images, alone, learn_from_each_other(images, alone, PLAN), PLAN)
+    return add_half_detections(images, alone, learn_from_each_other(images, alone, PLAN), PLAN)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,9 @@ def test_the_order_of_images_does_not_matter(images, alone, fused):
 
 
 def test_images_that_do_not_learn_from_others_have_no_halves(images, alone):
-    assert with_halves(images[:1], alone[:1], alone[:1], PLAN) == alone[:1]
+    assert add_half_detections(images[:1], alone[:1], alone[:1], PLAN) == alone[:1]
     voted = FusionPlan.make("oem", {"detector": "majority"})
-    assert with_halves(images, alone, alone, voted) == alone
+    assert add_half_detections(images, alone, alone, voted) == alone
     assert grouping_notice(alone) is None
     assert not depends_on_grouping(alone[0]).any()
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks._vote_model import climb
+from raterscope.algorithms.clicks._vote_model import run_em
 from raterscope.algorithms.clicks.dem import DEMSettings, dem, problem_of
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
 from raterscope.algorithms.clicks.oem import learn_habits
-from raterscope.algorithms.clicks.stream import advance, begin
+from raterscope.algorithms.clicks.stream import advance_stream, begin_stream
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import silent
 from tests.algorithms.clicks.crowds import until
@@ -62,12 +62,12 @@ def test_a_finer_lattice_of_ease_makes_no_difference(annotators):
     scene = Scene(objects=40, sensitivity=(0.2, 0.9), artefacts=10, ability=0.5)
     votes = large_crowd(scene, annotators, seed=4).votes
     problem = problem_of(votes, QUICK)
-    coarse = climb(problem, votes.marked.mean(axis=0), 500, 1e-9, silent)
+    coarse = run_em(problem, votes.marked.mean(axis=0), 500, 1e-9, silent)
     prior = problem.prior
     shift = np.linspace(-3, 3, 49)
     share = np.interp(shift, prior.shift, prior.share)
     fine = replace(prior, shift=shift, share=share / share.sum())
-    again = climb(replace(problem, prior=fine), votes.marked.mean(axis=0), 500, 1e-9, silent)
+    again = run_em(replace(problem, prior=fine), votes.marked.mean(axis=0), 500, 1e-9, silent)
     assert again.looks.present == pytest.approx(coarse.looks.present, abs=0.02)
 
 
@@ -89,9 +89,9 @@ def test_images_of_few_and_of_many_annotators_teach_each_other():
 
 def test_a_stream_keeps_its_detections_as_the_crowd_grows():
     crowd = large_crowd(Scene(objects=40, sensitivity=(0.3, 0.3)), 400, seed=8)
-    state = begin(until(crowd.clicks, 25))
+    state = begin_stream(until(crowd.clicks, 25))
     for number in range(50, 401, 25):
-        state = advance(state, until(crowd.clicks, number))
+        state = advance_stream(state, until(crowd.clicks, number))
         found = state.fusion.clustering.mean[state.fusion.detection.detected]
         result = evaluate(found, crowd.truth, 2 * SCATTER)
         assert min(result.sensitivity, result.precision) > 0.95, number

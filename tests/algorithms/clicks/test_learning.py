@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.learning import can_learn, learn
+from raterscope.algorithms.clicks.learning import can_share, learn
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.progress import Cancelled, silent
 
@@ -164,12 +164,12 @@ def test_progress_never_falls_and_cancelling_stops_it():
 
 def test_who_can_learn():
     votes = run_of([(5, 2)], seed=0)[0][0]
-    assert can_learn(votes, QUICK)
-    assert not can_learn(votes, replace(QUICK, learn_across_images=False))
-    assert not can_learn(votes, replace(QUICK, prior="beta"))
-    assert not can_learn(replace(votes, stray=None), QUICK)
+    assert can_share(votes, QUICK)
+    assert not can_share(votes, replace(QUICK, learn_across_images=False))
+    assert not can_share(votes, replace(QUICK, prior="beta"))
+    assert not can_share(replace(votes, stray=None), QUICK)
     empty = Votes(np.zeros((3, 0), dtype=bool), np.empty(0), np.empty(0, dtype=np.int8), np.ones(3), 9.0)
-    assert not can_learn(empty, QUICK)
+    assert not can_share(empty, QUICK)
 
 
 def clicks_of(seed, annotators=12, extent=400.0):

@@ -10,9 +10,16 @@ import pytest
 
 from raterscope.algorithms.clicks.experience import experience_of, experiences_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, isolation_notice, learn_from_each_other
-from raterscope.algorithms.clicks.stopping import changed
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, afresh, begin, can_settle, settle
-from raterscope.algorithms.simulation.click_crowds import click_on, gather
+from raterscope.algorithms.clicks.stopping import count_changes
+from raterscope.algorithms.clicks.stream import (
+    StreamPlan,
+    advance_stream,
+    begin_stream,
+    can_share_streams,
+    restart_stream,
+    share_streams,
+)
+from raterscope.algorithms.simulation.click_crowds import gather_annotators, simulate_clicks
 from raterscope.algorithms.simulation.smears import render_smear
 from tests.algorithms.clicks.crowds import in_order, until
 
@@ -22,9 +29,9 @@ PLAN = StreamPlan()
 @functools.cache
 def smears(seed, count=6, annotators=24, parasites=4, artefacts=14):
     """Simulate images of few structures and many artefacts, which one image alone cannot tell apart."""
-    crowd = gather(annotators, seed)
+    crowd = gather_annotators(annotators, seed)
     drawn = [render_smear(seed + n, parasites=parasites, artefacts=artefacts) for n in range(1, count + 1)]
-    clicked = (click_on(smear, crowd[n % 2 :: 2], seed + n) for n, smear in enumerate(drawn))
+    clicked = (simulate_clicks(smear, crowd[n % 2 :: 2], seed + n) for n, smear in enumerate(drawn))
     return tuple(replace(clicks, time=None) for clicks in clicked)
 
 
@@ -33,7 +40,7 @@ def detections(fusions):
 
 
 def differing(fusions, others):
-    return sum(changed(fusion, other) for fusion, other in zip(fusions, others, strict=True))
+    return sum(count_changes(fusion, other) for fusion, other in zip(fusions, others, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -52,31 +59,31 @@ def test_streams_settle_where_a_fusion_of_all_images_is(images, fused, seed):
     came = [in_order(image, generator.permutation(len(image.annotators))) for image in images]
     states = []
     for clicks in came:
-        state = begin(until(clicks, 4), PLAN)
+        state = begin_stream(until(clicks, 4), PLAN)
         for number in (8, len(clicks.annotators)):
-            state = advance(state, until(clicks, number), PLAN)
+            state = advance_stream(state, until(clicks, number), PLAN)
         states.append(state)
     assert differing(fused, [state.fusion for state in states]) > 0.3 * detections(fused)
-    alone = [afresh(clicks, PLAN, state) for clicks, state in zip(came, states, strict=True)]
-    settled = settle(came, alone, PLAN)
+    alone = [restart_stream(clicks, PLAN, state) for clicks, state in zip(came, states, strict=True)]
+    settled = share_streams(came, alone, PLAN)
     assert differing(fused, [one.fusion for one in settled]) <= 0.02 * detections(fused)
     assert [one.step for one in settled] == [state.step for state in states]
 
 
 def test_a_settled_stream_goes_on_with_what_the_other_images_say(images):
     early = [until(image, len(image.annotators) - 1) for image in images]
-    settled = settle(early, [afresh(one, PLAN) for one in early], PLAN)
+    settled = share_streams(early, [restart_stream(one, PLAN) for one in early], PLAN)
     held = experiences_of([one.fusion for one in settled], [one.annotators for one in early])
     rows = list(zip(settled, images, held, strict=True))
-    went_on = [advance(state, clicks, PLAN, experience=row).fusion for state, clicks, row in rows]
+    went_on = [advance_stream(state, clicks, PLAN, experience=row).fusion for state, clicks, row in rows]
     at_once = [fuse(clicks, FusionPlan(), experience=row) for _, clicks, row in rows]
     assert differing(at_once, went_on) <= 0.05 * detections(at_once)
 
 
 def test_images_that_are_not_followed_teach_too(images, fused):
     others = list(zip(images[1:], fused[1:], strict=True))
-    (settled,) = settle(images[:1], [afresh(images[0], PLAN)], PLAN, others=others)
-    assert changed(fused[0], settled.fusion) == 0
+    (settled,) = share_streams(images[:1], [restart_stream(images[0], PLAN)], PLAN, others=others)
+    assert count_changes(fused[0], settled.fusion) == 0
 
 
 def test_each_image_is_told_what_the_others_say(images, fused):
@@ -106,5 +113,5 @@ def test_a_run_of_some_images_says_what_it_does_not_use():
 
 
 def test_the_published_algorithm_is_left_as_it_is():
-    assert can_settle(PLAN)
-    assert not can_settle(StreamPlan.make({"update": "printed"}))
+    assert can_share_streams(PLAN)
+    assert not can_share_streams(StreamPlan.make({"update": "printed"}))

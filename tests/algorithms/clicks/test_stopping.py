@@ -10,15 +10,15 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
-from raterscope.algorithms.clicks._prospects import found, found_later, marks_of
+from raterscope.algorithms.clicks._prospects import count_chances, detection_chance, later_detection_chance
 from raterscope.algorithms.clicks._structure_share import Honesty
 from raterscope.algorithms.clicks.stopping import (
     Outlook,
     StoppingSettings,
     StreamHistory,
-    changed,
-    is_firm,
-    outlook,
+    count_changes,
+    is_settled,
+    predict_outlook,
 )
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
@@ -43,7 +43,7 @@ def crowd(annotators=12, structures=25, sensitivity=0.75, strays=2.0, seed=0, si
 
 
 def foretold(clicks, more=3, plan=PLAN, **texts) -> Outlook:
-    return outlook(clicks, fuse(clicks, plan), plan, StoppingSettings(more=more, **texts))
+    return predict_outlook(clicks, fuse(clicks, plan), plan, StoppingSettings(more=more, **texts))
 
 
 def history_of(changes) -> StreamHistory:
@@ -62,14 +62,14 @@ def test_unanimous_annotators_are_firm_and_few_are_not():
     firm = []
     for annotators in (2, 12):
         clicks = made(positions * annotators, np.repeat(range(annotators), 3))
-        firm.append(is_firm(foretold(clicks), history_of([]), settings))
+        firm.append(is_settled(foretold(clicks), history_of([]), settings))
     assert firm == [False, True]
 
 
 @pytest.mark.parametrize(("annotators", "firm"), [(0, False), (1, False), (2, False), (10, True)])
 def test_an_image_without_clicks_is_firm_once_enough_have_looked(annotators, firm):
     ahead = foretold(made([], [], annotators))
-    assert is_firm(ahead, history_of([]), StoppingSettings()) is firm
+    assert is_settled(ahead, history_of([]), StoppingSettings()) is firm
     assert np.isnan(ahead.sensitivity).all()
     assert np.isnan(ahead.precision).all()
 
@@ -86,7 +86,7 @@ def test_a_cluster_of_few_votes_is_less_firm_than_one_of_many():
     clear, faint = [(20, 20)] * 10 + [(70, 70)] * 10, [(45, 20)] * 2
     clicks = made([*clear, *faint], [*range(10), *range(10), 0, 1], 10)
     fusion = fuse(clicks, PLAN)
-    chance = outlook(clicks, fusion, PLAN).chance
+    chance = predict_outlook(clicks, fusion, PLAN).chance
     assert chance[fusion.votes == 2].min() > 10 * chance[fusion.votes == 10].max()
 
 
@@ -95,7 +95,7 @@ def test_what_the_expert_decided_does_not_change():
     known = KnownSpots(truth[:, 0], truth[:, 1], np.ones(len(truth), dtype=bool))
     decided = made(clicks.points, clicks.annotator, 5, clicks.extent, known=known)
     fusion = fuse(decided, PLAN)
-    ahead = outlook(decided, fusion, PLAN)
+    ahead = predict_outlook(decided, fusion, PLAN)
     assert (ahead.chance[fusion.verdict >= 0] == 0).all()
     assert ahead.expected < foretold(clicks).expected
 
@@ -129,16 +129,16 @@ def test_numbers_of_marks_are_those_of_all_combinations():
     for marks in product([0, 1], repeat=5):
         chosen = np.array(marks)[:, None] == 1
         exact[sum(marks)] += np.where(chosen, rate, 1 - rate).prod(axis=0)
-    assert marks_of(rate) == pytest.approx(exact)
+    assert count_chances(rate) == pytest.approx(exact)
 
 
 @pytest.mark.parametrize(("annotators", "more"), [(3, 2), (10, 1), (20, 10)])
 def test_found_now_and_later_is_the_bivariate_normal_distribution(annotators, more):
     joins = np.array([0.5, 0.8])
-    both = found_later(joins, annotators, more)
+    both = later_detection_chance(joins, annotators, more)
     shared = np.sqrt(annotators / (annotators + more))
     for row, now, come in [(0, 2, 0), (0, 3, 1), (1, 2, 1), (1, 3, 0)]:
-        limits = [norm.ppf(found(joins[row], np.float64(marks))) for marks in (now, now + come)]
+        limits = [norm.ppf(detection_chance(joins[row], np.float64(marks))) for marks in (now, now + come)]
         exact = multivariate_normal.cdf(limits, cov=[[1, shared], [shared, 1]])
         assert both[row, now, come] == pytest.approx(exact, abs=1e-4)
 
@@ -149,8 +149,8 @@ def test_what_is_foretold_happens():
         clicks, _ = crowd(12, seed=seed)
         for now in (4, 6, 8):
             before = fuse(until(clicks, now), PLAN)
-            ahead = outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3))
-            other = changed(before, fuse(until(clicks, now + 3), PLAN))
+            ahead = predict_outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3))
+            other = count_changes(before, fuse(until(clicks, now + 3), PLAN))
             expected, happened = expected + ahead.expected, happened + other
             any_foretold, any_happened = any_foretold + ahead.any, any_happened + (other > 0)
     assert expected == pytest.approx(happened, rel=0.35)
@@ -162,7 +162,7 @@ def test_sensitivity_and_precision_are_those_against_the_truth():
     for seed in range(8):
         clicks, truth = crowd(6, seed=seed, strays=4.0)
         fusion = fuse(clicks, PLAN)
-        ahead = outlook(clicks, fusion, PLAN)
+        ahead = predict_outlook(clicks, fusion, PLAN)
         true = evaluate(fusion.clustering.mean[fusion.detection.detected], truth, 6.0)
         for three, one in ((ahead.sensitivity, true.sensitivity), (ahead.precision, true.precision)):
             assert three[1] <= three[0] <= three[2]
@@ -181,7 +181,7 @@ def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monk
         monkeypatch.setattr(
             Honesty, "deviation", lambda _, share, known=deviation: np.full(len(share), known)
         )
-        _, low, high = outlook(clicks, fusion, PLAN).precision
+        _, low, high = predict_outlook(clicks, fusion, PLAN).precision
         widths.append(high - low)
     assert widths[0] < widths[1] < widths[2]
 
@@ -192,15 +192,15 @@ def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monk
 def test_the_papers_rule_waits_for_steps_without_change(changes, firm):
     ahead = foretold(made([], [], 1))
     settings = StoppingSettings(rule="unchanged", unchanged=3)
-    assert is_firm(ahead, history_of(changes), settings) is firm
+    assert is_settled(ahead, history_of(changes), settings) is firm
 
 
 def test_the_limit_is_of_what_the_rule_says():
     clicks, _ = crowd(8)
     ahead = foretold(clicks)
     for rule, value in (("share", ahead.share), ("chance", ahead.any)):
-        assert is_firm(ahead, history_of([]), StoppingSettings(rule=rule, limit=value))
-        assert not is_firm(ahead, history_of([]), StoppingSettings(rule=rule, limit=0.9 * value))
+        assert is_settled(ahead, history_of([]), StoppingSettings(rule=rule, limit=value))
+        assert not is_settled(ahead, history_of([]), StoppingSettings(rule=rule, limit=0.9 * value))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_the_limit_is_of_what_the_rule_says():
 def test_what_the_last_annotators_changed_counts_beside_what_is_expected(changes, firm):
     ahead = foretold(crowd(8)[0])
     calm = replace(ahead, expected=0.0, coming=0.0)
-    assert is_firm(calm, history_of(changes), StoppingSettings(more=3)) is firm
+    assert is_settled(calm, history_of(changes), StoppingSettings(more=3)) is firm
 
 
 def test_changes_are_detections_that_appeared_or_vanished():
@@ -224,9 +224,18 @@ def test_changes_are_detections_that_appeared_or_vanished():
         return fuse(made(list(places) * 6, np.repeat(range(6), len(places))), PLAN)
 
     one, two, other = seen((20, 20)), seen((20, 20), (70, 70)), seen((70, 70))
-    assert [changed(one, one), changed(one, two), changed(two, one), changed(one, other)] == [0, 1, 1, 2]
+    assert [
+        count_changes(one, one),
+        count_changes(one, two),
+        count_changes(two, one),
+        count_changes(one, other),
+    ] == [0, 1, 1, 2]
     nothing = fuse(made([], [], 3), PLAN)
-    assert [changed(nothing, two), changed(two, nothing), changed(nothing, nothing)] == [2, 2, 0]
+    assert [count_changes(nothing, two), count_changes(two, nothing), count_changes(nothing, nothing)] == [
+        2,
+        2,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(("now", "strays"), [(2, 2.0), (3, 8.0), (4, 2.0), (8, 8.0)])
@@ -272,6 +281,6 @@ def test_on_a_real_crowd_what_is_foretold_happens(real_data):
         clicks = in_order(image.clicks, order)
         for now in (6, 10, 15):
             before = fuse(until(clicks, now), PLAN)
-            expected += outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3)).expected
-            happened += changed(before, fuse(until(clicks, now + 3), PLAN))
+            expected += predict_outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3)).expected
+            happened += count_changes(before, fuse(until(clicks, now + 3), PLAN))
     assert expected == pytest.approx(happened, rel=0.5)

@@ -11,7 +11,7 @@ import pytest
 from raterscope.algorithms.clicks import ClicksError, FusionPlan, KnownSpots, fuse
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.oem import oem
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, advance_stream, begin_stream
 from raterscope.algorithms.evaluation import evaluate, match
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
@@ -34,7 +34,7 @@ from tests.algorithms.clicks.streams import (
 
 def test_a_stream_begins_as_a_batch_does():
     clicks = crowd(6)
-    state = begin(clicks)
+    state = begin_stream(clicks)
     assert state.step == 0
     assert state.refreshed
     assert same(state.fusion, fuse(clicks))
@@ -119,8 +119,8 @@ def test_the_former_place_of_every_cluster_is_known():
 
 def test_who_marked_nothing_counts():
     clicks = crowd(8)
-    before = begin(clicks)
-    after = advance(before, with_more(clicks, [], [], ["quiet"]))
+    before = begin_stream(clicks)
+    after = advance_stream(before, with_more(clicks, [], [], ["quiet"]))
     assert after.fusion.marked.shape[0] == 9
     assert not after.fusion.marked[8].any()
     assert np.isnan(after.fusion.clustering.reliability[8])
@@ -130,8 +130,8 @@ def test_who_marked_nothing_counts():
 
 def test_one_click_moves_what_is_near_alone():
     clicks = crowd(8)
-    before = begin(clicks)
-    after = advance(before, with_more(clicks, [[26.0, 26.0]], [3]))
+    before = begin_stream(clicks)
+    after = advance_stream(before, with_more(clicks, [[26.0, 26.0]], [3]))
     assert len(after.fusion.mark) == len(clicks) + 1
     origin = after.memory.origin
     assert np.array_equal(np.sort(origin), np.arange(len(before.fusion.clustering)))
@@ -142,7 +142,7 @@ def test_one_click_moves_what_is_near_alone():
 
 def test_many_clicks_at_once():
     clicks = crowd(24, seed=5)
-    state = advance(begin(until(clicks, 4)), clicks)
+    state = advance_stream(begin_stream(until(clicks, 4)), clicks)
     assert len(clicks) - len(until(clicks, 4)) > 500
     assert not changed(state.fusion, fuse(clicks))
 
@@ -155,14 +155,14 @@ def test_old_annotators_bring_more():
     state = None
     for number in (half.sum(), half.sum() + 40, half.sum() + 80, len(clicks)):
         now = replace(clicks, x=clicks.x[:number], y=clicks.y[:number], annotator=clicks.annotator[:number])
-        state = begin(now) if state is None else advance(state, now)
+        state = begin_stream(now) if state is None else advance_stream(state, now)
     assert not changed(state.fusion, fuse(clicks))
 
 
 def test_a_click_that_is_made_again_says_nothing_new():
     clicks = crowd(8)
-    state = begin(clicks)
-    again = advance(state, with_more(clicks, clicks.points[:30], clicks.annotator[:30]))
+    state = begin_stream(clicks)
+    again = advance_stream(state, with_more(clicks, clicks.points[:30], clicks.annotator[:30]))
     assert len(again.fusion.clustering.inlier) == len(clicks)
     assert np.array_equal(again.fusion.mark[-30:], again.fusion.mark[:30])
     assert not changed(state.fusion, again.fusion)
@@ -175,12 +175,12 @@ def test_a_stream_may_begin_with_nothing_or_with_nobody(texts):
     plan = StreamPlan.make(texts)
     clicks = crowd(12)
     nobody = replace(until(clicks, 1), x=[], y=[], annotator=[], annotators=())
-    state = begin(nobody, plan)
+    state = begin_stream(nobody, plan)
     assert len(state.fusion.clustering) == 0
-    state = advance(state, replace(nobody, annotators=("a0",)), plan)
+    state = advance_stream(state, replace(nobody, annotators=("a0",)), plan)
     assert state.fusion.marked.shape == (1, 0)
     for number in (1, 2, 3, 12):
-        state = advance(state, until(clicks, number), plan)
+        state = advance_stream(state, until(clicks, number), plan)
     assert state.step == 5
     assert 25 <= state.fusion.detection.detected.sum() <= 45
 
@@ -198,11 +198,11 @@ def test_early_spam_is_outlived():
 
 def test_what_the_expert_decides_takes_effect_at_once_and_can_be_taken_back():
     clicks = crowd(8)
-    free = begin(clicks)
+    free = begin_stream(clicks)
     sure = int(np.argmax(free.fusion.votes))
     x, y = free.fusion.clustering.mean[sure]
     known = KnownSpots(np.array([x, 375.0]), np.array([y, 375.0]), np.array([False, True]))
-    held = advance(free, replace(clicks, known=known))
+    held = advance_stream(free, replace(clicks, known=known))
     result = held.fusion
     denied = int(np.linalg.norm(result.clustering.mean - [x, y], axis=1).argmin())
     assert result.verdict[denied] == 0
@@ -211,10 +211,10 @@ def test_what_the_expert_decides_takes_effect_at_once_and_can_be_taken_back():
     assert result.detection.detected[-1]
     assert held.memory.components == len(result.clustering) - 1
     assert held.memory.origin[-1] == -1
-    later = advance(held, with_more(replace(clicks, known=known), [[375.0, 374.0]], [8], ["new"]))
+    later = advance_stream(held, with_more(replace(clicks, known=known), [[375.0, 374.0]], [8], ["new"]))
     assert later.fusion.verdict[-1] == 1
     assert (later.fusion.verdict >= 0).sum() == 2
-    freed = advance(held, clicks)
+    freed = advance_stream(held, clicks)
     assert (freed.fusion.verdict == -1).all()
     assert not changed(freed.fusion, free.fusion)
 
@@ -222,11 +222,11 @@ def test_what_the_expert_decides_takes_effect_at_once_and_can_be_taken_back():
 def test_experience_helps_a_stream_as_it_helps_a_batch():
     clicks = crowd(6, seed=8)
     taught = experience_of([fuse(crowd(6, seed=seed)) for seed in (9, 10)], [clicks.annotators] * 2)
-    state = begin(clicks, experience=taught)
+    state = begin_stream(clicks, experience=taught)
     assert same(state.fusion, fuse(clicks, experience=taught))
     assert not same(state.fusion, fuse(clicks))
     more = with_more(clicks, [[375.0, 374.0]], [0])
-    after, without = advance(state, more, experience=taught), advance(state, more)
+    after, without = advance_stream(state, more, experience=taught), advance_stream(state, more)
     assert not after.refreshed
     assert not np.array_equal(after.fusion.detection.posterior, without.fusion.detection.posterior)
 
@@ -242,14 +242,14 @@ def test_newcomers_begin_with_the_reliability_that_they_have_on_other_images(tex
     plan = StreamPlan.make(texts | {"carry_reliability": "yes", "max_iterations": "9"})
     without = StreamPlan.make(texts | {"max_iterations": "9"})
     known = taught.reliability(clicks.annotators)
-    begun = begin(clicks, plan, experience=taught).fusion.clustering
+    begun = begin_stream(clicks, plan, experience=taught).fusion.clustering
     np.testing.assert_array_equal(
         begun.inlier, oem(clicks.merged()[0], plan.clustering, reliability=known).inlier
     )
-    usual = begin(clicks, without, experience=taught).fusion.clustering
+    usual = begin_stream(clicks, without, experience=taught).fusion.clustering
     assert not np.array_equal(begun.inlier, usual.inlier)
-    first = begin(until(clicks, 5), plan)
-    one, other = (advance(first, clicks, plan, experience=held).fusion for held in (taught, None))
+    first = begin_stream(until(clicks, 5), plan)
+    one, other = (advance_stream(first, clicks, plan, experience=held).fusion for held in (taught, None))
     assert not np.array_equal(one.clustering.inlier, other.clustering.inlier)
 
 
@@ -260,11 +260,11 @@ def test_the_same_state_goes_on_to_the_same_bits():
     clicks = crowd(12, seed=11)
     for texts in ({}, {"update": "printed", "click_scatter": "2"}, {"criterion": "observed"}):
         plan = StreamPlan.make(texts)
-        one = two = begin(until(clicks, 6), plan)
+        one = two = begin_stream(until(clicks, 6), plan)
         for number in range(7, 13):
             one, two = (
-                advance(one, until(clicks, number), plan),
-                advance(_copied(two), until(clicks, number), plan),
+                advance_stream(one, until(clicks, number), plan),
+                advance_stream(_copied(two), until(clicks, number), plan),
             )
             assert same(one, two)
 
@@ -286,9 +286,9 @@ def _copied(record):
 def test_the_order_of_those_who_come_together_makes_no_difference():
     clicks = crowd(12, seed=12)
     turned = in_order(clicks, np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8]))
-    state = begin(until(clicks, 8), StreamPlan.make({"growth": "100"}))
+    state = begin_stream(until(clicks, 8), StreamPlan.make({"growth": "100"}))
     one, two = (
-        advance(state, given, StreamPlan.make({"growth": "100"})).fusion for given in (clicks, turned)
+        advance_stream(state, given, StreamPlan.make({"growth": "100"})).fusion for given in (clicks, turned)
     )
     assert len(one.clustering) == len(two.clustering)
     assert len(match(one.clustering.mean, two.clustering.mean, 1e-3)) == len(one.clustering)
@@ -301,12 +301,12 @@ def test_the_order_of_those_who_come_together_makes_no_difference():
 @pytest.mark.parametrize("case", [0, 1])
 def test_clicks_that_do_not_go_on_are_refused(case):
     clicks = crowd(8)
-    state = begin(clicks)
+    state = begin_stream(clicks)
     twice = np.r_[0, 0, 1 : len(clicks) - 1]
     repeated = replace(clicks, x=clicks.x[twice], y=clicks.y[twice], annotator=clicks.annotator[twice])
     wrong = [until(clicks, 7), repeated][case]
     with pytest.raises(ClicksError, match="the clicks do not begin with"):
-        advance(state, wrong)
+        advance_stream(state, wrong)
 
 
 def test_a_plan_says_what_it_is_and_is_read_again():
@@ -340,7 +340,7 @@ def test_a_stream_is_fused_by_oem_and_dem():
 
 def test_a_step_can_be_cancelled():
     clicks = crowd(9)
-    state, seen = begin(until(clicks, 8)), []
+    state, seen = begin_stream(until(clicks, 8)), []
 
     def stop(fraction, words, **_):
         seen.append(fraction)
@@ -348,5 +348,5 @@ def test_a_step_can_be_cancelled():
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        advance(state, clicks, PLAN, stop)
+        advance_stream(state, clicks, PLAN, stop)
     assert seen == sorted(seen)

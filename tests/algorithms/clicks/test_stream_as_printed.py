@@ -6,7 +6,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks._path import Path
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, advance_stream, begin_stream
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import until
 from tests.algorithms.clicks.streams import PLAN, crowd, followed, same, with_hidden
@@ -59,8 +59,8 @@ def test_as_printed_detection_begins_at_equation_39():
         {"update": "printed", "click_scatter": "2", "prior": "none", "start": "share",
          "detection_iterations": "1", "vote_coverage": "1"}
     )  # fmt: skip
-    before = begin(until(clicks, 8), plan)
-    after = advance(before, clicks, plan)
+    before = begin_stream(until(clicks, 8), plan)
+    after = advance_stream(before, clicks, plan)
     marked, origin = after.fusion.marked, after.memory.origin
     start = marked.sum(axis=0) / 12
     kept = origin >= 0
@@ -86,4 +86,4 @@ def test_as_printed_takes_a_criterion_of_algorithm_1():
 def test_as_printed_begins_as_a_batch_does():
     clicks = until(crowd(8), 6)
     plan = StreamPlan.make({"update": "printed", "click_scatter": "2"})
-    assert same(begin(clicks, plan).fusion, fuse(clicks, plan.fusion))
+    assert same(begin_stream(clicks, plan).fusion, fuse(clicks, plan.fusion))

@@ -12,9 +12,9 @@ from raterscope.algorithms.clicks import Clustering, KnownSpots, Trace
 from raterscope.algorithms.clicks.voting import (
     MajoritySettings,
     ShareSettings,
+    apply_known_spots,
     assign,
     majority,
-    settle_known,
     share,
     stray_chance,
     viewed_clusters,
@@ -118,7 +118,7 @@ def known(*spots):
 
 def settle(spots, found=None):
     found = clustering() if found is None else found
-    return settle_known(CLICKS, found, spots, votes_of(CLICKS, found))
+    return apply_known_spots(CLICKS, found, spots, votes_of(CLICKS, found))
 
 
 def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():

@@ -20,8 +20,8 @@ from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.learning import learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.robustness import same_clusters
-from raterscope.algorithms.clicks.stopping import next_images, outlook, whom_to_ask
-from raterscope.algorithms.clicks.stream import advance, begin
+from raterscope.algorithms.clicks.stopping import predict_outlook, rank_annotators, rank_images
+from raterscope.algorithms.clicks.stream import advance_stream, begin_stream
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import silent
@@ -209,11 +209,11 @@ def test_votes_of_nearly_no_weight_say_nothing(prior):
 def test_what_more_annotators_would_change_is_foretold_from_what_those_here_count():
     clicks, _ = crowd(1, people=8, random=True)
     nearly, without = clicks.weighed({"a8": NEARLY_NONE}), clicks.without({"a8"})
-    told = [outlook(one, fuse(one), FusionPlan()) for one in (clicks, nearly, without)]
+    told = [predict_outlook(one, fuse(one), FusionPlan()) for one in (clicks, nearly, without)]
     assert told[1].expected == pytest.approx(told[2].expected, rel=0.1)
     assert told[1].missed == pytest.approx(told[2].missed, rel=0.1)
     np.testing.assert_allclose(told[1].sensitivity, told[2].sensitivity, atol=0.02)
-    gains = [next_images([one], [fuse(one)], FusionPlan()).gain[0] for one in (nearly, without)]
+    gains = [rank_images([one], [fuse(one)], FusionPlan()).gain[0] for one in (nearly, without)]
     assert gains[0] == pytest.approx(gains[1], rel=0.15)
 
 
@@ -227,7 +227,7 @@ def test_experience_is_of_what_annotators_count():
     others = experience_of([fuse(one) for one in without], [one.annotators for one in without])
     np.testing.assert_allclose(learnt.ease, others.ease, atol=0.3)
     assert learnt.votes == pytest.approx(others.votes, rel=0.05)
-    asked = whom_to_ask(until(weighed[0], 5), fuse(until(weighed[0], 5)), FusionPlan(), learnt)
+    asked = rank_annotators(until(weighed[0], 5), fuse(until(weighed[0], 5)), FusionPlan(), learnt)
     assert set(asked.annotators) == {"a5", "a6", "a7"}
 
 
@@ -392,9 +392,9 @@ def test_images_of_weighed_annotators_are_learnt_from_together():
 def test_a_stream_follows_weighed_annotators():
     clicks, _ = crowd(1, people=10)
     weighed = clicks.weighed({"a2": 0.5, "a8": 0.2})
-    state = begin(until(weighed, 8))
+    state = begin_stream(until(weighed, 8))
     for number in (9, 10):
-        state = advance(state, until(weighed, number))
+        state = advance_stream(state, until(weighed, number))
     at_once, followed = fuse(weighed), state.fusion
     result, other = (one.clustering.mean[one.detection.detected] for one in (at_once, followed))
     assert len(match(result, other, 4.0)) >= len(result) - 1

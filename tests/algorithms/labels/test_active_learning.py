@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.active_learning import information, next_votes
+from raterscope.algorithms.labels.active_learning import expected_information, next_votes
 from raterscope.algorithms.labels.data import OPEN, Confusion, LabelFusion, Labels, LabelTrace
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.voting import majority
@@ -44,7 +44,7 @@ def specialists(tasks: int, annotators: int, classes: int, seed: int) -> tuple[L
 
 def plainly(labels: Labels, fusion: LabelFusion, count: int) -> tuple[list[tuple[int, int]], list[float]]:
     """Try all pairs, take the best that is left again and again."""
-    gain = information(fusion.posterior, fusion.confusion.mean())
+    gain = expected_information(fusion.posterior, fusion.confusion.mean())
     gain[labels.task, labels.annotator] = -1.0
     most = max(-(-count // 10), -(-count // gain.shape[1]))
     pairs, values, asked = [], [], np.zeros(gain.shape[1], dtype=int)
@@ -62,7 +62,7 @@ def plainly(labels: Labels, fusion: LabelFusion, count: int) -> tuple[list[tuple
 def test_information_is_the_entropy_that_the_vote_takes_away() -> None:
     rng = np.random.default_rng(0)
     posterior, rates = rng.dirichlet(np.ones(3), 4), rng.dirichlet(np.ones(5), (2, 3))
-    result = information(posterior, rates)
+    result = expected_information(posterior, rates)
     for i, k in np.ndindex(4, 2):
         joint = posterior[i][:, None] * rates[k]
         after = joint / joint.sum(axis=0)
@@ -74,7 +74,7 @@ def test_information_is_the_entropy_that_the_vote_takes_away() -> None:
 
 def test_one_who_is_always_right_tells_everything_and_one_who_guesses_nothing() -> None:
     rates = np.stack([np.eye(2), np.full((2, 2), 0.5), np.eye(2)[::-1]])
-    assert information(np.array([[0.5, 0.5], [1.0, 0.0]]), rates) == pytest.approx(
+    assert expected_information(np.array([[0.5, 0.5], [1.0, 0.0]]), rates) == pytest.approx(
         np.array([[1, 0, 1], [0, 0, 0]])  # one who is always wrong tells as much
     )
 

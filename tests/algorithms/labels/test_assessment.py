@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.assessment import assess, better_than, mean_curve, wilson
+from raterscope.algorithms.labels.assessment import assess, compare_accuracy, mean_curve, wilson
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.labels.pooled import pooled, sharpened
+from raterscope.algorithms.labels.pooled import pooled, sharpen
 from tests.algorithms.labels.test_independence import make
 from tests.algorithms.labels.test_pooled import make as look_alikes
 
@@ -72,7 +72,7 @@ def test_equally_probable_classes_share_the_credit_whatever_their_order() -> Non
     assert result.right == pytest.approx([0.5, 0.5, 0.0, 1 / 3, 1.0])
     assert result.accuracy == turned.accuracy == pytest.approx(7 / 15)
     assert result.calibration.error == pytest.approx(turned.calibration.error)
-    assert better_than(result, turned) == (0, 0, 1.0)
+    assert compare_accuracy(result, turned) == (0, 0, 1.0)
 
 
 def test_nothing_known_is_no_assessment() -> None:
@@ -116,10 +116,10 @@ def test_two_methods_are_compared_where_they_differ() -> None:
     second = assess(np.array([right] * 78 + [wrong] * 20 + [right] * 2), truth, ("a", "b"))
     assert first is not None
     assert second is not None
-    ours, theirs, chance = better_than(first, second)
+    ours, theirs, chance = compare_accuracy(first, second)
     assert (ours, theirs) == (12, 2)
     assert chance == pytest.approx(2 * sum(math.comb(14, k) for k in range(3)) / 2**14)
-    assert better_than(first, first) == (0, 0, 1.0)
+    assert compare_accuracy(first, first) == (0, 0, 1.0)
 
 
 def test_a_certain_and_right_answer_has_a_log_loss_of_nought_without_a_sign() -> None:
@@ -146,7 +146,7 @@ def test_the_mean_of_curves_has_the_mean_area_and_of_one_curve_is_that_curve():
 def applied(posterior: np.ndarray, known: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Sharpen tasks of unknown class by others of known class."""
     whole = np.concatenate([known, posterior])
-    return sharpened(whole, known, truth, np.arange(len(known)))[len(known) :]
+    return sharpen(whole, known, truth, np.arange(len(known)))[len(known) :]
 
 
 def two(share: np.ndarray) -> np.ndarray:

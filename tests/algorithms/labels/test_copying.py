@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.copying import copies, copying_in_words
+from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.progress import Cancelled
@@ -38,7 +38,7 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
     right = fusion.confusion.mean().diagonal(axis1=1, axis2=2).mean(axis=1)
     clique = np.isin(np.arange(len(right)), (2, 5, 9))
     assert right[clique].mean() > right[~clique].mean()  # who are as good in truth
-    result = copies(labels, fusion)
+    result = find_copies(labels, fusion)
     assert result.groups() == ((2, 5, 9),)
     assert (result.share > 0.6).all()
     assert (result.expected < result.same).all()
@@ -48,7 +48,7 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
 @pytest.mark.parametrize("seed", range(4))
 def test_people_who_look_for_themselves_copy_nobody(seed):
     labels = crowd(sayings(seed, accuracy=0.9))
-    assert copies(labels, ibcc(labels)).groups() == ()
+    assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
 @pytest.mark.parametrize("algorithm", ["pooled", "majority", "weighted-sum"])
@@ -59,33 +59,33 @@ def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algor
     said[:, 10] = 0
     plan = LabelPlan.make(algorithm, {"communities": "no"})
     honest = crowd(said, classes=2)
-    assert copies(honest, run(honest, plan)).groups() == ()
+    assert find_copies(honest, run(honest, plan)).groups() == ()
     said, rng = sayings(1), np.random.default_rng(2)
     for copier in (5, 9):
         copied = rng.random(len(said)) < 0.93
         said[copied, copier] = said[copied, 2]
     ring = crowd(said, np.random.default_rng(3).random(said.shape) < 0.4)
-    assert copies(ring, run(ring, plan)).groups() == ((2, 5, 9),)
+    assert find_copies(ring, run(ring, plan)).groups() == ((2, 5, 9),)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_erring_on_the_same_hard_tasks_is_no_copying(seed):
     labels = crowd(sayings(seed, hard=0.25))
-    assert copies(labels, ibcc(labels)).groups() == ()
+    assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
 def test_many_classes_of_few_votes_each_are_no_copying():
     labels = crowd(sayings(5, tasks=300, classes=30), classes=30)
-    assert copies(labels, ibcc(labels)).groups() == ()
+    assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
 def test_little_in_common_tells_nothing_and_a_vote_that_is_repeated_counts_once():
     said = np.zeros((19, 2), dtype=int)
     labels = crowd(np.repeat(said, 1, axis=0))
-    assert len(copies(labels, ibcc(labels)).pairs) == 0
+    assert len(find_copies(labels, ibcc(labels)).pairs) == 0
     again = make(np.tile(labels.task, 3), np.tile(labels.annotator, 3), np.tile(labels.label, 3), 3)
-    assert len(copies(again, ibcc(again)).pairs) == 0
-    assert copies(labels, ibcc(labels)).share.shape == (0,)
+    assert len(find_copies(again, ibcc(again)).pairs) == 0
+    assert find_copies(labels, ibcc(labels)).share.shape == (0,)
 
 
 def test_it_can_be_given_up():
@@ -96,7 +96,7 @@ def test_it_can_be_given_up():
 
     fusion = ibcc(labels)
     with pytest.raises(Cancelled):
-        copies(labels, fusion, stop)
+        find_copies(labels, fusion, stop)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -107,7 +107,7 @@ def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
         copied = rng.random(len(said)) < 0.99
         said[copied, copier] = said[copied, 0]
     labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
-    result = copies(labels, ibcc(labels))
+    result = find_copies(labels, ibcc(labels))
     assert result.groups() == (tuple(range(15)),)
     (sentence,) = copying_in_words(result, labels)
     assert sentence.startswith("15 annotators may copy from each other: 0, 1, 2")
@@ -121,7 +121,7 @@ def test_a_ring_that_outvotes_the_rest_is_named_and_nobody_else(seed):
     said = np.where(rng.random((300, 20)) < rng.uniform(0.6, 0.9, 20), truth[:, None], wrong)
     said[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, said[:, :1], said[:, 1:15])
     labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
-    result = copies(labels, ibcc(labels))
+    result = find_copies(labels, ibcc(labels))
     assert result.groups() == (tuple(range(15)),)
     assert result.outvoting
     (sentence,) = copying_in_words(result, labels)
@@ -134,7 +134,7 @@ def test_good_annotators_beside_guessing_ones_are_no_ring():
     good = np.where(np.arange(20) < 15, 0.97, 0.2)
     said = np.where(rng.random((300, 20)) < good, truth[:, None], rng.integers(0, 5, (300, 20)))
     labels = crowd(said, classes=5)
-    assert copies(labels, ibcc(labels)).groups() == ()
+    assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5])
@@ -146,4 +146,4 @@ def test_two_with_the_same_misunderstanding_are_not_accused(share):
         swapped = rng.random(len(said)) < 0.95
         said[:, one] = np.where(swapped & (truth == 2), 3, np.where(swapped & (truth == 3), 2, said[:, one]))
     labels = crowd(said, rng.random(said.shape) < share, classes=5)
-    assert copies(labels, ibcc(labels)).groups() == ()
+    assert find_copies(labels, ibcc(labels)).groups() == ()

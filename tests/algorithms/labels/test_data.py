@@ -15,7 +15,7 @@ from raterscope.algorithms.labels.data import (
     default_prior,
     prior_of,
 )
-from raterscope.algorithms.labels.result import counted, fused
+from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from tests.algorithms.labels.test_voting import crowd, names
 
 NAN = float("nan")
@@ -153,7 +153,7 @@ def test_a_class_that_no_output_or_every_output_stands_for_has_equal_pseudo_coun
 
 def test_counts_against_a_posterior():
     labels = crowd([(0, 0, 0), (0, 1, 1), (1, 0, 1)], 2, ("a", "b"))
-    confusion = counted(labels, np.array([[0.75, 0.25], [0.0, 1.0]]), default_prior(labels))
+    confusion = count_confusion(labels, np.array([[0.75, 0.25], [0.0, 1.0]]), default_prior(labels))
     assert confusion.counts() == pytest.approx(np.array([[[0.75, 0], [0.25, 1]], [[0, 0.75], [0, 0.25]]]))
     assert confusion.mean().sum(axis=2) == pytest.approx(1)
 
@@ -162,7 +162,7 @@ def test_a_result_knows_what_is_known_and_what_is_not():
     labels = replace(crowd([(0, 0, 0), (1, 0, 1)], 4, ("a", "b")), known=np.array([OPEN, 0, 1, OPEN]))
     confusion = Confusion(np.ones((1, 2, 2)), np.ones((2, 2)))
     trace = LabelTrace(np.empty(0), np.empty(0), True)
-    fusion = fused(labels, "votes", np.full((4, 2), 0.5), confusion, trace, ["Of the method."])
+    fusion = make_fusion(labels, "votes", np.full((4, 2), 0.5), confusion, trace, ["Of the method."])
     assert fusion.posterior == pytest.approx(np.array([[0.5, 0.5], [1, 0], [0, 1], [0.5, 0.5]]))
     assert fusion.shares == pytest.approx([0.5, 0.5])
     assert fusion.votes.tolist() == [1, 1, 0, 0]
@@ -174,7 +174,7 @@ def test_doubt_and_the_label():
     labels = crowd([(t, 0, 0) for t in range(3)], 3, ("a", "b"))
     confusion = Confusion(np.ones((1, 2, 2)), np.ones((2, 2)))
     trace = LabelTrace(np.empty(0), np.empty(0), True)
-    fusion = fused(labels, "votes", np.array([[0.5, 0.5], [0.0, 1.0], [0.9, 0.1]]), confusion, trace)
+    fusion = make_fusion(labels, "votes", np.array([[0.5, 0.5], [0.0, 1.0], [0.9, 0.1]]), confusion, trace)
     assert fusion.entropy() == pytest.approx([1, 0, 0.468996], abs=1e-6)
     assert fusion.label().tolist() == [0, 1, 0]
 
@@ -182,5 +182,7 @@ def test_doubt_and_the_label():
 def test_one_class_leaves_no_doubt():
     labels = crowd([(0, 0, 0)], 1, names("a", 1))
     confusion = Confusion(np.ones((1, 1, 1)), np.ones((1, 1)))
-    fusion = fused(labels, "votes", np.ones((1, 1)), confusion, LabelTrace(np.empty(0), np.empty(0), True))
+    fusion = make_fusion(
+        labels, "votes", np.ones((1, 1)), confusion, LabelTrace(np.empty(0), np.empty(0), True)
+    )
     assert fusion.entropy().tolist() == [0]

@@ -8,13 +8,13 @@ from scipy.stats import beta
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.drift import (
     RIGHT,
-    aligned,
-    at,
+    accuracy_changes,
+    accuracy_trend,
+    align_rows,
     change_points,
-    moved,
+    confusion_at,
+    row_movement,
     row_over_time,
-    trend,
-    turns,
 )
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
@@ -93,11 +93,11 @@ def test_who_tires_slowly_is_told_by_all_rows_together_and_chance_is_not():
     labels = known_crowd(tiring, 60, seed=2)
     fusion = dynibcc(labels)
     for k in range(3):
-        result = turns(fusion.drift, labels, fusion, k)
+        result = accuracy_changes(fusion.drift, labels, fusion, k)
         assert result
         assert {one.true for one in result} == {RIGHT}
         assert result[0].before[0] > result[-1].after[0]
-    assert sum(len(turns(fusion.drift, labels, fusion, k)) for k in range(3, 63)) <= 1
+    assert sum(len(accuracy_changes(fusion.drift, labels, fusion, k)) for k in range(3, 63)) <= 1
 
 
 def test_the_evidence_is_the_bayes_factor():
@@ -122,10 +122,10 @@ def test_moved_sorts_annotators_and_trend_tells_learning_from_tiring():
     after = np.concatenate([good, poor, steady(2)])
     labels = known_crowd([before, after], 200, first=[5])
     fusion = dynibcc(labels)
-    far = moved(fusion.drift, labels, fusion)
+    far = row_movement(fusion.drift, labels, fusion)
     assert far[:4].min() > 0.1 > 0.05 > far[4:].max()
     assert far[5] == 0
-    grown = trend(fusion.drift, labels, fusion)
+    grown = accuracy_trend(fusion.drift, labels, fusion)
     assert grown == pytest.approx([0.4, 0.4, -0.4, -0.4, 0, 0], abs=0.12)
     assert grown[5] == 0
 
@@ -187,7 +187,7 @@ def test_intervals_hold_the_rates_of_those_who_drift():
 def test_steps_of_several_classes_are_aligned_by_their_votes():
     labels = known_crowd([steady(2)], 50)
     fusion = dynibcc(labels)
-    counted = aligned(fusion.drift, labels, fusion, 1)
+    counted = align_rows(fusion.drift, labels, fusion, 1)
     truth = labels.known[labels.task[labels.annotator == 1]]
     np.testing.assert_array_equal(counted.informed, np.cumsum(truth[:, None] == [0, 1], axis=0))
     for true in (0, 1):
@@ -200,17 +200,17 @@ def test_confusion_at_a_moment():
     labels = known_crowd([steady(3), steady(3, accuracy=0.2)], 80, first=[1])
     fusion = dynibcc(labels)
     drift = fusion.drift
-    last = at(fusion, share=1.0)
+    last = confusion_at(fusion, share=1.0)
     np.testing.assert_allclose(last.alpha, fusion.confusion.alpha, rtol=1e-6)
-    np.testing.assert_array_equal(at(fusion, votes=10**9).alpha, last.alpha)
-    np.testing.assert_array_equal(at(fusion, share=0.0).alpha, at(fusion, votes=1).alpha)
-    np.testing.assert_array_equal(at(fusion, votes=31).alpha[2], drift.alpha[drift.steps(2)][30])
+    np.testing.assert_array_equal(confusion_at(fusion, votes=10**9).alpha, last.alpha)
+    np.testing.assert_array_equal(confusion_at(fusion, share=0.0).alpha, confusion_at(fusion, votes=1).alpha)
+    np.testing.assert_array_equal(confusion_at(fusion, votes=31).alpha[2], drift.alpha[drift.steps(2)][30])
     np.testing.assert_array_equal(last.alpha[1], last.prior)
     for wrong in ({}, {"share": 1.1}, {"votes": 0}, {"share": 0.5, "votes": 3}):
         with pytest.raises(ValueError, match="expected one of them"):
-            at(fusion, **wrong)
+            confusion_at(fusion, **wrong)
     with pytest.raises(ValueError, match="no drift"):
-        at(ibcc(labels), share=0.5)
+        confusion_at(ibcc(labels), share=0.5)
 
 
 @pytest.mark.parametrize("votes", [0, 1, 2, 12])
@@ -221,10 +221,12 @@ def test_few_votes_say_nothing(votes):
     for k in (0, 1):
         assert change_points(fusion.drift, labels, fusion, k) == ()
         assert row_over_time(fusion.drift, k).low.shape == (0 if k else votes, 2, 3)
-        assert aligned(fusion.drift, labels, fusion, k).step(0, 3) == (0 if k else max(min(votes, 6) - 1, 0))
-    assert (moved(fusion.drift, labels, fusion) == 0).all()
-    assert np.abs(trend(fusion.drift, labels, fusion)).max() < 1e-12
-    assert np.isfinite(at(fusion, share=0.5).alpha).all()
+        assert align_rows(fusion.drift, labels, fusion, k).step(0, 3) == (
+            0 if k else max(min(votes, 6) - 1, 0)
+        )
+    assert (row_movement(fusion.drift, labels, fusion) == 0).all()
+    assert np.abs(accuracy_trend(fusion.drift, labels, fusion)).max() < 1e-12
+    assert np.isfinite(confusion_at(fusion, share=0.5).alpha).all()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.cross_validation import preview
+from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
@@ -33,7 +33,7 @@ def fused(known: list[int] | None = None) -> tuple[Labels, LabelFusion]:
 
 def test_changed_and_lost_tasks_are_told_apart() -> None:
     labels, fusion = fused()
-    result = preview(labels, fusion, {"d", "e"}, run)
+    result = preview_exclusion(labels, fusion, {"d", "e"}, run)
     assert result.task.tolist() == [4, 0]  # 4 becomes certain, 0 only two thirds
     assert (result.before.tolist(), result.after.tolist()) == ([1, 1], [0, 0])
     assert result.lost.tolist() == [2, 3]
@@ -44,19 +44,21 @@ def test_changed_and_lost_tasks_are_told_apart() -> None:
 
 def test_a_known_task_is_not_lost() -> None:
     labels, fusion = fused([OPEN, OPEN, 0, OPEN, OPEN])
-    assert preview(labels, fusion, {"d", "e"}, run).lost.tolist() == [3]
+    assert preview_exclusion(labels, fusion, {"d", "e"}, run).lost.tolist() == [3]
 
 
 def test_accuracy_before_and_after() -> None:
     labels, fusion = fused()
-    result = preview(labels, fusion, {"d", "e"}, run, truth=np.array([0, 1, OPEN, OPEN, 0], dtype=np.int16))
+    result = preview_exclusion(
+        labels, fusion, {"d", "e"}, run, truth=np.array([0, 1, OPEN, OPEN, 0], dtype=np.int16)
+    )
     assert result.accuracy_before == pytest.approx(1 / 3)
     assert result.accuracy_after == 1.0
 
 
 def test_leaving_nobody_out_changes_nothing_and_leaving_all_out_loses_all() -> None:
     labels, fusion = fused()
-    nobody = preview(labels, fusion, set(), run)
+    nobody = preview_exclusion(labels, fusion, set(), run)
     assert (len(nobody.task), len(nobody.lost), nobody.votes) == (0, 0, 0)
-    everybody = preview(labels, fusion, set("abcde"), run)
+    everybody = preview_exclusion(labels, fusion, set("abcde"), run)
     assert (len(everybody.task), everybody.lost.tolist()) == (0, [0, 1, 2, 3, 4])

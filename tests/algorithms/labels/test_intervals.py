@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.data import OPEN, Confusion
-from raterscope.algorithms.labels.rates import accuracy_of, credible, crowd, difference_from_crowd
+from raterscope.algorithms.labels.rates import accuracy_of, credible, crowd_confusion, difference_from_crowd
 
 
 def drawn(annotators: int, classes: int, outputs: int, scale: float, seed: int) -> Confusion:
@@ -68,8 +68,8 @@ def test_a_class_that_nothing_stands_for_is_never_right() -> None:
 def test_the_crowd_weighs_annotators_by_their_votes() -> None:
     prior = np.ones((1, 2))
     confusion = Confusion(prior + np.array([[[90.0, 8.0]], [[0.0, 0.0]], [[0.0, 0.0]]]), prior)
-    assert crowd(confusion) == pytest.approx(np.array([[0.91, 0.09]]))
+    assert crowd_confusion(confusion) == pytest.approx(np.array([[0.91, 0.09]]))
     difference = difference_from_crowd(confusion, np.array([98, 0, 0]))
     assert difference[0] == pytest.approx(0.0)
     assert np.isnan(difference[1:]).all()
-    assert crowd(Confusion(np.empty((0, 1, 2)), prior)) == pytest.approx(np.array([[0.5, 0.5]]))
+    assert crowd_confusion(Confusion(np.empty((0, 1, 2)), prior)) == pytest.approx(np.array([[0.5, 0.5]]))

@@ -7,7 +7,7 @@ import pytest
 
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.fusion import LabelPlan, bar_unvoted, run, unvoted_tasks
+from raterscope.algorithms.labels.fusion import LabelPlan, exclude_unvoted, run, unvoted_tasks
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.labels.voting import majority
@@ -120,12 +120,12 @@ def test_a_class_that_nobody_chose_is_the_consensus_where_cases_show_what_votes_
     fusion = ibcc(labels)
     posterior = fusion.posterior.copy()
     posterior[cases] = (0.1, 0.9)
-    judged = bar_unvoted(labels, replace(fusion, posterior=posterior))
+    judged = exclude_unvoted(labels, replace(fusion, posterior=posterior))
     assert (judged.label()[cases] == 1) == stays
     assert ("nobody voted for" in judged.notices[-1]) == stays
     weak = posterior.copy()
     weak[cases] = (0.3, 0.7)
-    barred = bar_unvoted(labels, replace(fusion, posterior=weak))
+    barred = exclude_unvoted(labels, replace(fusion, posterior=weak))
     assert barred.label()[cases] == 0
     assert barred.posterior[cases] == pytest.approx(0.5, abs=1e-5)
     assert "not supported" in barred.notices[-1]

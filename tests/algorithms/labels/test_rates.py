@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.communities import in_words
+from raterscope.algorithms.annotators.communities import describe_community
 from raterscope.algorithms.labels import OPEN, Labels
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
@@ -53,7 +53,7 @@ def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
     labels, truth, _ = simulated(60, 30, 1500, accuracy)
     result = fuse(labels, LabelPlan.make("ibcc", {"communities": "yes"}))
     rates = rates_of(labels, result.fusion)
-    names = [in_words(one, labels.classes, labels.outputs, range(30)) for one in rates.mean[:50]]
+    names = [describe_community(one, labels.classes, labels.outputs, range(30)) for one in rates.mean[:50]]
     assert not any("guessing" in name for name in names)
     right = np.bincount(labels.annotator, labels.label == truth[labels.task], minlength=60)
     share = right / labels.votes_of_annotators()

@@ -9,10 +9,10 @@ from scipy.ndimage import gaussian_filter
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
     calibrate,
+    calibrate_with_truth,
     default_multipliers,
-    judge_gold,
-    pooled,
-    with_gold,
+    judge_with_truth,
+    pool_calibrations,
 )
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
@@ -66,7 +66,7 @@ def test_another_raters_voxels_come_as_often_as_claimed(left_out):
 
 
 def test_bands_hold_as_much_of_another_raters_outline_as_they_claim(left_out):
-    multipliers = pooled([result for result, _, _ in left_out])[0].multipliers
+    multipliers = pool_calibrations([result for result, _, _ in left_out])[0].multipliers
     away = [beyond(result, mask) for result, _, mask in left_out]
     for level, reach in zip(LEVELS, multipliers, strict=True):
         assert np.mean([(one <= reach).mean() for one in away]) == pytest.approx(level, abs=0.06)
@@ -100,7 +100,7 @@ def test_positions_of_even_slices_change_nothing_and_uneven_ones_do():
 
 def test_two_raters_keep_the_multipliers_of_other_crowds_and_say_so():
     pair, crowd = calibrated(a_crowd(3, 2)), calibrated(a_crowd(4))
-    again = pooled([pair, crowd])
+    again = pool_calibrations([pair, crowd])
     assert again[0].multipliers == default_multipliers(2)
     assert (again[0].cases, again[1].cases) == (0, 1)
     assert again[1].multipliers != default_multipliers(6)
@@ -137,10 +137,10 @@ def test_gold_cases_tell_the_common_offset_and_few_of_them_tell_little():
     result = [calibrated(a_crowd(seed)) for seed in range(10, 22)]
     truths = [a_disc(21, one) for one in result]
     unknown = [None] * len(result)
-    assert with_gold(result, unknown)[0].gold == 0
-    one = with_gold(result, truths[:1] + unknown[1:])[-1]
-    few = with_gold(result, truths[:3] + unknown[3:])[-1]
-    many = with_gold(result, [*truths[:10], None, None])[-1]
+    assert calibrate_with_truth(result, unknown)[0].gold == 0
+    one = calibrate_with_truth(result, truths[:1] + unknown[1:])[-1]
+    few = calibrate_with_truth(result, truths[:3] + unknown[3:])[-1]
+    many = calibrate_with_truth(result, [*truths[:10], None, None])[-1]
     assert (one.gold, few.gold, many.gold) == (1, 3, 10)
     assert -5 < many.offset < few.offset < one.offset == 0
     before, after = result[-1].true_outline(), many.true_outline()
@@ -161,7 +161,7 @@ def test_every_algorithm_gives_the_same_products(name):
 def test_gold_cases_that_contradict_each_other_move_nothing():
     result = [calibrated(a_crowd(seed)) for seed in range(10, 16)]
     truths = [a_disc(21 if number % 2 else 29, one) for number, one in enumerate(result)]
-    assert {one.offset for one in with_gold(result, truths)} == {0}
-    judged = judge_gold(result, truths)
+    assert {one.offset for one in calibrate_with_truth(result, truths)} == {0}
+    judged = judge_with_truth(result, truths)
     assert len(judged) == len(result)
     assert all(len(chance) == len(right) > 100 for chance, right in judged)

@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.calibration import calibrate
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.disputes import disputes
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
-from raterscope.algorithms.masks.metrics import against, pairwise
+from raterscope.algorithms.masks.metrics import compare_pairwise, compare_with_reference
 from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.masks.staple_cases import ball, named
@@ -98,8 +98,8 @@ WORK = {
     "calibration": lambda watch: calibrate(MASKS, watch),
     "calibration, an image": lambda watch: calibrate(IMAGE, watch),
     "disputes": lambda watch: disputes(majority(MASKS), MASKS, watch=watch),
-    "pairwise": lambda watch: pairwise(MASKS, 0, watch),
-    "against": lambda watch: against(MASKS, ORGAN, 0, watch),
+    "pairwise": lambda watch: compare_pairwise(MASKS, 0, watch),
+    "against": lambda watch: compare_with_reference(MASKS, ORGAN, 0, watch),
     "report": lambda watch: report_on(majority(MASKS), MASKS, watch),
 }
 

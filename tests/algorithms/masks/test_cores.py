@@ -8,7 +8,7 @@ from scipy import ndimage
 from skimage.morphology import reconstruction
 from skimage.segmentation import watershed
 
-from raterscope.algorithms.masks._cores import ascending, cores_of, nearest_cores
+from raterscope.algorithms.masks._cores import cores_of, nearest_cores, sort_order
 
 TOUCHING = np.ones((3, 3, 3))
 STEPS = (1.37, 0.71, 0.83)
@@ -127,4 +127,4 @@ def test_peaks_of_one_plateau_are_kept_apart():
 def test_sorting_keeps_equal_keys_in_order():
     keys = np.random.default_rng(0).integers(0, 2**32, 5000, dtype=np.uint64).astype(np.uint32)
     keys[::3] = keys[7]
-    assert np.array_equal(ascending(keys, lambda: None), np.argsort(keys, kind="stable"))
+    assert np.array_equal(sort_order(keys, lambda: None), np.argsort(keys, kind="stable"))

@@ -11,12 +11,12 @@ from scipy import ndimage
 from raterscope.algorithms import progress
 from raterscope.algorithms.masks import _voxel_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
-    against,
-    against_and_pairwise,
     compare,
+    compare_all,
+    compare_pairwise,
+    compare_with_reference,
     distance_at,
     distance_to,
-    pairwise,
     surface_of,
     wilcoxon,
 )
@@ -101,7 +101,9 @@ def test_distances_at_listed_voxels_are_those_of_the_whole(monkeypatch, position
     assert np.isinf(distance_at(np.zeros_like(marked), voxels, SPACING, positions)).all()
 
 
-@pytest.mark.parametrize("work", [pairwise, lambda masks, watch: against(masks, A, watch=watch)])
+@pytest.mark.parametrize(
+    "work", [compare_pairwise, lambda masks, watch: compare_with_reference(masks, A, watch=watch)]
+)
 def test_measuring_stops_at_the_look_that_says_so(monkeypatch, work):
     monkeypatch.setattr(metrics, "_AT_ONCE", 1000)
     calls = []
@@ -173,7 +175,7 @@ def test_empty_masks():
 def test_tables_of_raters_are_what_compare_says():
     values = np.stack([A, B, A & B, A & False])
     masks = named(values, spacing=SPACING, origin=(3, 4, 5), frame=(40, 40, 40))
-    table, pairs = against(masks, A), pairwise(masks)
+    table, pairs = compare_with_reference(masks, A), compare_pairwise(masks)
     for p in range(4):
         alone = compare(values[p], A, SPACING)
         for name in type(alone).__slots__:
@@ -186,7 +188,9 @@ def test_tables_of_raters_are_what_compare_says():
     full = np.zeros(masks.shape, dtype=bool)
     at = [a - b for a, b in zip(consensus.origin, masks.origin, strict=True)]
     full[tuple(slice(a, a + n) for a, n in zip(at, consensus.shape, strict=True))] = consensus.mask[0]
-    assert [repr(row) for row in against(masks, consensus)] == [repr(row) for row in against(masks, full)]
+    assert [repr(row) for row in compare_with_reference(masks, consensus)] == [
+        repr(row) for row in compare_with_reference(masks, full)
+    ]
 
 
 def test_wilcoxon_leaves_out_pairs_that_are_equal():
@@ -202,8 +206,8 @@ def test_wilcoxon_leaves_out_pairs_that_are_equal():
 def test_both_comparisons_at_once_are_those_one_by_one():
     organ = ball((9, 20, 22), (4, 9, 10), 4)
     masks = named(np.stack([organ, organ | ball((9, 20, 22), (4, 9, 14), 3), np.zeros_like(organ)]))
-    compared, pairs = against_and_pairwise(masks, organ)
-    assert compared == against(masks, organ)
-    alone = pairwise(masks)
+    compared, pairs = compare_all(masks, organ)
+    assert compared == compare_with_reference(masks, organ)
+    alone = compare_pairwise(masks)
     for name in ("dice", "hausdorff", "hausdorff_95", "mean_surface_distance"):
         assert np.array_equal(getattr(pairs, name), getattr(alone, name), equal_nan=True)

@@ -10,7 +10,7 @@ from raterscope.algorithms.masks.data import Masks, MasksError, volumes_of
 from raterscope.algorithms.masks.disputes import dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, interpolate, signed_distance
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
-from raterscope.algorithms.masks.metrics import against, compare, distance_to, pairwise
+from raterscope.algorithms.masks.metrics import compare, compare_pairwise, compare_with_reference, distance_to
 from raterscope.algorithms.masks.robust import GaussianSettings, gaussian
 
 RNG = np.random.default_rng(4)
@@ -86,9 +86,9 @@ def test_hausdorff_and_volume_across_a_gap() -> None:
     assert result.hausdorff == pytest.approx(10.0)
     assert result.volume_difference == pytest.approx(2.5 * 0.8 * 0.6 / 1000)
     masks = Masks(np.stack([one, other]), ("a", "b"), SPACING, slice_positions=GAP)
-    assert pairwise(masks).hausdorff[0, 1] == pytest.approx(10.0)
-    assert against(masks, one)[1].hausdorff == pytest.approx(10.0)
-    assert against(masks, one)[1].volume_difference == pytest.approx(result.volume_difference)
+    assert compare_pairwise(masks).hausdorff[0, 1] == pytest.approx(10.0)
+    assert compare_with_reference(masks, one)[1].hausdorff == pytest.approx(10.0)
+    assert compare_with_reference(masks, one)[1].volume_difference == pytest.approx(result.volume_difference)
 
 
 def test_a_margin_reaches_by_true_positions() -> None:

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS
-from raterscope.algorithms.pairs.evidence import behaviours, crowd_match, match, one_sided, side_share
+from raterscope.algorithms.pairs.evidence import (
+    behaviours,
+    crowd_match_ratio,
+    match_ratio,
+    one_sided,
+    side_share,
+)
 from raterscope.algorithms.pairs.ranking import scores
 from raterscope.algorithms.simulation.pair_crowds import WAYS, PairCrowd, simulate_pairs, study_crowd
 from tests.algorithms.pairs.test_ranking import BOTH_SIDES, ONE_SIDE, TABLE_8, compared, real
@@ -58,9 +64,9 @@ def test_the_match_ratio_is_the_share_of_answers_with_the_ranking():
     score = np.array([1.0, 0.5, 0.5, np.nan])
     rows = [(0, 0, 1, 1), (0, 1, 0, -2.5), (0, 2, 0, 1), (0, 0, 2, 0)]
     pairs = compared([*rows, (1, 1, 2, 1), (1, 0, 2, 1), (2, 0, 1, 0)])
-    np.testing.assert_allclose(match(pairs, score), [2 / 3, 0.75, np.nan])
-    assert crowd_match(pairs, score) == pytest.approx(3.5 / 5)
-    assert np.isnan(crowd_match(compared([]), score))
+    np.testing.assert_allclose(match_ratio(pairs, score), [2 / 3, 0.75, np.nan])
+    assert crowd_match_ratio(pairs, score) == pytest.approx(3.5 / 5)
+    assert np.isnan(crowd_match_ratio(compared([]), score))
 
 
 def test_table_8_falls_into_those_who_click_one_side_alone_and_the_others(real_data):
@@ -70,5 +76,5 @@ def test_table_8_falls_into_those_who_click_one_side_alone_and_the_others(real_d
     for name, behaviour in zip(pairs.annotators, result, strict=True):
         expected = BAD if int(name) in ONE_SIDE else UGLY if int(name) in BOTH_SIDES else GOOD
         assert behaviour == expected
-    ratio = match(pairs, scores(pairs, flagged).score)
+    ratio = match_ratio(pairs, scores(pairs, flagged).score)
     assert np.nanmean(ratio[flagged]) < np.nanmean(ratio[~flagged]) - 0.2

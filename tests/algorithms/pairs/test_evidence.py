@@ -23,7 +23,7 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def index(crowd):
-    return shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
+    return shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
 
 
 def of_way(crowd, way):
@@ -83,7 +83,7 @@ def test_counts_shares_and_intervals_are_those_of_the_answers(crowd, index):
 
 def test_who_clicks_one_side_in_doubt_does_so_in_close_pairs_alone():
     crowd = simulate_pairs(PairCrowd(30, 60, 150, 400), 2)
-    index = shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
+    index = shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     for way, both in (("one side in doubt", False), ("always one side", True)):
         result = evidence(index, of_way(crowd, way))
         close, far = (result.side * (part.share - part.expected) for part in (result.doubtful, result.clear))
@@ -96,7 +96,7 @@ def test_who_clicks_one_side_in_doubt_does_so_in_close_pairs_alone():
 
 def test_who_tires_is_seen_over_time_and_who_is_steady_is_not():
     crowd = simulate_pairs(PairCrowd(30, 200, 150, 400, shares=(0.5, 0, 0.3, 0, 0.2)), 3)
-    index = shown.index(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
+    index = shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     result = [over_time(index, at) for at in range(200)]
     p_value = np.array([one.p_value for one in result])
     tires = crowd.way == WAYS.index("tires")
@@ -125,7 +125,7 @@ def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index)
 
 
 def test_without_times_the_order_is_that_of_the_file(crowd, index):
-    untimed = shown.index(replace(crowd.pairs, time=None), index.score)
+    untimed = shown.index_pairs(replace(crowd.pairs, time=None), index.score)
     one, other = over_time(index, 5), over_time(untimed, 5)
     assert not other.timed
     np.testing.assert_allclose(one.bias, other.bias)
@@ -137,7 +137,7 @@ def test_comparisons_out_of_order_are_put_in_the_order_of_time(crowd, index):
     mixed = np.random.default_rng(0).permutation(len(pairs))
     fields = ("annotator", "left", "right", "choice", "time")
     moved = replace(pairs, **{name: getattr(pairs, name)[mixed] for name in fields})
-    shuffled = shown.index(moved, index.score)
+    shuffled = shown.index_pairs(moved, index.score)
     for annotator in (0, 11):
         np.testing.assert_array_equal(mixed[shuffled.of(annotator)], index.of(annotator))
         np.testing.assert_allclose(over_time(shuffled, annotator).bias, over_time(index, annotator).bias)
@@ -154,13 +154,13 @@ def test_the_comparisons_behind_any_pair_are_found(crowd, index):
 
 def test_nothing_is_made_of_nobody():
     pairs = compared([(0, 0, 1, 1)])
-    index = shown.index(pairs, scores(pairs).score)
+    index = shown.index_pairs(pairs, scores(pairs).score)
     result = evidence(index, 2)
     assert (result.side, result.all.left, len(result.speaks_for), len(result.time.bias)) == (0, 0, 0, 0)
     assert np.isnan(result.match)
     assert np.isnan(evidence(index, 0).time.low).all()
     nothing = compared([])
-    assert np.isnan(evidence(shown.index(nothing, scores(nothing).score), 0).crowd)
+    assert np.isnan(evidence(shown.index_pairs(nothing, scores(nothing).score), 0).crowd)
 
 
 def test_sorting_is_cancelled_while_it_runs(crowd):
@@ -169,12 +169,12 @@ def test_sorting_is_cancelled_while_it_runs(crowd):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        shown.index(crowd.pairs, crowd.score, cancel)
+        shown.index_pairs(crowd.pairs, crowd.score, cancel)
 
 
 def test_the_colleges_always_left_is_all_left_when_in_doubt_and_when_not(real_data):
     pairs = real(real_data, "worldcollege")
-    result = evidence(shown.index(pairs, scores(pairs).score), pairs.annotators.index("268"))
+    result = evidence(shown.index_pairs(pairs, scores(pairs).score), pairs.annotators.index("268"))
     assert (result.all.left, result.all.right, result.side) == (148, 0, 1)
     assert result.doubtful.share == result.clear.share == 1.0
     assert result.match < result.crowd - 0.2

@@ -8,7 +8,7 @@ import pytest
 from raterscope.algorithms.pairs import Pairs, PairsError
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
-from raterscope.algorithms.pairs.knockoffs import UNTESTED, shares
+from raterscope.algorithms.pairs.knockoffs import UNTESTED, selection_shares
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
@@ -80,7 +80,7 @@ def test_a_crowd_without_bias_is_left_alone():
         fusion = fuse(crowd.pairs, plan(draws="20", seed=str(run)))
         assert not fusion.flagged.any()
         w = fusion.statistic
-        some += sum(bool((shares(w[k : k + 1], 0.1, plus=False) > 0).any()) for k in range(20))
+        some += sum(bool((selection_shares(w[k : k + 1], 0.1, plus=False) > 0).any()) for k in range(20))
     assert 20 <= some <= 80
 
 
@@ -91,7 +91,7 @@ def test_the_papers_own_crowd(real_data, algorithm):
     fusion = fuse(pairs, plan(algorithm, least="1"))
     flagged = {int(pairs.annotators[k]) for k in np.flatnonzero(fusion.flagged)}
     assert flagged <= TABLE_8
-    share = dict(zip(map(int, pairs.annotators), shares(fusion.statistic, 0.1), strict=True))
+    share = dict(zip(map(int, pairs.annotators), selection_shares(fusion.statistic, 0.1), strict=True))
     assert all(0.4 <= share[number] <= 0.6 for number in flagged ^ SHARED_HALF)
     assert len(flagged) == pytest.approx(26, abs=2)
     assert fusion.freedom == 8223

@@ -8,7 +8,7 @@ import pytest
 
 from raterscope.algorithms.pairs import Pairs, PairsError
 from raterscope.algorithms.pairs import paths as grams_module
-from raterscope.algorithms.pairs.paths import grams, least_squares, scaled
+from raterscope.algorithms.pairs.paths import gram_matrices, least_squares, scale_grams
 
 
 def read(root: Path, name: str) -> Pairs:
@@ -74,7 +74,7 @@ def test_the_small_matrices_are_those_of_the_full_form(groups):
     difference, people = full(pairs)
     hat = difference @ np.linalg.pinv(difference)
     rest = people - hat @ people
-    small = grams(pairs)
+    small = gram_matrices(pairs)
     assert small.gram == pytest.approx(people.T @ rest, abs=1e-11)
     assert small.pull == pytest.approx(rest.T @ pairs.choice, abs=1e-11)
     assert small.square == pytest.approx(pairs.choice @ (pairs.choice - hat @ pairs.choice))
@@ -85,8 +85,8 @@ def test_least_squares_is_that_of_all_columns_at_once():
     pairs = scattered(2, groups=3)
     design = np.hstack(full(pairs))
     fitted, *_ = np.linalg.lstsq(design, pairs.choice)
-    small = grams(pairs)
-    problem, told = scaled(small)
+    small = gram_matrices(pairs)
+    problem, told = scale_grams(small)
     result = least_squares(small, problem)
     assert told.all()
     assert result.scaled / problem.length == pytest.approx(fitted[9:], abs=1e-10)
@@ -104,8 +104,8 @@ def test_least_squares_is_that_of_all_columns_at_once():
     ],
 )
 def test_real_crowds_have_the_noise_that_is_known(real_data, name, freedom, variance, smallest):
-    small = grams(read(real_data, name))
-    problem, told = scaled(small)
+    small = gram_matrices(read(real_data, name))
+    problem, told = scale_grams(small)
     result = least_squares(small, problem)
     assert told.all()
     assert result.freedom == freedom
@@ -124,11 +124,11 @@ def test_who_is_alone_on_items_cannot_be_told():
         (*pairs.annotators, "alone"),
         (*pairs.items, "one", "other"),
     )
-    small = grams(alone)
-    problem, told = scaled(small)
+    small = gram_matrices(alone)
+    problem, told = scale_grams(small)
     assert told.tolist() == [True] * 12 + [False]
-    without = grams(pairs)
-    assert problem.pull == pytest.approx(scaled(without)[0].pull, abs=1e-12)
+    without = gram_matrices(pairs)
+    assert problem.pull == pytest.approx(scale_grams(without)[0].pull, abs=1e-12)
 
 
 def test_items_always_on_the_same_side_leave_nobody_to_tell():
@@ -136,9 +136,9 @@ def test_items_always_on_the_same_side_leave_nobody_to_tell():
     pairs = scattered(4, items=8)
     left, right = pairs.left % 4, 4 + pairs.right % 4
     fixed = Pairs(pairs.annotator, left, right, pairs.choice, pairs.annotators, pairs.items)
-    small = grams(fixed)
-    assert not scaled(small)[1].any()
-    rest = scaled(grams(fixed, among=np.arange(12) > 0))[0]
+    small = gram_matrices(fixed)
+    assert not scale_grams(small)[1].any()
+    rest = scale_grams(gram_matrices(fixed, among=np.arange(12) > 0))[0]
     assert rest.tested.tolist() == list(range(1, 12))
 
 
@@ -148,19 +148,19 @@ def test_a_fit_without_noise_leaves_none():
         pairs.annotator, pairs.left, pairs.right, (pairs.left - pairs.right) * 1.0, pairs.annotators,
         pairs.items,
     )  # fmt: skip
-    small = grams(perfect)
-    assert least_squares(small, scaled(small)[0]).residual == 0.0
+    small = gram_matrices(perfect)
+    assert least_squares(small, scale_grams(small)[0]).residual == 0.0
 
 
 def test_more_linked_items_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr(grams_module, "MOST_LINKED", 8)
     with pytest.raises(PairsError, match="9 items are linked by comparisons; expected at most 8"):
-        grams(scattered())
+        gram_matrices(scattered())
 
 
 def test_more_annotators_than_fit_are_refused_unless_they_are_not_tested(monkeypatch):
     monkeypatch.setattr(grams_module, "MOST_TESTED", 11)
     pairs = scattered()
     with pytest.raises(PairsError, match="12 annotators are to be tested; expected at most 11"):
-        grams(pairs)
-    assert len(grams(pairs, among=np.arange(12) > 0).people) == 11
+        gram_matrices(pairs)
+    assert len(gram_matrices(pairs, among=np.arange(12) > 0).people) == 11

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs.data import CONSTRUCTIONS, HIGHEST_RATE
-from raterscope.algorithms.pairs.knockoffs import construct, cuts, gaps, shares, sphere, statistic
-from raterscope.algorithms.pairs.paths import grams, iss, lasso, least_squares, scaled
+from raterscope.algorithms.pairs.knockoffs import (
+    choose_gaps,
+    find_cuts,
+    make_knockoffs,
+    project_at_random,
+    selection_shares,
+    statistic,
+)
+from raterscope.algorithms.pairs.paths import gram_matrices, iss, lasso, least_squares, scale_grams
 from tests.algorithms.pairs.test_grams import full, read, scattered
 
 
@@ -23,16 +30,16 @@ def test_all_follows_from_the_small_matrices():
     pairs = scattered(1, groups=3)
     difference, people = full(pairs)
     rest = np.eye(len(pairs)) - difference @ np.linalg.pinv(difference)
-    small = grams(pairs)
-    problem, _ = scaled(small)
+    small = gram_matrices(pairs)
+    problem, _ = scale_grams(small)
     result = least_squares(small, problem)
-    gap = gaps(problem.gram, "entropy") * 0.9
+    gap = choose_gaps(problem.gram, "entropy") * 0.9
     columns = rest @ people / problem.length
     generator = np.random.default_rng(5)
     free = generator.normal(size=(len(pairs), 12))
     design = np.hstack((difference, people))
     q, _ = np.linalg.qr(free - design @ np.linalg.lstsq(design, free)[0])
-    knockoffs = construct(problem.pull, result.inverse, gap)
+    knockoffs = make_knockoffs(problem.pull, result.inverse, gap)
     built = columns - columns @ result.inverse * gap + q @ knockoffs.factor.T
     assert built.T @ built == pytest.approx(problem.gram, abs=1e-10)
     assert columns.T @ built == pytest.approx(problem.gram - np.diag(gap), abs=1e-10)
@@ -60,7 +67,7 @@ def test_chance_is_that_of_a_random_q():
         ]
     )
     residual = float(((space.T @ pairs.choice) ** 2).sum())
-    drawn = sphere(4, residual, space.shape[1], [(0, k) for k in range(4_000)])
+    drawn = project_at_random(4, residual, space.shape[1], [(0, k) for k in range(4_000)])
     for power in (2, 4):
         assert (drawn**power).mean() == pytest.approx((seen**power).mean(), rel=0.08)
         assert ((drawn**2).sum(axis=1) ** power).mean() == pytest.approx(
@@ -71,23 +78,23 @@ def test_chance_is_that_of_a_random_q():
 
 def test_too_few_degrees_of_freedom_are_padded_with_noise():
     """On average the lengths are those of noise of the estimated size."""
-    drawn = sphere(30, 40.0, 10, [(1, k) for k in range(500)])
+    drawn = project_at_random(30, 40.0, 10, [(1, k) for k in range(500)])
     assert (drawn**2).mean() == pytest.approx(4.0, rel=0.05)
 
 
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
 def test_gaps_keep_the_joint_matrix_positive(construction):
     gram = alike()
-    gap = gaps(gram, construction)
+    gap = choose_gaps(gram, construction)
     assert 0.0 < gap.min() <= gap.max() <= 1.0
     assert np.linalg.eigvalsh(2.0 * gram - np.diag(gap))[0] > -1e-10
-    construct(np.zeros(20), np.linalg.inv(gram), gap)
+    make_knockoffs(np.zeros(20), np.linalg.inv(gram), gap)
 
 
 def test_gaps_are_the_best_of_their_kind():
     """At the maximum entropy the gradient is 0; the programme's sum is the largest, to a known bound."""
     gram = alike()
-    result = {construction: gaps(gram, construction) for construction in CONSTRUCTIONS}
+    result = {construction: choose_gaps(gram, construction) for construction in CONSTRUCTIONS}
     inverse = np.linalg.inv(2.0 * gram - np.diag(result["entropy"]))
     assert 1.0 / result["entropy"] == pytest.approx(np.diagonal(inverse), rel=1e-6)
     assert result["sdp"].sum() >= max(result["entropy"].sum(), result["equal"].sum())
@@ -101,7 +108,7 @@ def test_gaps_are_the_best_of_their_kind():
 
 
 def test_far_columns_have_knockoffs_as_far_as_can_be():
-    assert (gaps(alike(correlation=0.0) * 0.3 + 0.7 * np.eye(20), "equal") == 1.0).all()
+    assert (choose_gaps(alike(correlation=0.0) * 0.3 + 0.7 * np.eye(20), "equal") == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -110,13 +117,13 @@ def test_far_columns_have_knockoffs_as_far_as_can_be():
 )
 def test_gaps_of_real_crowds(real_data, name, entropy, sdp):
     """Figures of an independent solver, which stopped a little short of the best."""
-    small = grams(read(real_data, name))
-    problem, _ = scaled(small)
-    assert gaps(problem.gram, "entropy").sum() == pytest.approx(entropy, abs=1e-4)
-    assert gaps(problem.gram, "sdp").sum() == pytest.approx(sdp, abs=1e-3)
+    small = gram_matrices(read(real_data, name))
+    problem, _ = scale_grams(small)
+    assert choose_gaps(problem.gram, "entropy").sum() == pytest.approx(entropy, abs=1e-4)
+    assert choose_gaps(problem.gram, "sdp").sum() == pytest.approx(sdp, abs=1e-3)
     smallest = np.linalg.eigvalsh(problem.gram)[0]
     expected = len(problem.pull) * min(1.0, 2.0 * smallest)
-    assert gaps(problem.gram, "equal").sum() == pytest.approx(expected, abs=1e-9)
+    assert choose_gaps(problem.gram, "equal").sum() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -130,15 +137,15 @@ def test_gaps_of_real_crowds(real_data, name, entropy, sdp):
 def test_real_crowds_are_cut_where_is_known(real_data, name, plain, plus, selected):
     """With sines for chance, as an independent implementation took them."""
     pairs = read(real_data, name)
-    small = grams(pairs)
-    problem, _ = scaled(small)
+    small = gram_matrices(pairs)
+    problem, _ = scale_grams(small)
     result = least_squares(small, problem)
-    gap = gaps(problem.gram)
-    knockoffs = construct(problem.pull, result.inverse, gap, symmetric=True)
+    gap = choose_gaps(problem.gram)
+    knockoffs = make_knockoffs(problem.pull, result.inverse, gap, symmetric=True)
     chance = np.sqrt(2.0 * result.variance) * np.sin(np.arange(1.0, len(gap) + 1.0))
     for way in (iss(), lasso()):
         w = statistic(way.entries(problem.gram, gap, knockoffs.pulls(problem.pull, chance[None]), 0.1))
-        cut = [float(cuts(w, 0.1, kind)[0]) for kind in (False, True)]
+        cut = [float(find_cuts(w, 0.1, kind)[0]) for kind in (False, True)]
         assert cut == pytest.approx([plain, plus], abs=2e-8)
         assert tuple(int((w >= one).sum()) for one in cut) == selected
 
@@ -160,14 +167,14 @@ def test_the_cut_is_the_smallest_that_keeps_the_rate():
                 )
                 for row in w
             ]
-            assert cuts(w, rate, bool(plus)).tolist() == expected
+            assert find_cuts(w, rate, bool(plus)).tolist() == expected
 
 
 def test_ten_of_ten_are_enough_for_a_rate_of_a_tenth_and_nine_are_not():
     w = np.arange(1.0, 11.0)[None]
-    assert cuts(w, 0.1)[0] == 1.0
-    assert cuts(w[:, :9], 0.1)[0] == np.inf
-    assert cuts(w[:, :9], 0.1, plus=False)[0] == 1.0
+    assert find_cuts(w, 0.1)[0] == 1.0
+    assert find_cuts(w[:, :9], 0.1)[0] == np.inf
+    assert find_cuts(w[:, :9], 0.1, plus=False)[0] == 1.0
 
 
 def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
@@ -176,7 +183,7 @@ def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
     w[:, 7] = np.nan
     before = np.zeros(60)
     for rate in (0.02, 0.05, 0.1, 0.2, HIGHEST_RATE):
-        now = shares(w, rate)
+        now = selection_shares(w, rate)
         assert np.flatnonzero(np.isnan(now)).tolist() == [7]
         assert (np.nan_to_num(now) >= before).all()
         before = np.nan_to_num(now)
@@ -185,12 +192,12 @@ def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
 
 def test_nothing_is_said_of_rates_that_were_not_followed():
     with pytest.raises(ValueError, match=r"the rate is 0\.5; expected more than 0, at most 0\.25"):
-        cuts(np.ones((1, 20)), 0.5)
+        find_cuts(np.ones((1, 20)), 0.5)
 
 
 def test_progress_of_the_programme_never_falls():
     fractions: list[float] = []
-    gaps(alike(), "sdp", lambda fraction, words, **_: fractions.append(fraction))
+    choose_gaps(alike(), "sdp", lambda fraction, words, **_: fractions.append(fraction))
     assert len(fractions) > 20
     assert (np.diff(fractions) >= 0.0).all()
     assert fractions[-1] <= 1.0

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.knockoffs import cuts, gaps, statistic
-from raterscope.algorithms.pairs.paths import Path, grams, iss, lasso, lbi, scaled
+from raterscope.algorithms.pairs.knockoffs import choose_gaps, find_cuts, statistic
+from raterscope.algorithms.pairs.paths import Path, gram_matrices, iss, lasso, lbi, scale_grams
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.pairs.test_grams import read, scattered
 
@@ -95,8 +95,8 @@ def test_columns_leave_again_in_what_is_tried():
 @pytest.mark.parametrize("name", FIRST)
 def test_real_crowds_come_in_as_is_known(real_data, name):
     pairs = read(real_data, name)
-    small = grams(pairs)
-    regression, _ = scaled(small)
+    small = gram_matrices(pairs)
+    regression, _ = scale_grams(small)
     for way, check in ((iss(), check_iss), (lasso(), check_lasso)):
         path = way.follow(regression.gram, regression.pull)
         check(path, regression.gram, regression.pull)
@@ -108,7 +108,7 @@ def test_real_crowds_come_in_as_is_known(real_data, name):
 @pytest.mark.parametrize("seed", range(4))
 def test_columns_with_knockoffs_are_followed_as_the_full_matrix_is(seed):
     gram, pull = problem(seed, columns=8)
-    gap = gaps(gram, "entropy")
+    gap = choose_gaps(gram, "entropy")
     random = np.concatenate((pull, pull - gap + np.random.default_rng(seed).normal(size=8)))
     for way in (iss(), lasso()):
         result = way.entries(gram, gap, random[None])[0]
@@ -117,9 +117,9 @@ def test_columns_with_knockoffs_are_followed_as_the_full_matrix_is(seed):
 
 def crowd(seed: int):
     """Make a regression of annotators, and pulls with knockoffs of three draws."""
-    small = grams(scattered(seed, annotators=60, many=3_000, biased=12))
-    regression, _ = scaled(small)
-    gap = gaps(regression.gram)
+    small = gram_matrices(scattered(seed, annotators=60, many=3_000, biased=12))
+    regression, _ = scale_grams(small)
+    gap = choose_gaps(regression.gram)
     random = np.random.default_rng(seed).normal(size=(3, 60)) * np.sqrt(2.0)
     base = regression.pull - gap * np.linalg.solve(regression.gram, regression.pull)
     return regression, gap, np.hstack((np.tile(regression.pull, (3, 1)), base + random))
@@ -136,7 +136,7 @@ def test_stopping_early_never_changes_who_is_selected(seed, stop):
         assert (early == 0.0).sum() > (whole == 0.0).sum()
         for rate in np.linspace(0.01, stop, 15):
             for plus in (False, True):
-                selected = [w >= cuts(w, rate, plus)[:, None] for w in (whole, early)]
+                selected = [w >= find_cuts(w, rate, plus)[:, None] for w in (whole, early)]
                 assert (selected[0] == selected[1]).all()
 
 
@@ -199,4 +199,4 @@ def test_a_path_can_be_cancelled(way):
     with pytest.raises(Cancelled):
         way.follow(gram, pull, watch)
     with pytest.raises(Cancelled):
-        way.entries(gram, gaps(gram), np.tile(pull, (2, 2)), watch=watch)
+        way.entries(gram, choose_gaps(gram), np.tile(pull, (2, 2)), watch=watch)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from raterscope.algorithms.pairs.paths import grams, least_squares, scaled
+from raterscope.algorithms.pairs.paths import gram_matrices, least_squares, scale_grams
 from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,
     bias_probabilities,
@@ -24,8 +24,8 @@ def test_t_tests_are_those_of_the_full_regression():
     freedom = len(pairs) - np.linalg.matrix_rank(design)
     variance = ((pairs.choice - design @ fitted) ** 2).sum() / freedom
     error = np.sqrt(variance * np.diagonal(np.linalg.pinv(design.T @ design)))[9:]
-    small = grams(pairs)
-    problem, _ = scaled(small)
+    small = gram_matrices(pairs)
+    problem, _ = scale_grams(small)
     result = least_squares(small, problem)
     expected = 2 * stats.t.sf(np.abs(fitted[9:]) / error, freedom)
     assert t_test(result) == pytest.approx(expected, rel=1e-8)
@@ -64,8 +64,8 @@ def test_benjamini_and_hochberg_select_as_scipy_adjusts():
 )
 def test_as_many_of_real_crowds_are_selected_as_is_known(real_data, name, by_t, by_counts):
     pairs = read(real_data, name)
-    small = grams(pairs)
-    problem, _ = scaled(small)
+    small = gram_matrices(pairs)
+    problem, _ = scale_grams(small)
     assert benjamini_hochberg(t_test(least_squares(small, problem)), 0.1).sum() == by_t
     left, right, _ = pairs.counts()
     assert benjamini_hochberg(binomial_test(left, right), 0.1).sum() == by_counts

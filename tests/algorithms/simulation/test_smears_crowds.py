@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.simulation.click_crowds import Annotator, click_on, gather
+from raterscope.algorithms.simulation.click_crowds import Annotator, gather_annotators, simulate_clicks
 from raterscope.algorithms.simulation.smears import Smear
 
 
@@ -31,7 +31,7 @@ def nearest(clicks, places):
 
 def test_annotator_marks_the_shares_it_is_made_for():
     smear = field()
-    clicks = click_on(smear, (steady(),), seed=1)
+    clicks = simulate_clicks(smear, (steady(),), seed=1)
     on_parasites = (nearest(clicks, smear.parasites)[0] < 20).sum()
     on_artefacts = (nearest(clicks, smear.artefacts)[0] < 20).sum()
     assert on_parasites / 2000 == pytest.approx(0.8, abs=0.04)
@@ -39,14 +39,14 @@ def test_annotator_marks_the_shares_it_is_made_for():
 
 
 def test_faint_parasites_are_missed_and_likely_artefacts_clicked_more():
-    plain = click_on(field(clarity=1.0, allure=0.9), (steady(),), seed=1)
-    faint = click_on(field(clarity=0.0, allure=0.1), (steady(),), seed=1)
+    plain = simulate_clicks(field(clarity=1.0, allure=0.9), (steady(),), seed=1)
+    faint = simulate_clicks(field(clarity=0.0, allure=0.1), (steady(),), seed=1)
     assert len(faint) < 0.6 * len(plain)
 
 
 def test_clicks_scatter_and_are_displaced_as_said():
     smear = field(count_artefacts=0)
-    clicks = click_on(smear, (steady(scatter=3.0, bias=(6.0, -4.0)),), seed=2)
+    clicks = simulate_clicks(smear, (steady(scatter=3.0, bias=(6.0, -4.0)),), seed=2)
     _, which = nearest(clicks, smear.parasites)
     offset = clicks.points - smear.parasites[which]
     assert offset.mean(axis=0) == pytest.approx([6.0, -4.0], abs=0.4)
@@ -54,7 +54,7 @@ def test_clicks_scatter_and_are_displaced_as_said():
 
 
 def test_doubles_are_at_the_very_same_place_and_later():
-    clicks = click_on(field(500, 0), (steady(double=1.0),), seed=3)
+    clicks = simulate_clicks(field(500, 0), (steady(double=1.0),), seed=3)
     merged, mark = clicks.merged()
     assert len(clicks) == 2 * len(merged)
     for row in range(5):
@@ -64,26 +64,26 @@ def test_doubles_are_at_the_very_same_place_and_later():
 
 def test_whoever_marks_nothing_is_still_among_those_who_looked():
     crowd = (steady(), Annotator("idle", 0.0, 1.0, 3.0, 0.0))
-    clicks = click_on(field(50, 50), crowd, seed=4)
+    clicks = simulate_clicks(field(50, 50), crowd, seed=4)
     assert clicks.annotators == ("w-1", "idle")
     assert clicks.counts()[1] == 0
 
 
 def test_clicks_stay_on_the_image_and_repeat_with_the_seed():
-    crowd = gather(12, seed=5)
+    crowd = gather_annotators(12, seed=5)
     smear = field(30, 30)
-    clicks = click_on(smear, crowd, seed=6)
+    clicks = simulate_clicks(smear, crowd, seed=6)
     assert not clicks.outside.any()
-    again = click_on(smear, gather(12, seed=5), seed=6)
+    again = simulate_clicks(smear, gather_annotators(12, seed=5), seed=6)
     assert np.array_equal(again.points, clicks.points)
     assert np.array_equal(again.time, clicks.time)
-    assert len(click_on(smear, crowd, seed=7)) != len(clicks) or not np.array_equal(
-        click_on(smear, crowd, seed=7).points, clicks.points
+    assert len(simulate_clicks(smear, crowd, seed=7)) != len(clicks) or not np.array_equal(
+        simulate_clicks(smear, crowd, seed=7).points, clicks.points
     )
 
 
 def test_crowd_has_its_odd_ones():
-    crowd = gather(51, seed=1)
+    crowd = gather_annotators(51, seed=1)
     assert len({annotator.name for annotator in crowd}) == 51
     assert sum(annotator.stray > 20 for annotator in crowd) == 1
     assert sum(annotator.sensitivity == 0 for annotator in crowd) == 1
@@ -94,4 +94,4 @@ def test_crowd_has_its_odd_ones():
 
 def test_an_empty_crowd_is_refused():
     with pytest.raises(ValueError, match="crowd"):
-        gather(0, seed=1)
+        gather_annotators(0, seed=1)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.decision_streams import DecisionState, recursive_em
-from raterscope.algorithms.clicks.decision_streams import begin as begin_deciding
+from raterscope.algorithms.clicks.decision_streams import initial_state as begin_deciding
 from raterscope.algorithms.clicks.dem import detect_online
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.stopping import Outlook, outlook
-from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
+from raterscope.algorithms.clicks.stopping import Outlook, predict_outlook
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import until
@@ -27,23 +27,23 @@ def stored(state: StreamState) -> StreamState:
 )
 def test_a_stored_state_goes_on_to_the_same_bits(texts):
     clicks, plan = separated_crowd(12, seed=5).clicks, StreamPlan.make(texts)
-    one = two = begin(until(clicks, 7), plan)
+    one = two = begin_stream(until(clicks, 7), plan)
     for annotators in range(8, 13):
-        one = advance(one, until(clicks, annotators), plan)
-        two = stored(advance(stored(two), until(clicks, annotators), plan))
+        one = advance_stream(one, until(clicks, annotators), plan)
+        two = stored(advance_stream(stored(two), until(clicks, annotators), plan))
         assert same(one, two)
 
 
 def test_the_state_of_nothing_can_be_stored():
     clicks = separated_crowd(2, seed=5).clicks
-    state = stored(begin(until(clicks, 0)))
-    assert same(advance(state, clicks), advance(begin(until(clicks, 0)), clicks))
+    state = stored(begin_stream(until(clicks, 0)))
+    assert same(advance_stream(state, clicks), advance_stream(begin_stream(until(clicks, 0)), clicks))
 
 
 def test_what_is_held_of_annotators_and_of_what_is_to_come_is_stored_with_it():
     clicks = separated_crowd(8, seed=5).clicks
     fusion = fuse(clicks)
-    ahead = outlook(clicks, fusion, FusionPlan())
+    ahead = predict_outlook(clicks, fusion, FusionPlan())
     assert same(unpack(Outlook, *pack(ahead)), ahead)
     for experience in (Experience.none(), experience_of([fusion], [clicks.annotators])):
         assert same(unpack(Experience, *pack(experience)), experience)

@@ -10,7 +10,7 @@ import numpy as np
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Masks
 from raterscope.algorithms.masks.disputes import disputes
 from raterscope.algorithms.masks.fusion import fuse
-from raterscope.algorithms.masks.metrics import placed
+from raterscope.algorithms.masks.metrics import place_in_frame
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row
 
@@ -40,7 +40,7 @@ def after_decisions(
     free = (votes > 0) & (votes < len(masks.values)) & (known == OPEN)
     losses = []
     for found in (before, again):
-        chance = placed(found, found.probability[0], masks.origin, masks.shape)[free].astype(float)
+        chance = place_in_frame(found, found.probability[0], masks.origin, masks.shape)[free].astype(float)
         chance = np.clip(chance, 1e-3, 1 - 1e-3)
         losses.append(float(-np.log(np.where(truth[free], chance, 1 - chance)).mean()))
     return losses[0], losses[1], int(free.sum())

@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.clicks.voting import stray_chance
 from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, true_detections
 from raterscope.algorithms.progress import silent
-from raterscope.algorithms.simulation.click_crowds import click_on, gather
+from raterscope.algorithms.simulation.click_crowds import gather_annotators, simulate_clicks
 from raterscope.algorithms.simulation.smears import render_smear
 from tests.algorithms.clicks.crowds import displacement, quantius
 from tests.benchmarks.calibration import Row
@@ -127,12 +127,12 @@ def crowds() -> dict[str, list[list[Image]]]:
 
 def smears(seed: int, count: int, annotators: int) -> list[Image]:
     """Simulate a crowd on smears, as the sample does."""
-    rng, crowd, images = np.random.default_rng(seed), gather(annotators, seed), []
+    rng, crowd, images = np.random.default_rng(seed), gather_annotators(annotators, seed), []
     for number in range(1, count + 1):
         parasites = 0 if number == 3 else int(rng.integers(4, 36))
         smear = render_smear(seed + number, parasites=parasites, artefacts=int(rng.integers(5, 14)))
         looked = tuple(annotator for annotator in crowd if rng.random() < 0.5) or crowd
-        images.append(Image(click_on(smear, looked, seed + number), smear.parasites, 10.0))
+        images.append(Image(simulate_clicks(smear, looked, seed + number), smear.parasites, 10.0))
     return images
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
-from raterscope.algorithms.masks.calibration import pooled
+from raterscope.algorithms.masks.calibration import pool_calibrations
 from raterscope.algorithms.pairs.fusion import fuse
 from tests.benchmarks.calibration import Row, clicks, masks, pairs
 from tests.benchmarks.calibration.labels import SETS
@@ -68,7 +68,7 @@ def _of_masks() -> Iterator[Row]:
                 judged.append((found, values[rest].sum(axis=0), values[left_out]))
             for half in (0, 1):
                 others = [one for one, _, _ in judged[1 - half :: 2]]
-                learnt = pooled([masks.without_ratios(judged[half][0]), *others])[0]
+                learnt = pool_calibrations([masks.without_ratios(judged[half][0]), *others])[0]
                 for found, votes, mask in judged[half::2]:
                     disputed = (votes > 0) & (votes < found.raters)
                     chance = replace(found, curve=learnt.curve).another_rater()

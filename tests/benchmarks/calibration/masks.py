@@ -15,9 +15,9 @@ from raterscope.algorithms.masks.calibration import (
     LEVELS,
     Calibration,
     calibrate,
+    calibrate_with_truth,
     crossings,
-    pooled,
-    with_gold,
+    pool_calibrations,
 )
 from raterscope.algorithms.masks.data import BoolArray, Masks
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
@@ -107,7 +107,7 @@ def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: i
         others = [one[1] for one in left_out if one[0] % 2 != half]
         if not here:
             continue
-        learnt = pooled([without_ratios(here[0][1]), *others])[0]
+        learnt = pool_calibrations([without_ratios(here[0][1]), *others])[0]
         for number, found, votes, mask in here:
             disputed = (votes > 0) & (votes < found.raters)
             chance = replace(found, curve=learnt.curve).another_rater()
@@ -153,7 +153,7 @@ def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[R
             else None
             for number, (one, _, truth) in enumerate(usable)
         ]
-        for number, one in enumerate(with_gold([one for one, _, _ in usable], parts)):
+        for number, one in enumerate(calibrate_with_truth([one for one, _, _ in usable], parts)):
             before, values, truth = usable[number]
             if number in gold or truth is None:
                 continue

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, constancy
 from raterscope.algorithms.labels.ibcc import ibcc
@@ -151,7 +151,7 @@ def _copying() -> list[Row]:
         whole, others = [], []
         for seed in range(_RINGS):
             labels = _ring(seed, ring, annotators)
-            groups = copies(labels, pooled(labels)).groups()
+            groups = find_copies(labels, pooled(labels)).groups()
             whole.append(groups == (tuple(range(ring)),))
             others.append(any(member >= ring for group in groups for member in group))
         data = f"simulated, {ring} of {annotators}"
@@ -162,7 +162,7 @@ def _copying() -> list[Row]:
     accused = []
     for seed in range(_RINGS):
         labels = _ring(seed, 0, 40)
-        accused.append(len(copies(labels, pooled(labels)).groups()) > 0)
+        accused.append(len(find_copies(labels, pooled(labels)).groups()) > 0)
     data = "simulated, 2 of 40"
     return [
         *found,

@@ -18,16 +18,22 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.robustness import grouping_notice, with_halves
+from raterscope.algorithms.clicks.robustness import add_half_detections, grouping_notice
 from raterscope.algorithms.clicks.stopping import (
     Outlook,
     StoppingSettings,
     StreamHistory,
-    changed,
-    is_firm,
-    outlook,
+    count_changes,
+    is_settled,
+    predict_outlook,
 )
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, afresh, begin, settle
+from raterscope.algorithms.clicks.stream import (
+    StreamPlan,
+    advance_stream,
+    begin_stream,
+    restart_stream,
+    share_streams,
+)
 from tests.algorithms.clicks.crowds import in_order, quantius, until
 from tests.algorithms.clicks.test_settling import smears as sparse
 from tests.benchmarks.calibration import Row
@@ -98,27 +104,27 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
         for number, clicks in enumerate(images):
             rest = [other for other in range(len(images)) if other != number]
             others = [(images[other], fused[other]) for other in rest]
-            (state,) = settle([clicks], [afresh(clicks, STREAM)], STREAM, others=others)
+            (state,) = share_streams([clicks], [restart_stream(clicks, STREAM)], STREAM, others=others)
             beside.append(state.fusion)
         for half in (0, 1):
             halves[half::2] = learn_from_each_other(images[half::2], alone[half::2], PLAN)
-        notice = grouping_notice(with_halves(images, alone, fused, PLAN))
+        notice = grouping_notice(add_half_detections(images, alone, fused, PLAN))
         announced[_differ_by_halves(images, alone, fused)].append(notice is not None)
         for seed in range(2):
             total += sum(int(one.detection.detected.sum()) for one in fused)
             came = [shuffled(one, seed, number) for number, one in enumerate(images)]
             states = []
             for clicks in came:
-                state = begin(until(clicks, FIRST), STREAM)
+                state = begin_stream(until(clicks, FIRST), STREAM)
                 for number in range(FIRST + 1, len(clicks.annotators) + 1, 4):
-                    state = advance(state, until(clicks, number), STREAM)
-                states.append(advance(state, clicks, STREAM))
-            settled = settle(came, [afresh(one, STREAM) for one in came], STREAM)
+                    state = advance_stream(state, until(clicks, number), STREAM)
+                states.append(advance_stream(state, clicks, STREAM))
+            settled = share_streams(came, [restart_stream(one, STREAM) for one in came], STREAM)
             found = (
                 alone, beside, halves, [one.fusion for one in states], [one.fusion for one in settled]
             )  # fmt: skip
             for way, other in zip(differ, found, strict=True):
-                differ[way] += sum(changed(one, two) for one, two in zip(fused, other, strict=True))
+                differ[way] += sum(count_changes(one, two) for one, two in zip(fused, other, strict=True))
     for depends, said in announced.items():
         if said:
             words = f"runs whose halves {'differ' if depends else 'agree'}: announced"
@@ -134,7 +140,7 @@ def _differ_by_halves(images: Sequence[Clicks], alone: Sequence[Fusion], fused: 
         order = np.random.default_rng([17, seed]).permutation(len(images))
         for half in (order[::2], order[1::2]):
             learnt = learn_from_each_other([images[i] for i in half], [alone[i] for i in half], PLAN)
-            differ += [changed(fused[i], one) for i, one in zip(half, learnt, strict=True)]
+            differ += [count_changes(fused[i], one) for i, one in zip(half, learnt, strict=True)]
     return sum(differ) / DRAWN > 0.02 * detected
 
 
@@ -194,7 +200,7 @@ def _steps(images: Sequence[Clicks], run: int) -> Iterator[Step]:
         held = experiences_of(fusions[-1], [one.annotators for one in now])
         outlooks.append(
             [
-                outlook(clicks, fusion, PLAN, STOPPING, experience=one)
+                predict_outlook(clicks, fusion, PLAN, STOPPING, experience=one)
                 for clicks, fusion, one in zip(now, fusions[-1], held, strict=True)
             ]
         )
@@ -204,12 +210,12 @@ def _steps(images: Sequence[Clicks], run: int) -> Iterator[Step]:
             fusion, ahead = fusions[step][image], outlooks[step][image]
             history = history.then(
                 annotators=FIRST + step, clicks=0, detections=ahead.detections,
-                changed=changed(fusions[max(step - 1, 0)][image], fusion), expected=ahead.expected,
+                changed=count_changes(fusions[max(step - 1, 0)][image], fusion), expected=ahead.expected,
                 chance=ahead.any, sensitivity=ahead.sensitivity, precision=ahead.precision, firm=False,
                 refreshed=True,
             )  # fmt: skip
-            other = changed(fusion, fusions[step + STOPPING.more][image])
-            firm = is_firm(ahead, history, STOPPING)
+            other = count_changes(fusion, fusions[step + STOPPING.more][image])
+            firm = is_settled(ahead, history, STOPPING)
             yield Step(1000 * run + image, FIRST + step, ahead, other, firm)
 
 

@@ -20,9 +20,15 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of, experiences_of
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.robustness import with_halves
-from raterscope.algorithms.clicks.stopping import NextAnnotators, next_images, whom_to_ask
-from raterscope.algorithms.clicks.stream import StreamState, afresh, begin, can_settle, settle
+from raterscope.algorithms.clicks.robustness import add_half_detections
+from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators, rank_images
+from raterscope.algorithms.clicks.stream import (
+    StreamState,
+    begin_stream,
+    can_share_streams,
+    restart_stream,
+    share_streams,
+)
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
 from raterscope.app.formats.growing_files import Growth, Position, look
@@ -42,10 +48,10 @@ def refit(watched: Watched, pending: Waiting, plan: WatchPlan, watch: Watch = si
 
     The answer no longer depends on the order in which the clicks came.
     """
-    if not can_settle(plan.stream):
+    if not can_share_streams(plan.stream):
         return watched
     clicks = pending.clicks(len(pending.arrivals))
-    state = begin(clicks, plan.stream, watch, experience=watched.experience)
+    state = begin_stream(clicks, plan.stream, watch, experience=watched.experience)
     return revised(watched, clicks, replace(state, step=watched.state.step), watched.experience, plan)
 
 
@@ -81,7 +87,7 @@ class Settler:
         self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan
     ) -> bool:
         """Tell whether an image that is followed up changed since, came or went."""
-        if not can_settle(plan.stream):
+        if not can_share_streams(plan.stream):
             return False
         complete = _whole(watched, pending)
         return complete.keys() != self._settled.keys() or any(
@@ -120,10 +126,10 @@ class Settler:
             if previous is not None and previous.answer is answer:
                 alone[image] = previous.alone
             else:
-                alone[image] = afresh(clicks[image], plan.stream, answer.state, step)
+                alone[image] = restart_stream(clicks[image], plan.stream, answer.state, step)
         if not complete:
             return {}
-        states = settle(
+        states = share_streams(
             list(clicks.values()), list(alone.values()), plan.stream, part(watch, _ALONE, _ALONE + 0.2)
         )
         experiences = experiences_of(
@@ -149,7 +155,7 @@ class Settler:
     ) -> dict[int, Fusion]:
         """Give the answers of the images that are settled, with what halves of them would detect."""
         images = [image for image in watched if image in self._settled]
-        answers = with_halves(
+        answers = add_half_detections(
             [pending[image].clicks(len(pending[image].arrivals)) for image in images],
             [self._settled[image].alone.fusion for image in images],
             [watched[image].fusion for image in images],
@@ -369,13 +375,13 @@ class Following:
         if not loose:
             return None, 0.0
         fusions = [self.watched[image].fusion for image in loose]
-        best = next_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
+        best = rank_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
         return loose[int(best.image[0])], float(best.gain[0])
 
-    def whom_to_ask(self, image: int) -> NextAnnotators:
+    def whom_to_ask(self, image: int) -> RankedAnnotators:
         """Rank the annotators who have not looked at an image."""
         fusion, experience = self.watched[image].fusion, self.experience(image)
-        return whom_to_ask(self.clicks(image), fusion, self.wish.plan.stream, experience)
+        return rank_annotators(self.clicks(image), fusion, self.wish.plan.stream, experience)
 
     def _in_order(self, image: int, answer: Fusion) -> Fusion:
         """Give an image's answer with the annotators in the study's order."""

@@ -20,11 +20,11 @@ from raterscope.algorithms.clicks.stopping import (
     Outlook,
     StoppingSettings,
     StreamHistory,
-    changed,
-    is_firm,
-    outlook,
+    count_changes,
+    is_settled,
+    predict_outlook,
 )
-from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, integer
 from raterscope.app.kinds.clicks.runs import HeldFixed, held_fixed
@@ -418,13 +418,15 @@ def _then(
 ) -> Watched:
     if previous is None:
         known_experience, history = experience(), StreamHistory.none()
-        state = begin(clicks, plan.stream, watch, experience=known_experience)
+        state = begin_stream(clicks, plan.stream, watch, experience=known_experience)
         changed_count = int(state.fusion.detection.detected.sum())
     else:
         known_experience, history = previous.experience, previous.history
-        state = advance(previous.state, clicks, plan.stream, watch, experience=known_experience)
-        changed_count = changed(previous.fusion, state.fusion)
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=known_experience)
+        state = advance_stream(previous.state, clicks, plan.stream, watch, experience=known_experience)
+        changed_count = count_changes(previous.fusion, state.fusion)
+    ahead = predict_outlook(
+        clicks, state.fusion, plan.stream, plan.stopping, watch, experience=known_experience
+    )
     history = _with_step(history, clicks, state, ahead, changed_count, plan)
     expert_knowledge = {**pending.held._asdict(), "scores": pending.scores}
     return Watched(
@@ -435,8 +437,10 @@ def _then(
 def _decided(previous: Watched, pending: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
     """Hold fixed what the expert decided since; no step of the history, for nobody came."""
     clicks = pending.clicks(len(pending.arrivals))
-    state = advance(previous.state, clicks, plan.stream, watch, experience=previous.experience)
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=previous.experience)
+    state = advance_stream(previous.state, clicks, plan.stream, watch, experience=previous.experience)
+    ahead = predict_outlook(
+        clicks, state.fusion, plan.stream, plan.stopping, watch, experience=previous.experience
+    )
     held_spots = pending.held._asdict()
     return replace(previous, state=state, outlook=ahead, scores=pending.scores, **held_spots)
 
@@ -450,8 +454,8 @@ def revised(
     watch: Watch = silent,
 ) -> Watched:
     """Put what the same clicks amount to in the light of other images in place of the last step."""
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
-    changed_count = int(previous.history.changed[-1]) + changed(previous.fusion, state.fusion)
+    ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
+    changed_count = int(previous.history.changed[-1]) + count_changes(previous.fusion, state.fusion)
     history = _with_step(previous.history.until(-1), clicks, state, ahead, changed_count, plan)
     return replace(previous, state=state, outlook=ahead, experience=experience, history=history)
 
@@ -477,7 +481,7 @@ def _with_step(
         refreshed=state.refreshed,
         coming=ahead.coming,
     )
-    firm = np.append(history.firm[:-1], is_firm(ahead, history, plan.stopping))
+    firm = np.append(history.firm[:-1], is_settled(ahead, history, plan.stopping))
     return replace(history, firm=firm)
 
 

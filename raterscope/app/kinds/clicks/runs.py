@@ -24,7 +24,7 @@ from raterscope.algorithms.clicks.fusion import (
     renew_known,
 )
 from raterscope.algorithms.clicks.result import Clustering, Fusion
-from raterscope.algorithms.clicks.robustness import run_notices, with_halves
+from raterscope.algorithms.clicks.robustness import add_half_detections, run_notices
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app import outcome, running
@@ -461,7 +461,7 @@ def _learnt(
         )
         fusions = [*fused.values(), *renewed]
         learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5))
-        return with_halves(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0))
+        return add_half_detections(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0))
 
     learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)

@@ -10,7 +10,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.simulation.click_crowds import click_on, gather
+from raterscope.algorithms.simulation.click_crowds import gather_annotators, simulate_clicks
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.kinds.clicks.command import summary_of
 from raterscope.app.kinds.clicks.evaluation import evaluate_outcomes
@@ -82,7 +82,7 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
     """Write the smears, the clicks and the truth; gives the smears' files."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(_SEED)
-    crowd = gather(annotators, _SEED)
+    crowd = gather_annotators(annotators, _SEED)
     paths, clicks, truth = [], [], []
     for number in range(1, smears + 1):
         name = f"simulated_smear_{number:02d}.png"
@@ -92,7 +92,7 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
         smear = render_smear(_SEED + number, parasites=parasites, artefacts=int(rng.integers(5, 14)))
         looked = tuple(annotator for annotator in crowd if rng.random() < _LOOKS) or crowd
         write_picture(folder / name, smear.image, "blood smear")
-        clicks += _click_rows(name, click_on(smear, looked, _SEED + number))
+        clicks += _click_rows(name, simulate_clicks(smear, looked, _SEED + number))
         truth += _truth_rows(name, smear)
         paths.append(folder / name)
     write_rows(folder / CLICKS, ("annotator", "image", "x", "y", "time"), clicks)

@@ -18,7 +18,7 @@ from raterscope.algorithms.annotators.common_tasks import (
 from raterscope.algorithms.annotators.communities import Communities, CommunitySettings, communities
 from raterscope.algorithms.labels import Confusion
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.drift import at
+from raterscope.algorithms.labels.drift import confusion_at
 from raterscope.algorithms.labels.rates import estimate_rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.kinds.labels.runs import Groups, names_of
@@ -154,7 +154,7 @@ def _until(
     is_given = np.zeros(len(labels), dtype=bool)
     is_given[drift.vote[step < np.repeat(count, vote_counts)]] = True
     labels_then = replace(labels.subset(is_given), known=fusion.known)
-    last = at(fusion, share=share).counts()
+    last = confusion_at(fusion, share=share).counts()
     return estimate_rates(labels_then, fusion.posterior, last=last, watch=watch).mean, count
 
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.decision_course import (
     METHODS,
+    CourseAccuracy,
     DecisionCourse,
     Decisions,
-    Measured,
-    follow,
-    measure,
+    follow_decisions,
+    measure_course,
 )
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels
 from raterscope.algorithms.progress import Watch, silent
@@ -80,7 +80,7 @@ class DecisionRates:
     """
 
     course: DecisionCourse
-    measured: Measured | None
+    measured: CourseAccuracy | None
     name: str
     annotators: tuple[str, ...]
 
@@ -116,7 +116,7 @@ def follow_question(
 
 def course_of(
     labels: Labels, chosen: int, truth: ClassArray, watch: Watch = silent
-) -> tuple[DecisionCourse, Measured | None]:
+) -> tuple[DecisionCourse, CourseAccuracy | None]:
     """Follow the decisions whether tasks are of a class, and measure them by known truths.
 
     Raises
@@ -124,9 +124,9 @@ def course_of(
     ClicksError
         Where that cannot be done.
     """
-    course = follow(decisions_of(labels, chosen), watch=watch)
+    course = follow_decisions(decisions_of(labels, chosen), watch=watch)
     is_positive = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
-    return course, measure(course, is_positive)
+    return course, measure_course(course, is_positive)
 
 
 def decisions_of(labels: Labels, chosen: int) -> Decisions:
@@ -144,7 +144,7 @@ def decisions_of(labels: Labels, chosen: int) -> Decisions:
 
 
 def series_of(
-    course: DecisionCourse, measured: Measured | None, key: str, annotator: int = -1
+    course: DecisionCourse, measured: CourseAccuracy | None, key: str, annotator: int = -1
 ) -> Sequence[Series]:
     """Give the lines of one quantity, a method each.
 

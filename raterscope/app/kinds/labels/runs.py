@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.communities import Communities, all_in_words
+from raterscope.algorithms.annotators.communities import Communities, describe_communities
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
@@ -349,7 +349,7 @@ def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0)
     """
     assert labels.meaning is not None
     if basis == "behaviour":
-        return all_in_words(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
+        return describe_communities(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
     return tuple(f"community {number + 1}" for number in range(first, first + len(prototypes)))
 
 

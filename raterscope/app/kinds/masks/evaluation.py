@@ -20,14 +20,14 @@ from raterscope.algorithms.masks.calibration import (
     LEVELS,
     TWO_RATERS,
     Calibration,
-    judge_gold,
+    judge_with_truth,
     near_outline,
 )
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Settled
 from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.fusion import CaseResult
-from raterscope.algorithms.masks.metrics import placed
+from raterscope.algorithms.masks.metrics import place_in_frame
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.comparison import Box, ComparedItem, Differences
 from raterscope.app.errors import counted, plain
@@ -263,7 +263,7 @@ def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[Flo
                 if right.size:
                     calibrations.append(probability)
                     truths.append(right)
-    return [_binned(chance.astype(float), right) for chance, right in judge_gold(calibrations, truths)]
+    return [_binned(chance.astype(float), right) for chance, right in judge_with_truth(calibrations, truths)]
 
 
 def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
@@ -327,8 +327,8 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
         low = tuple(np.minimum(old_fusion.origin, fusion.origin).tolist())
         high = np.maximum(np.add(old_fusion.origin, old_fusion.shape), np.add(fusion.origin, fusion.shape))
         shape = tuple(np.subtract(high, low).tolist())
-        inside = placed(fusion, fusion.mask[0], low, shape) > 0
-        differs = inside != (placed(old_fusion, old_fusion.mask[0], low, shape) > 0)
+        inside = place_in_frame(fusion, fusion.mask[0], low, shape) > 0
+        differs = inside != (place_in_frame(old_fusion, old_fusion.mask[0], low, shape) > 0)
         known_values = known_voxels(regions, settled, structure, low, shape)
         if known_values is not None:
             differs &= known_values == UNSETTLED

@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.masks.calibration import LEVELS, Calibration, check_left_out, pooled, with_gold
+from raterscope.algorithms.masks.calibration import (
+    LEVELS,
+    Calibration,
+    calibrate_with_truth,
+    check_leave_one_out,
+    pool_calibrations,
+)
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, report_on
@@ -130,7 +136,7 @@ def _pooled(answer: Answer) -> Answer:
                 calibrations.append(report.calibration)
                 truth = cases[name].truth.get(fusion.structures[0])
                 truths.append(None if truth is None else cut_truth(truth, report.calibration))
-    calibrated = iter(with_gold(pooled(check_left_out(calibrations)), truths))
+    calibrated = iter(calibrate_with_truth(pool_calibrations(check_leave_one_out(calibrations)), truths))
 
     def again(report: Report) -> Report:
         return report if report.calibration is None else replace(report, calibration=next(calibrated))

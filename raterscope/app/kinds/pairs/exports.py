@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.evidence import match
+from raterscope.algorithms.pairs.evidence import match_ratio
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
@@ -73,7 +73,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     share = draw_shares(fusion, output.plan.settings.as_dict()["plus"])
     files = [
         write_annotators(
-            folder / "annotators.csv", pairs.annotators, fusion, share, match(pairs, fusion.score)
+            folder / "annotators.csv", pairs.annotators, fusion, share, match_ratio(pairs, fusion.score)
         ),
         write_ranking(folder / "ranking.csv", pairs.items, fusion),
     ]
@@ -150,7 +150,7 @@ def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch
     if plan is not None:
         share = draw_shares(fusion, plan.settings.as_dict()["plus"])
     pairs = answered.pairs
-    return write_annotators(path, pairs.annotators, fusion, share, match(pairs, fusion.score))
+    return write_annotators(path, pairs.annotators, fusion, share, match_ratio(pairs, fusion.score))
 
 
 def _write_ranking(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:

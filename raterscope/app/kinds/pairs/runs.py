@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray, FloatArray, IndexArray, PairsError
-from raterscope.algorithms.pairs.evidence import behaviours, match
+from raterscope.algorithms.pairs.evidence import behaviours, match_ratio
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
 from raterscope.algorithms.pairs.ranking_agreement import (
@@ -186,7 +186,7 @@ def decided(study: Study, answered: Answered, watch: Watch = silent) -> PairFusi
         fusion,
         flagged=flagged,
         behaviour=behaviours(pairs, flagged, fusion.decidable),
-        match=match(pairs, corrected.score),
+        match=match_ratio(pairs, corrected.score),
         corrected=corrected.score,
         corrected_low=corrected.low,
         corrected_high=corrected.high,

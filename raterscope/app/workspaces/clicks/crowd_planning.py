@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.clicks.stopping import NextAnnotators, whom_to_ask
+from raterscope.algorithms.clicks.stopping import RankedAnnotators, rank_annotators
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
@@ -50,7 +50,7 @@ class ActiveLearning(ClicksPart):
         self._review_queue = review_queue
         self._task = LatestTask()
         self._done = False
-        self._next_annotators: NextAnnotators | None = None
+        self._next_annotators: RankedAnnotators | None = None
         core.document.names_changed.connect(self._show)
         core.screen.right_tabs.currentChanged.connect(self._look)
         core.session.scene_changed.connect(self._on_scene)
@@ -84,7 +84,7 @@ class ActiveLearning(ClicksPart):
         )
         self._task.follow(job, self._on_found)
 
-    def _on_found(self, next_annotators: NextAnnotators) -> None:
+    def _on_found(self, next_annotators: RankedAnnotators) -> None:
         self._next_annotators = next_annotators
         self._show()
 
@@ -107,7 +107,7 @@ class ActiveLearning(ClicksPart):
         self._screen.ask.show_lines(lines, NOBODY)
 
 
-def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> NextAnnotators:
+def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAnnotators:
     assert scene.fusion is not None
     fused = [result for result in results if result.fusion is not None]
     experience = experience_of(
@@ -116,7 +116,7 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> NextAnno
         weights=[result.weights for result in fused],
     )  # fmt: skip
     plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)
-    return whom_to_ask(scene.clicks, scene.fusion, plan, experience, watch=watch)
+    return rank_annotators(scene.clicks, scene.fusion, plan, experience, watch=watch)
 
 
 class CrowdSizeCurves(ClicksPart):

@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QTimer, Signal
 
 from raterscope.algorithms.labels import drift
-from raterscope.algorithms.labels.copying import Copying, copies
+from raterscope.algorithms.labels.copying import Copying, find_copies
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.labels.community_charts import aligned_steps
@@ -95,7 +95,7 @@ def copying_in_words(copying: Copying) -> str:
 
 def _copies(scene: Scene, watch: Watch) -> Copying:
     assert scene.fusion is not None
-    return copies(scene.labels, scene.fusion, watch)
+    return find_copies(scene.labels, scene.fusion, watch)
 
 
 MOST_TOLD = 3
@@ -134,7 +134,7 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
         mean=course.mean,
         low=course.low,
         high=course.high,
-        informed=drift.aligned(*about).informed,
+        informed=drift.align_rows(*about).informed,
         changes=tuple((change.step, change.true, _words(change, fusion.outputs)) for change in changes),
         step=steps - 1,
         summary=_summary(scene, analysis, annotator, changes),

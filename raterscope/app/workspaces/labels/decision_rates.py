@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, DecisionCourse, Measured
+from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, CourseAccuracy, DecisionCourse
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -23,7 +23,7 @@ from raterscope.widgets.figures.course_plots import DecisionKind, DecisionPlot, 
 
 __all__ = ["DecisionRates", "found_of", "view_of"]
 
-Found = tuple[DecisionCourse, Measured | None] | str
+Found = tuple[DecisionCourse, CourseAccuracy | None] | str
 
 TOO_FEW = (
     f"Rates over time need more than {OPENING} annotators, or several votes of each annotator on a task."
@@ -112,7 +112,7 @@ def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Fo
 
 def view_of(
     course: DecisionCourse,
-    measured: Measured | None,
+    measured: CourseAccuracy | None,
     classes: tuple[str, ...],
     chosen: int,
     annotators: tuple[str, ...],
@@ -144,7 +144,7 @@ def view_of(
 
 
 def _lines(
-    course: DecisionCourse, measured: Measured | None, key: str, annotator: int
+    course: DecisionCourse, measured: CourseAccuracy | None, key: str, annotator: int
 ) -> Sequence[CourseLine]:
     return [
         CourseLine(

@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview
+from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview_exclusion
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
@@ -140,7 +140,7 @@ class Exclusion(LabelsPart):
 
 def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:
     assert scene.fusion is not None
-    return preview(
+    return preview_exclusion(
         with_known(scene.labels, scene.fusion), scene.fusion, names,
         lambda labels, step: run(labels, plan, step), watch, scene.truth,
     )  # fmt: skip

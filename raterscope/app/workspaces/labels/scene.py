@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.drift import Constancy, constancy, moved
+from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
@@ -254,7 +254,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         accuracy=accuracy,
         crowd=crowd,
         difference=np.abs(mean - crowd).sum(axis=2).mean(axis=1) / 2,
-        moved=None if fusion.drift is None else moved(fusion.drift, labels, fusion),
+        moved=None if fusion.drift is None else row_movement(fusion.drift, labels, fusion),
         constancy=None if fusion.drift is None else constancy(labels, fusion),
         step_of=None if fusion.drift is None else _steps(fusion.drift.vote),
         groups=groups_of(labels, scene.result, accuracy[0]),

@@ -13,7 +13,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.metrics import Comparison, against, wilcoxon
+from raterscope.algorithms.masks.metrics import Comparison, compare_with_reference, wilcoxon
 from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Job
@@ -303,7 +303,7 @@ def _against(
 ) -> tuple[Comparison, ...]:
     by_number = {str(number): record for number, record in enumerate(records)}
     masks = assemble(by_number | {_REFERENCE: reference}, grid, structure, margin=0.0)
-    return against(masks.without({_REFERENCE}), masks.values[-1] > 0.5, watch=watch)
+    return compare_with_reference(masks.without({_REFERENCE}), masks.values[-1] > 0.5, watch=watch)
 
 
 def _vote(masks: Mapping[str, MaskRecord], grid: Grid, structure: str) -> MaskRecord:

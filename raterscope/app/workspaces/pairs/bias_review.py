@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.flip_test import FlipTest
 from raterscope.algorithms.pairs.knockoffs import SortedDraws
-from raterscope.algorithms.pairs.ranking import Linked
+from raterscope.algorithms.pairs.ranking import LinkedScores
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import BiasSubject, Decision
@@ -227,7 +227,7 @@ class RateCut(QObject):
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
         self._draws: SortedDraws | None = None
-        self._linked: Linked | None = None
+        self._linked: LinkedScores | None = None
         self._flagged: BoolArray | None = None
         self._due = False
         self._ranking_task, self._detecting = LatestTask(), LatestTask()
@@ -311,7 +311,7 @@ class RateCut(QObject):
             self.cut = replace(self.cut, detectable=result.detectable, decidable=result.decidable)
             self.detected.emit()
 
-    def _on_ranked(self, result: tuple[Linked, Ranking]) -> None:
+    def _on_ranked(self, result: tuple[LinkedScores, Ranking]) -> None:
         linked, self.ranking = result
         self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MOST_KEPT else None
         self.ranked.emit()
@@ -331,6 +331,8 @@ def _detect(scene: Scene, test: FlipTest | None, rate: float, watch: Watch) -> D
     return Detected(None) if test is None else Detected(test, *detect_at(scene, test, rate))
 
 
-def _rank(scene: Scene, linked: Linked | None, flagged: BoolArray, watch: Watch) -> tuple[Linked, Ranking]:
+def _rank(
+    scene: Scene, linked: LinkedScores | None, flagged: BoolArray, watch: Watch
+) -> tuple[LinkedScores, Ranking]:
     linked = linked or link_items(scene, part(watch, 0.0, 0.8))
     return linked, rank(scene, linked, flagged, part(watch, 0.8, 1.0))

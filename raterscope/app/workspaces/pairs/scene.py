@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
-from raterscope.algorithms.pairs.evidence import PairIndex, behaviours, crowd_match, index, match
+from raterscope.algorithms.pairs.evidence import (
+    PairIndex,
+    behaviours,
+    crowd_match_ratio,
+    index_pairs,
+    match_ratio,
+)
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
-from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
-from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
+from raterscope.algorithms.pairs.knockoffs import SortedDraws, select_annotators, sort_draws
+from raterscope.algorithms.pairs.ranking import LinkedScores, Scores, link, ranks, scores_of
 from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.pairs.selection import (
     detectable_biases,
@@ -179,7 +185,7 @@ def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None =
         largest = float(np.nanmax(np.abs(mean), initial=0.0)) or 1.0
         # the share comes first; where it is the same, the mean statistic decides
         evidence = share + 0.5 / max(len(fusion.statistic), 1) * mean / largest
-        return Cut(rate, share, at, selected(share, fusion.share), evidence, *reached)
+        return Cut(rate, share, at, select_annotators(share, fusion.share), evidence, *reached)
     flagged = flip_flags(fusion.q_value, rate, fusion.crowd_p, fusion.gate)
     least = np.array([mean[flagged].min(initial=np.inf)])
     return Cut(rate, 1.0 - fusion.q_value, least, flagged, mean, *reached)
@@ -201,12 +207,12 @@ class Ranking:
     after: NDArray[np.int32]
 
 
-def link_items(scene: Scene, watch: Watch) -> Linked:
+def link_items(scene: Scene, watch: Watch) -> LinkedScores:
     """Find what every ranking of the items rests on."""
     return link(_as_fused(scene), watch)
 
 
-def rank(scene: Scene, linked: Linked, flagged: BoolArray, watch: Watch) -> Ranking:
+def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -> Ranking:
     """Rank the items anew with some annotators' biases beside the scores (eq. 11)."""
     fusion = scene.fusion
     assert fusion is not None
@@ -319,9 +325,9 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         if_flagged,
         draws,
         cut_at(scene, draws, fusion.rate),
-        index(scene.pairs, fusion.corrected, watch),
-        crowd_match(scene.pairs, fusion.corrected),
-        match(scene.pairs, fusion.score),
+        index_pairs(scene.pairs, fusion.corrected, watch),
+        crowd_match_ratio(scene.pairs, fusion.corrected),
+        match_ratio(scene.pairs, fusion.score),
         "" if plan is None else not_promised(plan, fusion),
         t_test_flags(fusion),
         _agreement(scene, fusion),

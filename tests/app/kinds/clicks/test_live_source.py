@@ -9,9 +9,9 @@ import pytest
 
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.stopping import changed
-from raterscope.algorithms.simulation.click_crowds import click_on
-from raterscope.algorithms.simulation.click_crowds import gather as gather_crowd
+from raterscope.algorithms.clicks.stopping import count_changes
+from raterscope.algorithms.simulation.click_crowds import gather_annotators as gather_crowd
+from raterscope.algorithms.simulation.click_crowds import simulate_clicks
 from raterscope.algorithms.simulation.smears import render_smear
 from raterscope.app.kinds.clicks.live_source import Following, Wish
 from raterscope.app.kinds.clicks.live_watching import Watched, WatchPlan, follow, waiting
@@ -141,7 +141,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
     people = gather_crowd(24, 6)
     visits: list[list[Row]] = []
     for number in range(1, 5):
-        clicks = click_on(
+        clicks = simulate_clicks(
             render_smear(6 + number, parasites=4, artefacts=14), people[number % 2 :: 2], number
         )
         for who, name in enumerate(clicks.annotators):
@@ -160,10 +160,10 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
         answer = fuse_inputs(gather([image.id for image in study.images()], study), FusionPlan())
         fused = {answer.inputs.items[name]: one.fusion for name, one in answer.outcomes.items()}
         kept = {image: study.runs.result(run, image) for image in fused}
-        assert sum(changed(kept[image], fused[image]) for image in fused) == 0
+        assert sum(count_changes(kept[image], fused[image]) for image in fused) == 0
         by_halves = [(kept[image].halves.sum(), fused[image].halves.sum()) for image in fused]
         assert all(abs(int(one) - int(other)) <= 1 for one, other in by_halves)
-        assert sum(changed(on_its_way[image], fused[image]) for image in fused) > 5
+        assert sum(count_changes(on_its_way[image], fused[image]) for image in fused) > 5
         for image, one in following.watched.items():
             assert one.history.detections[-1] == kept[image].detection.detected.sum()
             assert one.outlook.share <= 1

@@ -14,7 +14,7 @@ import pytest
 from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
 from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.clicks.robustness import grouping_notice
-from raterscope.algorithms.clicks.stopping import changed
+from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.kinds.clicks import runs
@@ -314,8 +314,8 @@ def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) ->
         together, answer = filled.runs.result(1, number), fused(filled, [number])
         assert len(answer.inputs.others.images) == IMAGES - 1
         (by_itself,) = fuse_inputs(gather([number], filled), PLAN, jobs=1).kept.values()
-        alone += changed(together, next(iter(answer.kept.values())))
-        without += changed(together, by_itself)
+        alone += count_changes(together, next(iter(answer.kept.values())))
+        without += count_changes(together, by_itself)
         detections += int(together.detection.detected.sum())
     assert alone <= 0.02 * detections
     assert without > 0.3 * detections  # nothing else tells their artefacts

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.drift import FALSE_ALARMS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import silent
@@ -71,7 +71,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
     assert TIRED in named
     tired = next(one for one in scene.fusion.notices if "changed over their votes" in one)
     assert all(f"{name} (vote" in tired for name in named)
-    found = copies(scene.labels, scene.fusion)
+    found = find_copies(scene.labels, scene.fusion)
     assert [tuple(scene.labels.annotators[one] for one in group) for group in found.groups()] == [RING]
     assert {name for name, row in rows.items() if row["copies"] == "1"} == set(RING)
     assert annotator_detail.copying_in_words(found).startswith("3 annotators may copy")

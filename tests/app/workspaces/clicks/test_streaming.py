@@ -8,7 +8,7 @@ from PIL import Image
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
-from raterscope.algorithms.clicks.stopping import changed
+from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.app import importing
 from raterscope.app.kinds.clicks.live_source import Following, Wish
 from raterscope.app.kinds.clicks.live_watching import WatchPlan
@@ -269,7 +269,7 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
         apart = np.hypot(*(fusion.clustering.mean - (rejected.x, rejected.y)).T)
         assert fusion.verdict[apart.argmin()] == 0
         assert not fusion.detection.detected[apart.argmin()]
-        assert changed(before, fusion) == 1
+        assert count_changes(before, fusion) == 1
 
 
 def test_nothing_is_decided_on_what_is_past(fused, qtbot):

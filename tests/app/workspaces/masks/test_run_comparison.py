@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from raterscope.algorithms.masks.data import Masks, MaskTrace, fused
+from raterscope.algorithms.masks.data import Masks, MaskTrace, make_fusion
 from raterscope.algorithms.masks.fusion import CaseResult, report_on
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison
@@ -43,7 +43,7 @@ def a_result(consensus: np.ndarray, structures: tuple[str, ...] = ("nodule",)) -
     for name in structures:
         masks = Masks(np.array(list(DRAWN.values())), READERS, SPACING, (name,))
         share = consensus[None].astype(np.float32)
-        fusions.append(fused(masks, "made", (0, 0, 0), consensus[None], share, (MaskTrace(),)))
+        fusions.append(make_fusion(masks, "made", (0, 0, 0), consensus[None], share, (MaskTrace(),)))
         reports.append(report_on(fusions[-1], masks))
     return CaseResult(tuple(fusions), tuple(reports))
 

@@ -15,12 +15,12 @@ from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import (
     Constancy,
+    accuracy_trend,
     change_points,
     constancy,
     main_change,
-    moved,
+    row_movement,
     row_over_time,
-    trend,
 )
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
@@ -144,8 +144,8 @@ def read_question(
         advice=advised,
         rates=rates,
         groups=groups_of(labels, result, accuracy),
-        moved=None if drift is None else moved(drift, labels, fusion),
-        trend=None if drift is None else trend(drift, labels, fusion),
+        moved=None if drift is None else row_movement(drift, labels, fusion),
+        trend=None if drift is None else accuracy_trend(drift, labels, fusion),
         constancy=None if drift is None else constancy(labels, fusion),
         pictures=_thumbnails(study, entry, disputed[:_MOST_THUMBNAILS], part(watch, 0.7, 1.0)),
         disputed=disputed,

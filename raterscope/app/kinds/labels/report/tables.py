@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.communities import in_words
-from raterscope.algorithms.labels.assessment import Assessment, better_than
+from raterscope.algorithms.annotators.communities import describe_community
+from raterscope.algorithms.labels.assessment import Assessment, compare_accuracy
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import FloatArray
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, RIGHT, ChangePoint
@@ -106,7 +106,7 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
     for name, assessment in judged.items():
         against = NONE
         if vote is not None and assessment is not vote and assessment.judged == vote.judged:
-            ours, theirs, chance = better_than(assessment, vote)
+            ours, theirs, chance = compare_accuracy(assessment, vote)
             against = f"+{ours:,} \N{MINUS SIGN}{theirs:,} (p {p_value(chance)})"
         rows.append(
             (
@@ -223,7 +223,7 @@ def annotators_table(
                 f"{int(votes[k]):,}",
                 estimate(float(mean[k]), float(low[k]), float(high[k])),
                 of or NONE,
-                plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80),
+                plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80),
             ]
         )
     for name in sorted(set(answered.run.excluded) & set(labels.annotators)):
@@ -235,7 +235,7 @@ def annotators_table(
             continue
         out = int((answered.question.excluded.annotator == k).sum())
         right = estimate(float(mean[k]), float(low[k]), float(high[k]))
-        words = plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
+        words = plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
         rows.append([title, f"{out:,} not counted", right, NONE, words])
     note = (
         "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"

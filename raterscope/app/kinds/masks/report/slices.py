@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.metrics import Comparison, against, compare, placed
+from raterscope.algorithms.masks.metrics import Comparison, compare, compare_with_reference, place_in_frame
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
@@ -509,7 +509,7 @@ def read_figures(
             if region.voxels is not None
         ]
         origin, shape = _around(pieces)
-        final = placed(fusion, fusion.mask[0], origin, shape)
+        final = place_in_frame(fusion, fusion.mask[0], origin, shape)
         known_values = known_voxels(decided, settled, structure, origin, shape)
         if known_values is not None:
             final = np.where(known_values == OPEN, final, known_values == 1)
@@ -530,7 +530,7 @@ def read_figures(
                 decided=decided,
                 final=Piece(origin, final),
                 final_ml=float(volumes_of(final, masks.spacing, masks.slice_positions, origin[0])) / 1000.0,
-                differs=not np.array_equal(placed(fusion, fusion.mask[0], origin, shape), final),
+                differs=not np.array_equal(place_in_frame(fusion, fusion.mask[0], origin, shape), final),
                 even=int(np.count_nonzero(fusion.probability == 0.5)),
                 doubt=_doubt(
                     fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
@@ -546,7 +546,7 @@ def read_figures(
 def _doubt(fusion: MaskFusion, masks: Masks, known_values: NDArray[np.int8] | None) -> Float32Array:
     votes = np.mean(masks.values > 0.5, axis=0, dtype=np.float32)
     doubt = np.maximum(
-        1 - np.abs(2 * votes - 1), placed(fusion, fusion.doubt()[0], masks.origin, masks.shape)
+        1 - np.abs(2 * votes - 1), place_in_frame(fusion, fusion.doubt()[0], masks.origin, masks.shape)
     )
     return doubt if known_values is None else np.where(known_values == OPEN, doubt, np.float32(0))
 
@@ -566,9 +566,9 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
         values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame,
         slice_positions=masks.slice_positions,
     )  # fmt: skip
-    consensus = placed(fusion, fusion.mask[0], origin, shape)
+    consensus = place_in_frame(fusion, fusion.mask[0], origin, shape)
     return AgainstTruth(
-        record, against(full, truth), compare(consensus, truth, masks.spacing, full.positions)
+        record, compare_with_reference(full, truth), compare(consensus, truth, masks.spacing, full.positions)
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, BoolArray, FloatArray
-from raterscope.algorithms.pairs.evidence import BAD_SHARE, behaviours, crowd_match, match
+from raterscope.algorithms.pairs.evidence import BAD_SHARE, behaviours, crowd_match_ratio, match_ratio
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares
@@ -138,9 +138,9 @@ def read_compared(
         high=high,
         before=ranks(fusion.score, fusion.component),
         after=ranks(score, fusion.component),
-        match=match(pairs, score),
-        crowd_match=crowd_match(pairs, score),
-        match_original=match(pairs, fusion.score),
+        match=match_ratio(pairs, score),
+        crowd_match=crowd_match_ratio(pairs, score),
+        match_original=match_ratio(pairs, fusion.score),
         later=len(study.comparison_set(entry.id).choice) - fused,
         truth=None if truth is None else agreements(fusion.score, score, fusion.component, truth),
     )
