@@ -33,14 +33,16 @@ def demo(options: argparse.Namespace) -> int:
     results = folder / "results"
     make_folder(results)
     samples = [kind.load_sample() for kind in KINDS.values() if kind.load_sample is not None]
-    tools, whole = Tools(import_files, write_report), sum(sample.share for sample in samples)
+    tools, total = Tools(import_files, write_report), sum(sample.share for sample in samples)
     with ProgressLine(sys.stderr) as watch:
         demonstrated, begun = [], 0.0
         for sample in samples:
-            step = part(watch, begun, begun + sample.share / whole)
+            step = part(watch, begun, begun + sample.share / total)
             demonstrated.append(sample.demonstrate(folder, results, tools, step))
-            begun += sample.share / whole
-        text = "\n".join(sample.about(one.study) for sample, one in zip(samples, demonstrated, strict=True))
+            begun += sample.share / total
+        text = "\n".join(
+            sample.about(entry.study) for sample, entry in zip(samples, demonstrated, strict=True)
+        )
         (folder / "ABOUT.txt").write_text(text, encoding="utf-8")
     for line in [
         *(line for sample in demonstrated for line in sample.words),
@@ -67,9 +69,9 @@ def _show(studies: Sequence[Path], pictures: Sequence[Path]) -> int:
 
 def _take_pictures(studies: Sequence[Path], pictures: Sequence[Path]) -> None:
     """Take a picture of the window with each study in it, in one process: loading Qt takes longest."""
-    places = [str(path.resolve()) for pair in zip(studies, pictures, strict=True) for path in pair]
+    arguments = [str(path.resolve()) for pair in zip(studies, pictures, strict=True) for path in pair]
     process = subprocess.run(
-        [sys.executable, "-c", _TAKE, *places],
+        [sys.executable, "-c", _TAKE, *arguments],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         capture_output=True, text=True, timeout=_PATIENCE, check=False,
     )  # fmt: skip

@@ -18,9 +18,9 @@ from raterscope.resources.bibliography import bibliography, references_text
 def references(options: argparse.Namespace) -> int:
     """List all works, or those of the keys that are named, as text or as BibTeX."""
     works = bibliography()
-    unknown = [key for key in options.keys if key not in works]
-    if unknown:
-        raise InputError(f"there is no reference {plain(unknown[0], 40)}; `raterscope references` lists all")
+    missing = [key for key in options.keys if key not in works]
+    if missing:
+        raise InputError(f"there is no reference {plain(missing[0], 40)}; `raterscope references` lists all")
     keys = options.keys or list(works)
     if options.bibtex:
         print("\n\n".join(works[key].source for key in keys))
@@ -50,8 +50,8 @@ def simulate_files(options: argparse.Namespace) -> int:
         *([study] if study is not None else []),
     ]
     tell_files(files, folder)
-    fuse, read = commands_in_words(setup, files_drawn, folder)
-    tell((), [fuse, read if study is None else f"raterscope {shlex.quote(str(study))}"])
+    fuse_command, import_command = commands_in_words(setup, files_drawn, folder)
+    tell((), [fuse_command, import_command if study is None else f"raterscope {shlex.quote(str(study))}"])
     return 0
 
 

@@ -51,8 +51,8 @@ def structures(options: argparse.Namespace) -> int:
 
 
 def _named(images: dict[str, int], name: str) -> str:
-    matches = [one for one in images if one == name] or [
-        one for one in images if one.casefold() == name.casefold()
+    matches = [candidate for candidate in images if candidate == name] or [
+        candidate for candidate in images if candidate.casefold() == name.casefold()
     ]
     if not matches:
         raise InputError(f"there is no structure {plain(name)}; there is {', '.join(map(plain, images))}")
@@ -90,13 +90,13 @@ def _code(text: str, among: tuple[Code, ...]) -> Code:
             return Code(value.strip(), scheme.strip(), meaning.strip())
         except ValueError as error:
             raise InputError(f"{plain(text)}: {error}") from error
-    wanted = text.strip().casefold()
+    searched = text.strip().casefold()
     codes = [
         code
         for code in among
-        if wanted in (code.value, f"{code.scheme}:{code.value}".casefold(), code.meaning.casefold())
+        if searched in (code.value, f"{code.scheme}:{code.value}".casefold(), code.meaning.casefold())
     ] or ([] if among else list(find_code(text)))
-    exact = [code for code in codes if code.meaning.casefold() == wanted]
+    exact = [code for code in codes if code.meaning.casefold() == searched]
     if len(exact) == 1 or len(codes) == 1:
         return (exact or codes)[0]
     listed = ", ".join(
@@ -108,7 +108,7 @@ def _code(text: str, among: tuple[Code, ...]) -> Code:
 
 def _colour(text: str) -> tuple[int, int, int]:
     digits = text.strip().removeprefix("#")
-    if len(digits) != 6 or any(one not in "0123456789abcdefABCDEF" for one in digits):
+    if len(digits) != 6 or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
         raise InputError(f"{plain(text)} is no colour; expected red, green and blue as in #e69f00")
     return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16)
 
@@ -116,7 +116,7 @@ def _colour(text: str) -> tuple[int, int, int]:
 def _in_words(coding: Coding) -> str:
     kind = coding.type
     words = [f"{kind.meaning} ({kind.scheme}:{kind.value})" if kind is not None else "no code"]
-    words += [one.meaning for one in (coding.modifier, coding.region, coding.category) if one is not None]
+    words += [code.meaning for code in (coding.modifier, coding.region, coding.category) if code is not None]
     words += [coding.role] if coding.role else []
     words += ["#{:02x}{:02x}{:02x}".format(*coding.colour)] if coding.colour is not None else []
     words += [f"exported as {coding.label}"] if coding.label else []

@@ -61,8 +61,8 @@ def _kind_of(options: argparse.Namespace) -> Kind:
     algorithms = {name: _algorithms(kind, chosen_by_run=True) for name, kind in KINDS.items()}
     named = [kind for kind, names in algorithms.items() if options.algorithm in names]
     if not named:
-        known = "; ".join(f"{', '.join(names)} for {kind}" for kind, names in algorithms.items())
-        raise InputError(f"'{plain(options.algorithm)}' is no algorithm; expected one of {known}")
+        listing = "; ".join(f"{', '.join(names)} for {kind}" for kind, names in algorithms.items())
+        raise InputError(f"'{plain(options.algorithm)}' is no algorithm; expected one of {listing}")
     if options.kind is not None:
         if options.kind not in named:
             raise InputError(f"{options.algorithm} is for {' and '.join(named)}, not for {options.kind}")
@@ -175,11 +175,13 @@ def export(options: argparse.Namespace) -> int:
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         with study.shown.only(options.run):  # there is one of that number
             kinds = _kinds(study, options.run) if options.kind is None else [options.kind]
-        found = find_export(options.what, kinds)
-        items = tuple(one.id for one in _named(study, options, found)) if options.item else ()
+        chosen_export = find_export(options.what, kinds)
+        items = tuple(item.id for item in _named(study, options, chosen_export)) if options.item else ()
         request = Request(
             what=options.what,
-            format=format_of(found, options.output, options.format, _usual(study, found, items)),
+            format=format_of(
+                chosen_export, options.output, options.format, _usual(study, chosen_export, items)
+            ),
             path=options.output,
             items=items,
             deidentify=options.deidentify,
@@ -188,33 +190,33 @@ def export(options: argparse.Namespace) -> int:
             say=notices.append,
             run=options.run,
         )
-        tell(provenance(found, study, request).outdated, ())
-        written = write_export(found, study, request, watch)
+        tell(provenance(chosen_export, study, request).outdated, ())
+        results = write_export(chosen_export, study, request, watch)
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
-    print(one_line(written.in_words(found.title)), file=sys.stderr)
-    for path in written.files:
+    print(one_line(results.in_words(chosen_export.title)), file=sys.stderr)
+    for path in results.files:
         print(path)
     return 0
 
 
-def _usual(study: Study, found: Export, items: Sequence[int]) -> str:
+def _usual(study: Study, chosen_export: Export, items: Sequence[int]) -> str:
     """Choose a format for images if neither option nor file name does."""
-    of_kind = {item.id for kind in found.kinds for item in study.items()[kind]}
-    return usual_format(found, [item for item in study.images() if item.id in (items or of_kind)])
+    of_kind = {item.id for kind in chosen_export.kinds for item in study.items()[kind]}
+    return usual_format(chosen_export, [item for item in study.images() if item.id in (items or of_kind)])
 
 
 def _named(study: Study, options: argparse.Namespace, items: Export) -> Sequence[Item]:
     """Find the named questions, for an export of labels or pairs, otherwise the images."""
-    (first, *others) = items.kinds
-    if others or not KINDS[first].by_question:
+    (first, *more_kinds) = items.kinds
+    if more_kinds or not KINDS[first].by_question:
         return chosen(study, options.item)
     return chosen(study, options.item, first, by_question=True)
 
 
 def _kinds(study: Study, run: int | None) -> list[str]:
     """List the kinds: that of the chosen run, those of the latest runs, then those of the study."""
-    fused, items = [one.kind for one in reversed(study.runs.all())], study.items()
+    fused, items = [run_entry.kind for run_entry in reversed(study.runs.all())], study.items()
     if run is not None:
         return [study.runs.get(run).kind]
     marked = [kind for kind, of in items.items() if of]
@@ -224,24 +226,24 @@ def _kinds(study: Study, run: int | None) -> list[str]:
 def report(options: argparse.Namespace) -> int:
     """Write the report of a study, or of one image or question of it."""
     measured = {
-        name: one for kind in KINDS.values() for name, one in kind.report.read_options(options).items()
+        name: value for kind in KINDS.values() for name, value in kind.report.read_options(options).items()
     }
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
             entry = ImageNames(study.images()).find(options.item)
             questions = {
-                one.name.casefold(): one.id
+                entry.name.casefold(): entry.id
                 for kind in KINDS.values()
                 if kind.by_question
-                for one in kind.items(study)
+                for entry in kind.items(study)
             }
             item, question = (entry.id, None) if entry else (None, questions.get(options.item.casefold()))
             if item is None and question is None:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
         with study.shown.only(options.run):
-            made = provenance_of_report(study, item, question)
-            tell(made.outdated, ())
+            origin = provenance_of_report(study, item, question)
+            tell(origin.outdated, ())
             path = write_report(
                 study,
                 options.output,
@@ -250,6 +252,6 @@ def report(options: argparse.Namespace) -> int:
                 question=question,
                 options=measured,
             )
-    print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
+    print(f"Report of {origin.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
     print(path)
     return 0

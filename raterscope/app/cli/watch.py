@@ -58,8 +58,8 @@ def _made_or_opened(path: Path) -> Iterator[Study]:
 def _watch(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
     _say("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
     names = {entry.id: entry.name for entry in study.images()}
-    for image, one in following.watched.items():
-        _say("image", **_figures(names[image], one))
+    for image, answer in following.watched.items():
+        _say("image", **_figures(names[image], answer))
     try:
         why = _follow(following, study, stop, options)
     except InputError as error:
@@ -85,7 +85,7 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
                 _say_next(following, study, options.ask)
             if not growth.more and following.is_settling_due:
                 _settle(following, study, stop)
-            firm = bool(following.watched) and all(one.firm for one in following.watched.values())
+            firm = bool(following.watched) and all(answer.firm for answer in following.watched.values())
             if firm and options.until_firm:
                 return "every image meets the stop rule"
             if not growth.more:
@@ -114,24 +114,24 @@ def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
 def _settle(following: Following, study: Study, stop: threading.Event) -> None:
     """Fuse all images fully, and report those whose figures change."""
     names = {entry.id: entry.name for entry in study.images()}
-    before = {image: _figures(names[image], one) for image, one in following.watched.items()}
+    figures_before = {image: _figures(names[image], answer) for image, answer in following.watched.items()}
     images = following.settle(_canceller(stop))
     following.keep(study, images)
     for image in images:
         current = _figures(names[image], following.watched[image])
-        if current != before[image]:
+        if current != figures_before[image]:
             _say("settled", **current)
 
 
-def _say_next(following: Following, study: Study, most: int) -> None:
+def _say_next(following: Following, study: Study, limit: int) -> None:
     """Report the image with the largest expected gain, and its best annotators."""
     image, gain = following.next_image()
     if image is None:
         return
-    found = following.whom_to_ask(image)
+    ranking = following.whom_to_ask(image)
     annotators = [
         {"annotator": name, "gain": _number(value)}
-        for name, value in zip(found.annotators[:most], found.gain.tolist(), strict=False)
+        for name, value in zip(ranking.annotators[:limit], ranking.gain.tolist(), strict=False)
     ]
     _say("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
 
@@ -147,8 +147,8 @@ def _figures(name: str, watched: Watched) -> dict[str, Any]:
         "changed": int(history.changed[-1]),
         "expected_changes": _number(watched.outlook.expected),
         "chance_of_change": _number(watched.outlook.any),
-        "sensitivity": [_number(one) for one in history.sensitivity[-1].tolist()],
-        "precision": [_number(one) for one in history.precision[-1].tolist()],
+        "sensitivity": [_number(value) for value in history.sensitivity[-1].tolist()],
+        "precision": [_number(value) for value in history.precision[-1].tolist()],
         "firm": watched.firm,
     }
 
@@ -157,8 +157,8 @@ def _number(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
 
 
-def _say(event: str, **what: object) -> None:
-    line = {"event": event, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **what}
+def _say(event: str, **fields: object) -> None:
+    line = {"event": event, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     print(json.dumps(line, allow_nan=False), flush=True)
 
 
@@ -174,18 +174,18 @@ def _canceller(stop: threading.Event) -> Callable[..., None]:
 def _stopping() -> Iterator[threading.Event]:
     """Set an event on interrupt or termination; a second signal ends at once."""
     event = threading.Event()
-    before: dict[signal.Signals, Any] = {}
+    handlers: dict[signal.Signals, Any] = {}
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         if event.is_set():
             raise KeyboardInterrupt
         event.set()
 
-    for one in SIGNALS:
-        before[one] = signal.signal(one, on_signal)
+    for number in SIGNALS:
+        handlers[number] = signal.signal(number, on_signal)
     try:
         yield event
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         sys.stdout.flush()

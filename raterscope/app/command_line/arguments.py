@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         """Return the help, with examples and the algorithms at its end."""
         text = super().format_help()
         if self.examples:
-            text += f"\nexamples:\n{''.join(f'  raterscope {one}{chr(10)}' for one in self.examples)}"
+            text += f"\nexamples:\n{''.join(f'  raterscope {example}{chr(10)}' for example in self.examples)}"
         if self.listing is not None:
             text += f"\n{self.listing(False)}`{self.prog} --list-settings` lists what can be set.\n"
         return text
@@ -145,9 +145,9 @@ def add_mapping(parser: Parser, fields: str = "annotator, image, x, y, time") ->
                         f"unknown: {fields}")  # fmt: skip
 
 
-def add_masks(parser: Parser, who: str = "who drew the masks, where it is one for all") -> None:
+def add_masks(parser: Parser, help_text: str = "who drew the masks, where it is one for all") -> None:
     """Add what files of masks leave open."""
-    parser.add_argument("--annotator", metavar="NAME", help=who)
+    parser.add_argument("--annotator", metavar="NAME", help=help_text)
     parser.add_argument("--naming", metavar="PATTERN",
                         help="what the files' names tell, as in {item}_{annotator}_{structure} or "
                              "{annotator}/{item}")  # fmt: skip
@@ -157,31 +157,31 @@ def add_masks(parser: Parser, who: str = "who drew the masks, where it is one fo
                              "uneven or tilted slices on a regular grid")  # fmt: skip
 
 
-def add_by_crowd_size(parser: Parser, what: str) -> None:
-    """Add whether methods for clicks are measured against the number of annotators; `what` ends the help."""
+def add_by_crowd_size(parser: Parser, note: str) -> None:
+    """Add whether methods for clicks are measured against the number of annotators; `note` ends the help."""
     parser.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="measure sensitivity and precision of clicks against the number of annotators "
                              "too, drawn at random: of the chosen method and of those of the OEM-DEM paper, "
-                             f"after clustering and after detection; {what}. Fields: fewest, most, crowds, "
+                             f"after clustering and after detection; {note}. Fields: fewest, most, crowds, "
                              "draws, published, streamed, draw_seed")  # fmt: skip
 
 
-def add_roc_curves(parser: Parser, what: str) -> None:
-    """Add whether methods for labels are compared by the ROC curves of folds; `what` ends the help."""
+def add_roc_curves(parser: Parser, note: str) -> None:
+    """Add whether methods for labels are compared by the ROC curves of folds; `note` ends the help."""
     parser.add_argument("--roc-curves", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="ROC curves of all methods for labels by five-fold cross-validation: each fold "
                              "is predicted by a run that was given the truths of the others (dynamic "
-                             f"combination paper, Fig. 2); {what}. Fields: methods (all, fast, paper), "
+                             f"combination paper, Fig. 2); {note}. Fields: methods (all, fast, paper), "
                              "folds, subsample, class_votes, experienced, decisions, fold_seed")  # fmt: skip
 
 
-def add_rates_over_time(parser: Parser, what: str) -> None:
-    """Add whether the rates of those who gave labels are followed over time; `what` ends the help."""
+def add_rates_over_time(parser: Parser, note: str) -> None:
+    """Add whether the rates of those who gave labels are followed over time; `note` ends the help."""
     parser.add_argument("--rates-over-time", nargs="?", const="", metavar="CLASS",
                         help="sensitivity and specificity of the annotators as their labels come, taken as "
                              "decisions whether a task is of CLASS (default: the last class), by recursive "
                              "EM, incremental Newton, batch EM and MAP (thesis, chapters 3 and 5); "
-                             f"{what}")  # fmt: skip
+                             f"{note}")  # fmt: skip
 
 
 def add_jobs(parser: Parser) -> None:

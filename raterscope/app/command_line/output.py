@@ -142,15 +142,15 @@ def tell(notices: Iterable[str], lines: Iterable[str]) -> None:
         print(one_line(line))
 
 
-def tell_files(written: Sequence[Path], folder: Path) -> None:
+def tell_files(paths: Sequence[Path], folder: Path) -> None:
     """Print which files were written below a folder."""
-    folders = {path.parent for path in written}
+    folders = {path.parent for path in paths}
     if len(folders) > 1:
-        print(f"{counted(len(written), 'file')} in {counted(len(folders), 'folder')} of {folder}")
-    elif written:
-        names = [path.name for path in written]
+        print(f"{counted(len(paths), 'file')} in {counted(len(folders), 'folder')} of {folder}")
+    elif paths:
+        names = [path.name for path in paths]
         few = names if len(names) <= LISTED else [*names[:3], f"{len(names) - 4} more", names[-1]]
-        print(f"{', '.join(few)} in {written[0].parent}")
+        print(f"{', '.join(few)} in {paths[0].parent}")
 
 
 def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
@@ -167,8 +167,8 @@ def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
     if os.environ.get("RATERSCOPE_DEBUG"):
         sys.stderr.write("".join(outcome.details for outcome in failed))
     first = f"{plain(failed[0].item)}: {failed[0].problem}"
-    others = ", the others were" if len(failed) < len(outcomes) else ""
-    raise InputError(f"{len(failed):,} of {len(outcomes):,} could not be fused{others}; {first}")
+    remainder = ", the others were" if len(failed) < len(outcomes) else ""
+    raise InputError(f"{len(failed):,} of {len(outcomes):,} could not be fused{remainder}; {first}")
 
 
 def make_folder(folder: Path) -> None:
@@ -195,7 +195,7 @@ class Rescued(Generic[Written]):
     place: Path
     why: str = ""
 
-    def tell(self, what: str) -> None:
+    def tell(self, contents: str) -> None:
         """Raise if the result is not at its intended path.
 
         Raises
@@ -204,7 +204,7 @@ class Rescued(Generic[Written]):
             Where it is.
         """
         if self.why:
-            raise InputError(f"{self.why} {what} {self.place}.")
+            raise InputError(f"{self.why} {contents} {self.place}.")
 
 
 def rescued(

@@ -54,9 +54,9 @@ def _questions(study: Study, items: Sequence[str], kind: str) -> Sequence[Item]:
 
 
 def _unknown(study: Study, noun: str, item: str, entries: Sequence[Item]) -> InputError:
-    known = ", ".join(plain(entry.name, 40) for entry in entries[:5])
+    examples = ", ".join(plain(entry.name, 40) for entry in entries[:5])
     more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
-    return InputError(f"holds no {noun} {plain(item)}; it holds {known}{more}", file=study.path)
+    return InputError(f"holds no {noun} {plain(item)}; it holds {examples}{more}", file=study.path)
 
 
 class Named(Protocol):
@@ -76,8 +76,8 @@ def asked_for(questions: list[Asked], question: str | None) -> list[Asked]:
         return questions
     matches = [entry for entry in questions if entry.name.casefold() == question.casefold()]
     if not matches:
-        known = ", ".join(plain(entry.name, 40) for entry in questions[:8])
-        raise InputError(f"there is no question {plain(question)}; expected one of {known}")
+        examples = ", ".join(plain(entry.name, 40) for entry in questions[:8])
+        raise InputError(f"there is no question {plain(question)}; expected one of {examples}")
     return matches
 
 

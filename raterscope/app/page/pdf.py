@@ -95,13 +95,13 @@ def _place(paper: QTextDocument, part: _Part) -> QRectF:
 
 def _least(paper: QTextDocument, part: _Part, height: float) -> float:
     """Return the lower edge of the part that must stay with its beginning."""
-    whole = _place(paper, part)
-    if isinstance(part, QTextTable) and whole.height() >= height / 2:
+    box = _place(paper, part)
+    if isinstance(part, QTextTable) and box.height() >= height / 2:
         head = part.format().headerRowCount()
         return _row(paper, part, min(head, part.rows() - 1)).bottom()
     if isinstance(part, QTextBlock):
-        return whole.top() + part.layout().lineAt(0).height()
-    return whole.bottom()
+        return box.top() + part.layout().lineAt(0).height()
+    return box.bottom()
 
 
 def _row(paper: QTextDocument, table: QTextTable, number: int) -> QRectF:
@@ -110,9 +110,9 @@ def _row(paper: QTextDocument, table: QTextTable, number: int) -> QRectF:
     for column in range(table.columns()):
         cell = table.cellAt(number, column)
         for block in (cell.firstCursorPosition().block(), cell.lastCursorPosition().block()):
-            whole, lines = _place(paper, block), block.layout()
+            block_box, lines = _place(paper, block), block.layout()
             for line in (lines.lineAt(0), lines.lineAt(lines.lineCount() - 1)):
-                box = box.united(line.rect().translated(whole.topLeft()))
+                box = box.united(line.rect().translated(block_box.topLeft()))
     return box
 
 

@@ -49,17 +49,19 @@ def scale_bar(image: Image.Image, scale: float, unit: str) -> str:
     power = 10.0 ** math.floor(math.log10(longest))
     length = next(step * power for step in (5.0, 2.0, 1.0) if step * power <= longest * (1 + 1e-9))
     brush, font = ImageDraw.Draw(image), ImageFont.load_default(19)
-    left, bottom = 14, image.height - 14
-    right = left + round(length * scale)
+    bar_left, bottom = 14, image.height - 14
+    right = bar_left + round(length * scale)
     for colour, thick in (("#000000", 3), (DARK.text, 1)):
-        brush.rectangle((left - thick + 1, bottom - thick, right + thick - 1, bottom + thick), fill=colour)
-        for end in (left, right):
+        brush.rectangle(
+            (bar_left - thick + 1, bottom - thick, right + thick - 1, bottom + thick), fill=colour
+        )
+        for end in (bar_left, right):
             brush.rectangle((end - thick, bottom - 4 - thick, end + thick, bottom + 4 + thick), fill=colour)
-    brush.rectangle((left, bottom - 1, right, bottom + 1), fill=DARK.text)
+    brush.rectangle((bar_left, bottom - 1, right, bottom + 1), fill=DARK.text)
     words = f"{length:g} {unit}"
     if words.isascii():
         brush.text(
-            (left, bottom - 10), words, fill=DARK.text, font=font, anchor="lb", stroke_width=2,
+            (bar_left, bottom - 10), words, fill=DARK.text, font=font, anchor="lb", stroke_width=2,
             stroke_fill="#000000",
         )  # fmt: skip
     return words
@@ -84,10 +86,10 @@ def draw_lines(
     title: str,
     words: str = "",
     *,
-    most: float = 1.0,
+    limit: float = 1.0,
     diagonal: bool = False,
 ) -> Picture:
-    """Draw lines over 0 to `most` across and 0 to 1 up, perhaps with the diagonal.
+    """Draw lines over 0 to `limit` across and 0 to 1 up, perhaps with the diagonal.
 
     Parameters
     ----------
@@ -96,10 +98,10 @@ def draw_lines(
         What the axes measure.
     title, words : str
         Of the caption.
-    most : float
+    limit : float
     diagonal : bool
     """
-    return draw_paper(line_chart(lines, across, up, most, diagonal=diagonal), title, words)
+    return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, words)
 
 
 def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Picture:
@@ -111,10 +113,10 @@ def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Pictu
     for row in range(rows):
         for column in range(columns):
             ground, ink = tint(float(rates[row, column]))
-            left, top = column * side, row * side
-            brush.rectangle((left + 1, top + 1, left + side - 1, top + side - 1), fill=ground)
+            cell_left, top = column * side, row * side
+            brush.rectangle((cell_left + 1, top + 1, cell_left + side - 1, top + side - 1), fill=ground)
             text = f"{rates[row, column]:.2f}".removeprefix("0")
-            brush.text((left + side / 2, top + side / 2), text, fill=ink, font=font, anchor="mm")
+            brush.text((cell_left + side / 2, top + side / 2), text, fill=ink, font=font, anchor="mm")
     return drawing(image, title, words)
 
 

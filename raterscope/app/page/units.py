@@ -55,9 +55,9 @@ class Units:
     def difference(self, ml: float, of: float) -> str:
         """Say a difference of sizes with its sign, and its share of the whole."""
         value, unit = self._scaled(ml, abs(of))
-        whole, _ = self._scaled(of, abs(of))
-        places = max(0, _places(whole)) if self.size in ("ml", "mm²") else 0
-        text = f"{signed(value, lambda x: f'{x:,.{places}f}')} {unit}"
+        total, _ = self._scaled(of, abs(of))
+        digits = max(0, _places(total)) if self.size in ("ml", "mm²") else 0
+        text = f"{signed(value, lambda x: f'{x:,.{digits}f}')} {unit}"
         return f"{text} ({signed(100 * ml / of, lambda x: f'{x:.0f}')} %)" if of > 0 else text
 
     def _scaled(self, ml: float, largest: float) -> tuple[float, str]:
@@ -96,9 +96,9 @@ def named(text: object, longest: int = 30) -> str:
     return name
 
 
-def share(value: float, places: int = 3) -> str:
+def share(value: float, digits: int = 3) -> str:
     """Write a share from 0 to 1, or a coefficient that 1 bounds."""
-    return f"{value:.{places}f}".replace("-", _MINUS) if math.isfinite(value) else NONE
+    return f"{value:.{digits}f}".replace("-", _MINUS) if math.isfinite(value) else NONE
 
 
 def p_value(value: float) -> str:
@@ -108,11 +108,11 @@ def p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else significant(value, 2)
 
 
-def signed(value: float, write: Callable[[float], str] | None = None, places: int = 1) -> str:
+def signed(value: float, write: Callable[[float], str] | None = None, digits: int = 1) -> str:
     """Write a figure with + or -, neither where it rounds to nothing."""
     if not math.isfinite(value):
         return NONE
-    text = f"{abs(value):.{places}f}" if write is None else write(abs(value))
+    text = f"{abs(value):.{digits}f}" if write is None else write(abs(value))
     if not text.strip("0.,"):
         return text
     return f"{'+' if value > 0 else _MINUS}{text}"

@@ -243,11 +243,11 @@ def _streamed(cell: str, run: int, data: Path) -> Measures:
     order = np.random.default_rng([run, 15]).permutation(len(image.clicks.annotators)).tolist()
     texts = {"update": "printed", **_LITERAL, **_DEM_PRINTED}
     plan = StreamPlan.make(texts) if cell == "as printed" else StreamPlan()
-    most = min(len(order), 20)
+    limit = min(len(order), 20)
     state = begin_stream(first_annotators(image.clicks, order, 11), plan)
-    for count in range(12, most + 1):
+    for count in range(12, limit + 1):
         state = advance_stream(state, first_annotators(image.clicks, order, count), plan)
-    batch = fuse(first_annotators(image.clicks, order, most), plan.fusion)
+    batch = fuse(first_annotators(image.clicks, order, limit), plan.fusion)
     result = scores("stream", state.fusion, image) | scores("batch", batch, image)
     return result | _gaps(result)
 

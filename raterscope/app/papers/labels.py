@@ -152,13 +152,13 @@ def _rand(first: NDArray[np.integer], second: NDArray[np.integer]) -> float:
     """Return the adjusted Rand index of two groupings."""
     table = np.zeros((int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1))
     np.add.at(table, (first, second), 1)
-    in_both, rows, columns, every = (
+    in_both, rows, columns, all_pairs = (
         float((counts * (counts - 1) / 2).sum())
         for counts in (table, table.sum(axis=1), table.sum(axis=0), np.array([len(first)]))
     )
-    chance = rows * columns / every if every else 0.0
-    most = (rows + columns) / 2
-    return 1.0 if most == chance else (in_both - chance) / (most - chance)
+    chance = rows * columns / all_pairs if all_pairs else 0.0
+    upper = (rows + columns) / 2
+    return 1.0 if upper == chance else (in_both - chance) / (upper - chance)
 
 
 _GROUPS = Experiment(

@@ -98,8 +98,8 @@ def table_rows(cell: str, figures: Mapping[str, tuple[float, float, float]]) -> 
 
 
 def _leaking(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
-    every = nodules(data)
-    masks = every[run % len(every)]
+    all_nodules = nodules(data)
+    masks = all_nodules[run % len(all_nodules)]
     return compared(named(leaking(masks, 1, run), (1.0, 1.0, 1.0)), strict(masks))
 
 
@@ -152,8 +152,8 @@ _PROSTATES = Experiment(
 
 
 def _fitted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
-    every = nodules(data)
-    masks = named(every[run % len(every)], (1.0, 1.0, 1.0))
+    all_nodules = nodules(data)
+    masks = named(all_nodules[run % len(all_nodules)], (1.0, 1.0, 1.0))
     result: dict[str, float] = {}
     for kind in ("printed", "default"):
         fusions = {
@@ -268,8 +268,8 @@ def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[s
     planted = school[:, None] == school
     pairs = np.triu_indices(len(school), 1)
     result: dict[str, float] = {}
-    for kind, own in (("printed", {"as_printed": "yes"}), ("default", {})):
-        plan = MaskPlan.make("mixture", own | dict(texts or {}))
+    for kind, options in (("printed", {"as_printed": "yes"}), ("default", {})):
+        plan = MaskPlan.make("mixture", options | dict(texts or {}))
         sides = [alternative.responsibility for alternative in fuse(masks, plan).alternatives]
         together = same_consensus(sides or [np.ones(len(school))]) > 0
         result |= {
@@ -368,8 +368,8 @@ def _seven_raters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 
     result = dict(weights(plain))
     for slope in ("5", "1"):
         result |= {f"slope {slope} {name}": value for name, value in alike(school, {"slope": slope}).items()}
-        alone = alike(plain, {"slope": slope})
-        result |= {f"slope {slope} alone {name}": value for name, value in alone.items()}
+        unweighted = alike(plain, {"slope": slope})
+        result |= {f"slope {slope} alone {name}": value for name, value in unweighted.items()}
     return result
 
 

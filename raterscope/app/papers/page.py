@@ -62,17 +62,19 @@ def draw_charts(experiment: Experiment, results: Results) -> Gallery:
 
 
 def _drawn(chart: Chart, colours: dict[str, str], results: Results) -> Picture:
-    lines, most = [], 1.0
+    lines, limit = [], 1.0
     for name, points in chart.curves:
         result = [(x, estimate(results, cell, measure)) for x, cell, measure in points]
-        known = [(x, mean.mean, np.nan_to_num(mean.error)) for x, mean in result if mean is not None]
-        if not known:
+        measured_points = [
+            (x, mean.mean, np.nan_to_num(mean.error)) for x, mean in result if mean is not None
+        ]
+        if not measured_points:
             continue
-        x, mean, error = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
+        x, mean, error = (np.array(values, dtype=np.float64) for values in zip(*measured_points, strict=True))
         low, high = np.clip(mean - error, 0, 1), np.clip(mean + error, 0, 1)
         lines.append(paper_line(x, np.clip(mean, 0, 1), colours[name], True, low, high))
-        most = max(most, float(x.max()))
-    return draw_lines(lines, chart.across, chart.up, chart.title, most=most)
+        limit = max(limit, float(x.max()))
+    return draw_lines(lines, chart.across, chart.up, chart.title, limit=limit)
 
 
 PAGE = "papers.html"
@@ -281,7 +283,7 @@ def _marked(gap: Estimate, digits: int) -> Cell:
     return Cell(text)
 
 
-PAPERS: Mapping[str, Paper] = {one.name: one for one in (CLICKS, PAIRS, LABELS, MASKS, THESIS)}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (CLICKS, PAIRS, LABELS, MASKS, THESIS)}
 
 
 def make_page(

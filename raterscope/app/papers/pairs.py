@@ -102,12 +102,12 @@ def _colleges(cell: str, run: int, data: Path) -> Measures:
     pairs = pairs_of(data, "worldcollege")
     annotator_index = {name: number for number, name in enumerate(pairs.annotators)}
     listed: BoolArray = np.isin(pairs.annotators, list(_TABLE_8))
-    left, right = (
+    sides_left, right = (
         np.bincount(pairs.annotator[side], minlength=len(annotator_index))
         for side in (pairs.choice > 0, pairs.choice < 0)
     )
     equal_counts = sum(
-        (left[annotator_index[name]], right[annotator_index[name]]) == clicks
+        (sides_left[annotator_index[name]], right[annotator_index[name]]) == clicks
         for name, clicks in _TABLE_8.items()
     )
     result = {

@@ -69,11 +69,11 @@ _CLUSTERS = Experiment(
     cells=("20", "50"),
     measure=_clustered,
     rows=tuple(
-        Row(f"R = {size}, {name}, {words}", size, f"{name} {letter}", figures[at][which],
+        Row(f"R = {size}, {name}, {words}", size, f"{name} {letter}", figures[at][index],
             default=f"default {letter}", digits=4)
         for at, size in enumerate(("20", "50"))
         for name, figures in _TABLE_2_1.items()
-        for which, (letter, words) in enumerate((("S", "sensitivity"), ("P", "precision")))
+        for index, (letter, words) in enumerate((("S", "sensitivity"), ("P", "precision")))
     ),
     runs=1000, quick=10, paper_runs=1000,
     method="The set-up of section 2.3 with a spread of 15 and centres at least 100 apart, which the thesis "
@@ -213,8 +213,8 @@ def _joining(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - sim
         for count in range(11, 51):
             state = admit_annotators(state, marked[count - 1 : count], settings)
             if count in (25, 50):
-                for way, one in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
-                    figures = zip(_ERRORS, errors_of(one, crowd), strict=True)
+                for way, estimate in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
+                    figures = zip(_ERRORS, errors_of(estimate, crowd), strict=True)
                     result |= {f"{kind} {way} {count} {name}": value for name, value in figures}
     return result
 
@@ -264,15 +264,15 @@ def _on_images(cell: str, run: int, data: Path) -> Measures:
         "EM": fuse(clicks, FusionPlan.make("oem", printed | em)),
         "default": fuse(clicks),
     }
-    places = {name: one.clustering.mean[one.detection.detected] for name, one in fusions.items()}
-    places |= {
+    positions = {name: fusion.clustering.mean[fusion.detection.detected] for name, fusion in fusions.items()}
+    positions |= {
         "k-means": kmeans(clicks).mean,
         "CEM": cem(clicks, CEMSettings(version="thesis")).mean,
         "OEM": fusions["EM"].clustering.mean,
         "default clusters": fusions["default"].clustering.mean,
     }
     result: dict[str, float] = {}
-    for name, mean in places.items():
+    for name, mean in positions.items():
         score = evaluate(mean, image.truth, RADIUS)
         result |= rates(name, score)
     return result
@@ -284,10 +284,10 @@ _REAL = Experiment(
     cells=("20",),
     measure=_on_images,
     rows=tuple(
-        Row(f"{name}, {words}", "20", f"{name} {letter}", figures[which],
+        Row(f"{name}, {words}", "20", f"{name} {letter}", figures[index],
             default=f"default{'' if name in ('majority', 'EM') else ' clusters'} {letter}")
         for name, figures in _IMAGES.items()
-        for which, (letter, words) in enumerate((("S", "sensitivity"), ("P", "precision")))
+        for index, (letter, words) in enumerate((("S", "sensitivity"), ("P", "precision")))
     ),
     runs=24, quick=3, paper_runs=1000,
     method="24 microscope images clicked by a paid crowd (Quanti.us), 20 annotators drawn at random, matched "
@@ -307,20 +307,20 @@ def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 -
     """Let annotators join one by one on the clusters of an image, which all of them made."""
     images = paid_crowd(data)
     image = images[run % len(images)]
-    most = min(25, len(image.clicks.annotators))
+    limit = min(25, len(image.clicks.annotators))
     order = np.random.default_rng([run, 54]).permutation(len(image.clicks.annotators)).tolist()
-    clicks = first_annotators(image.clicks, order, most)
+    clicks = first_annotators(image.clicks, order, limit)
     fusion = fuse(
         clicks, FusionPlan.make("oem", {"detector": "majority", "criterion": "thesis", "covariance": "free"})
     )
-    places, marked = fusion.clustering.mean, fusion.marked.astype(np.float64)
+    positions, marked = fusion.clustering.mean, fusion.marked.astype(np.float64)
     result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
-        state = admit_annotators(initial_state(0, len(places)), marked[:10], settings)
-        for votes in marked[10:most]:
+        state = admit_annotators(initial_state(0, len(positions)), marked[:10], settings)
+        for votes in marked[10:limit]:
             state = admit_annotators(state, votes[None], settings)
         for way, last in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
-            score = evaluate(places[last.posterior >= 0.5], image.truth, RADIUS)
+            score = evaluate(positions[last.posterior >= 0.5], image.truth, RADIUS)
             result |= rates(f"{kind} {way}", score)
     return result
 

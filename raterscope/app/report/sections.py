@@ -73,7 +73,7 @@ def decisions_section(
     blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *viewed]
     notable = sorted(range(len(entries)), key=lambda index: _is_plain(entries[index][0]))[:_MOST]
     listed = [entries[index] for index in sorted(notable)]
-    rows = [_row(one, items, state) for one, items in listed]
+    rows = [_row(decision, items, state) for decision, items in listed]
     columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Standing")
     used = [
         index for index in range(len(columns)) if index not in (3, 4, 6) or any(row[index] for row in rows)
@@ -95,7 +95,9 @@ def decisions_section(
 
 def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Block]:
     """Describe the number of spots viewed and left without a decision."""
-    viewed = {image: len(viewed_places(some, state.spots(image))) for image, some in views.items()}
+    viewed = {
+        image: len(viewed_places(image_views, state.spots(image))) for image, image_views in views.items()
+    }
     spot_count, images = sum(viewed.values()), sum(number > 0 for number in viewed.values())
     if not spot_count:
         return []
@@ -128,14 +130,14 @@ def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> li
 def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:
     rows = []
     for expert in dict.fromkeys(decision.who for decision in decisions):
-        own = [decision for decision in decisions if decision.who == expert]
-        verbs = Counter(decision.verb for decision in own)
-        times = [decision.at for decision in own if decision.at is not None]
+        recorded = [decision for decision in decisions if decision.who == expert]
+        verbs = Counter(decision.verb for decision in recorded)
+        times = [decision.at for decision in recorded if decision.at is not None]
         rows.append(
             (
                 plain(expert, 40) or NONE,
-                f"{len(own):,}",
-                f"{sum(decision.verb != 'undo' and state.in_effect(decision.id) for decision in own):,}",
+                f"{len(recorded):,}",
+                f"{sum(decision.verb != 'undo' and state.in_effect(decision.id) for decision in recorded):,}",
                 _minute(min(times, default=None)),
                 _minute(max(times, default=None)),
                 ", ".join(f"{verb} {count:,}" for verb, count in verbs.most_common()),

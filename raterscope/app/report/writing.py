@@ -97,17 +97,17 @@ def _gather(
 
     decisions = study.decisions()
     state = fold(decisions)
-    whole = item is None and question is None
+    is_complete = item is None and question is None
     scope = {
         kind.name: [
-            one
-            for one in (kind.items(study) if kind.by_question else study.images())
-            if whole or one.id == (question if kind.by_question else item)
+            entry
+            for entry in (kind.items(study) if kind.by_question else study.images())
+            if is_complete or entry.id == (question if kind.by_question else item)
         ]
         for kind in KINDS.values()
     }
     fused = {name: _fused(study, KINDS[name], entries) for name, entries in scope.items()}
-    made = provenance_of_report(study, item, question)
+    origin = provenance_of_report(study, item, question)
     kinds_present = [name for name, entries in fused.items() if entries]
     parts = [
         KINDS[name].report.gather(
@@ -116,35 +116,35 @@ def _gather(
         )
         for index, name in enumerate(kinds_present)
     ]
-    sections = [section for one in parts for section in one.sections]
-    runs = {number: run for one in parts for number, run in one.runs.items()}
+    sections = [section for kind_part in parts for section in kind_part.sections]
+    runs = {number: run for kind_part in parts for number, run in kind_part.runs.items()}
     if not sections:
-        if made.outdated:
-            raise InputError(made.outdated[0], file=study.path)
+        if origin.outdated:
+            raise InputError(origin.outdated[0], file=study.path)
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
     trust = _trust(study, fused)
     if trust:
         sections.append(trust_section(trust))
-    stale = _stale(study, made)
+    stale = _stale(study, origin)
     if sections[0].breaks:
         sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
-    items_shown = {(name, one.id) for name, entries in scope.items() for one in entries}
+    items_shown = {(name, entry.id) for name, entries in scope.items() for entry in entries}
     named = {key: name for key, name in study.names().items() if key in items_shown}
     decisions_shown = decisions_on(decisions, named, state)
-    views = {image: some for one in parts for image, some in one.views.items()}
+    views = {image: image_views for kind_part in parts for image, image_views in kind_part.views.items()}
     sections.append(decisions_section(decisions_shown, state, views))
     told_runs = [_limit_excluded(study, runs[number]) for number in sorted(runs)]
     sections.append(methods_section(told_runs, parts, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
-    facts.append(("About", _about(study)) if whole else ("Only", plain(next(iter(named.values())))))
-    facts.append(("Runs" if len(made.runs) > 1 else "Run", made.in_words()))
-    experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in decisions_shown if one.who))
+    facts.append(("About", _about(study)) if is_complete else ("Only", plain(next(iter(named.values())))))
+    facts.append(("Runs" if len(origin.runs) > 1 else "Run", origin.in_words()))
+    experts = list(dict.fromkeys(plain(decision.who, 40) for decision, _ in decisions_shown if decision.who))
     if experts:
         facts.append(("Experts" if len(experts) > 1 else "Expert", ", ".join(experts)))
-    written = datetime.now(UTC)
-    facts.append(("Written", f"{written:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
+    now = datetime.now(UTC)
+    facts.append(("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
 
 
@@ -190,14 +190,14 @@ def _fused(study: Study, kind: Kind, entries: Sequence[Item]) -> list[Item]:
     ]
 
 
-def _stale(study: Study, made: Provenance) -> list[str]:
+def _stale(study: Study, origin: Provenance) -> list[str]:
     """Describe decisions and annotations that the runs do not include."""
     return [
-        *made.outdated,
+        *origin.outdated,
         *(
             f"Decisions were made after run {run.id}: its figures do not rest on them. Fuse again to have "
             "them held fixed."
-            for run in made.runs
-            if study.shown.decided_since(run, made.items[run.id])
+            for run in origin.runs
+            if study.shown.decided_since(run, origin.items[run.id])
         ),
     ]

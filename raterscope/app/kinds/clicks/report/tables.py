@@ -269,7 +269,7 @@ def _picture(curves: Sequence[CrowdSizeCurve], stage: str, measure: str, colours
     largest = max(float(curve.annotators.max()) for curve in curves)
     return draw_lines(
         lines, "annotators", measure, f"{measure.capitalize()} after {stage}",
-        "mean, shaded by a standard error to each side", most=largest,
+        "mean, shaded by a standard error to each side", limit=largest,
     )  # fmt: skip
 
 

@@ -444,7 +444,7 @@ def _movers(question: AnsweredQuestion) -> list[Block]:
         title = plain(labels.annotators[k], 40)
         words = f"moved by {question.moved[k]:.2f}; shaded: 95 %"
         end = float(len(rows.mean))
-        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, most=end))
+        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, limit=end))
     true = [f"true: {plain(fusion.classes[j], 30)}" for j in named]
     legend = [Swatch(colour, name) for colour, name in zip(LINES, true, strict=False)]
     return [table, Gallery("Annotators who changed", pictures, legend)]

@@ -270,7 +270,7 @@ def moved_table(
                 plain(labels.annotators[k], 40),
                 f"{int(votes[k]):,}",
                 share(float(moved[k]), 2),
-                signed(float(trend[k]), places=2),
+                signed(float(trend[k]), digits=2),
                 plain("; ".join(changes), 300) or "no abrupt change",
             )
         )

@@ -232,7 +232,7 @@ def _named(name: str, numbers: Mapping[str, int], *, since: bool = False, nothin
 
 
 def _bias(value: float) -> str:
-    text = signed(value, places=1 if abs(value) >= 0.95 else 2)
+    text = signed(value, digits=1 if abs(value) >= 0.95 else 2)
     if text.startswith("+"):
         return f"{text} beyond"
     return f"{text} short" if text[:1] == "\N{MINUS SIGN}" else text
@@ -410,7 +410,7 @@ def _by_rater(figures_list: Sequence[Figures], numbers: Mapping[str, int]) -> Ta
                 _range(dice),
                 _length(_median(far)),
                 _length(_median(farthest)),
-                signed(_mean(bias), places=2),
+                signed(_mean(bias), digits=2),
             ]
         )
     columns = (

@@ -364,7 +364,7 @@ def ranking_table(question: ComparedQuestion) -> Table:
                 plain(pairs.items[item], 60),
                 f"{int(question.before[item]):,}",
                 f"{int(question.after[item]):,}",
-                signed(float(moved[item]), places=0),
+                signed(float(moved[item]), digits=0),
                 _score(fusion.score[item], fusion.score_low[item], fusion.score_high[item]),
                 _score(question.score[item], question.low[item], question.high[item]),
             )
