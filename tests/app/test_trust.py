@@ -92,7 +92,7 @@ def test_a_decision_that_the_run_is_held_to_counts_with_the_run_before(tmp_path)
 
 def test_labels_by_the_truths_that_were_not_held(tmp_path):
     path = tmp_path / "one.rscope"
-    files = [str(write_votes(tmp_path / "votes.csv")), str(write_truth(tmp_path / "truth.csv", every=2))]
+    files = [str(write_votes(tmp_path / "votes.csv")), str(write_truth(tmp_path / "truth.csv", step=2))]
     assert main(["import", str(path), files[0], "--kind", "labels"]) == 0
     assert main(["import", str(path), files[1], "--kind", "true-labels"]) == 0
     assert main(["run", str(path), "majority"]) == 0

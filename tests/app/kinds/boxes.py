@@ -125,16 +125,16 @@ def store(tables, study, watch):
     for path, rows in tables:
         study.forget_annotators()
         with study.change() as connection:
-            known = number_annotators(connection, [row["annotator"] for row in rows])
+            annotator_ids = number_annotators(connection, [row["annotator"] for row in rows])
         of_image = {}
         for row in rows:
             of_image.setdefault(numbers[row["image"]], []).append(row)
         records = {
             image: BoxRecord(
-                np.array([known[row["annotator"]] for row in some], dtype=np.int64),
-                np.array([[float(row[name]) for name in HEADER[2:]] for row in some]),
+                np.array([annotator_ids[row["annotator"]] for row in image_boxes], dtype=np.int64),
+                np.array([[float(row[name]) for name in HEADER[2:]] for row in image_boxes]),
             )
-            for image, some in of_image.items()
+            for image, image_boxes in of_image.items()
         }
         add_records(study, "boxes", path.name, records)
         sentences.append(f"{len(rows)} boxes on {len(records)} images.")
@@ -144,8 +144,8 @@ def store(tables, study, watch):
 def boxes_of(study, image, run=None):
     records = records_of(study, "boxes", image, BoxRecord, None if run is None else run.imported)
     names = study.annotators()
-    annotators = [names[number] for one in records for number in one.annotator.tolist()]
-    edges = np.concatenate([np.empty((0, 4)), *(one.edges for one in records)])
+    annotators = [names[number] for record in records for number in record.annotator.tolist()]
+    edges = np.concatenate([np.empty((0, 4)), *(record.edges for record in records)])
     return annotators, edges
 
 

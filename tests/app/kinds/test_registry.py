@@ -37,7 +37,7 @@ def help_of(capsys, *command):
 
 def test_a_kind_lists_what_it_must_provide():
     fields = dataclasses.fields(Kind)
-    needed = {one.name for one in fields if one.default is dataclasses.MISSING}
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
     assert needed == REQUIRED
     assert list(KINDS) == list(STORED) == list(REVIEWED) == list(WORKSPACES)
     for name, kind in KINDS.items():
@@ -156,10 +156,10 @@ def test_a_study_without_the_new_kind_reports_as_before(boxes, study_fused, tmp_
 
 
 def test_the_demo_shows_every_sample(boxes, tmp_path, monkeypatch, capsys):
-    shown = []
+    paths = []
     monkeypatch.setattr("raterscope.app.cli.demo.KINDS", {"boxes": BOXES})
-    monkeypatch.setattr("raterscope.app.cli.demo._show", lambda *places: shown.extend(places) or 0)
+    monkeypatch.setattr("raterscope.app.cli.demo._show", lambda *arguments: paths.extend(arguments) or 0)
     assert main(["demo", str(tmp_path)]) == 0
     assert "one box" in capsys.readouterr().out
-    assert shown == [[tmp_path / "boxes.rscope"], [tmp_path / "results" / "window-boxes.png"]]
+    assert paths == [[tmp_path / "boxes.rscope"], [tmp_path / "results" / "window-boxes.png"]]
     assert (tmp_path / "ABOUT.txt").read_text() == "Simulated are the boxes."

@@ -23,7 +23,7 @@ from raterscope.app.papers.experiments import (
 from raterscope.app.papers.page import PAPERS, contents_of, write_page
 from tests.app.commands import run
 
-EXPERIMENTS = [one for paper in PAPERS.values() for one in paper.experiments]
+EXPERIMENTS = [candidate for paper in PAPERS.values() for candidate in paper.experiments]
 
 
 QUICK = ("clicks-figure-2", "pairs-table-1", "labels-figure-3", "thesis-figure-3-1", "masks-figures-6-7")
@@ -53,8 +53,10 @@ def counting(calls, **changes):
         Row("second", "b", "printed", words="high", default="default"),
         Row("third", "b", "sometimes"),
     )
-    one = Experiment("one", "Table 1: counts", ("a", "b"), measure, rows, 4, 2, "Counted.", "raterscope")
-    return replace(one, **changes)
+    experiment = Experiment(
+        "one", "Table 1: counts", ("a", "b"), measure, rows, 4, 2, "Counted.", "raterscope"
+    )
+    return replace(experiment, **changes)
 
 
 def paper_of(*experiments):
@@ -73,12 +75,12 @@ def test_the_command_line_offers_the_papers_of_the_catalogue():
     assert tuple(PAPERS) == NAMES
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each_experiment: each_experiment.name)
 def test_rows_belong_to_cells_and_names_are_unique(experiment):
     assert {row.cell for row in experiment.rows} == set(experiment.cells)
     assert experiment.quick <= experiment.runs
     assert len({row.label for row in experiment.rows}) == len(experiment.rows)
-    assert [one.name for one in EXPERIMENTS].count(experiment.name) == 1
+    assert [candidate.name for candidate in EXPERIMENTS].count(experiment.name) == 1
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -86,14 +88,16 @@ def test_a_first_run_of_a_paper_measures_what_its_rows_show(name, tmp_path, monk
     monkeypatch.setattr(
         labels, "_crowd", lambda number, **_: simulate_labels(scoring_crowd(80, 60, fewest=30), number)
     )
-    experiment = next(one for one in EXPERIMENTS if one.name == name)
+    experiment = next(candidate for candidate in EXPERIMENTS if candidate.name == name)
     cell = experiment.cells[0]
-    found = experiment.measure(cell, 0, tmp_path)
+    measures = experiment.measure(cell, 0, tmp_path)
     assert {name for row in experiment.rows if row.cell == cell for name in (row.printed, row.default)} <= {
-        *found, "",
+        *measures, "",
     }  # fmt: skip
-    assert found == experiment.measure(cell, 0, tmp_path)
-    assert {one.name.partition("-")[0] for one in EXPERIMENTS} == {one.partition("-")[0] for one in QUICK}
+    assert measures == experiment.measure(cell, 0, tmp_path)
+    assert {candidate.name.partition("-")[0] for candidate in EXPERIMENTS} == {
+        candidate.partition("-")[0] for candidate in QUICK
+    }
 
 
 def test_open_data_measure_what_their_rows_show(real_data, tmp_path):
@@ -101,8 +105,8 @@ def test_open_data_measure_what_their_rows_show(real_data, tmp_path):
         if experiment.needs and experiment.name not in SLOW:
             assert available(experiment, real_data)
             cell = experiment.cells[0]
-            found = experiment.measure(cell, 0, real_data)
-            assert {row.printed for row in experiment.rows if row.cell == cell} <= set(found)
+            measures = experiment.measure(cell, 0, real_data)
+            assert {row.printed for row in experiment.rows if row.cell == cell} <= set(measures)
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path):
@@ -114,8 +118,8 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
     measure([paper], tmp_path / "x", silent, full=True)
     assert calls[4:] == [("a", 2), ("a", 3), ("b", 2), ("b", 3)]
     results = measured(paper.experiments[0], tmp_path / "x")
-    assert [one["printed"] for one in results["b"]] == [0, 1, 2, 3]
-    assert all(math.isnan(one["sometimes"]) for one in results["b"])
+    assert [result["printed"] for result in results["b"]] == [0, 1, 2, 3]
+    assert all(math.isnan(result["sometimes"]) for result in results["b"])
 
 
 def test_an_interruption_loses_no_run(tmp_path):

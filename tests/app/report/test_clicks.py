@@ -41,15 +41,15 @@ SPOTS = np.array([(20.0, 30.0), (70.0, 25.0), (60.0, 80.0)])
 def crowd(tmp_path):
     """Ten people who click on three spots, fused."""
     rng = np.random.default_rng(4)
-    places = np.concatenate([SPOTS + rng.normal(0, 0.8, SPOTS.shape) for _ in range(10)])
+    positions = np.concatenate([SPOTS + rng.normal(0, 0.8, SPOTS.shape) for _ in range(10)])
     table = ClickTable(
         path=tmp_path / "made.csv",
-        annotators=tuple(f"w{who}" for who in range(10)),
+        annotators=tuple(f"w{index}" for index in range(10)),
         images=("smear <one>",),
         annotator=np.repeat(np.arange(10), 3),
         image=np.zeros(30, dtype=np.int64),
-        x=places[:, 0],
-        y=places[:, 1],
+        x=positions[:, 0],
+        y=positions[:, 1],
         time=None,
         extents={0: (100.0, 100.0)},
     )
@@ -61,22 +61,22 @@ def crowd(tmp_path):
 
 
 def test_counts_have_the_experts_word(crowd, page):
-    before = page(crowd).row("smear <one>", 7)
-    assert before[1:4] == ["10", "30", "3"]
+    row_before = page(crowd).row("smear <one>", 7)
+    assert row_before[1:4] == ["10", "30", "3"]
     mean = crowd.runs.result(1, 1).clustering.mean
     x, y = (float(value) for value in mean[0])
     crowd.record(Decision(verb="reject", item=1, run=1, subject=SpotSubject(x=x, y=y, number=1)))
     for place in (90.0, 95.0):
         crowd.record(Decision(verb="add", item=1, subject=SpotSubject(x=place, y=5.0)))
-    after = page(crowd).row("smear <one>", 7)
-    assert after[3] == "4"
-    assert after[6] == "3"
+    row_after = page(crowd).row("smear <one>", 7)
+    assert row_after[3] == "4"
+    assert row_after[6] == "3"
 
 
 def test_the_methods_are_those_of_the_run(crowd, page):
-    made = page(crowd)
-    assert " ".join(cite(FusionPlan().in_words()).split()) in made.text
-    assert "w7" in {row[0] for row in made.rows if row}
+    report = page(crowd)
+    assert " ".join(cite(FusionPlan().in_words()).split()) in report.text
+    assert "w7" in {row[0] for row in report.rows if row}
 
 
 def test_it_says_who_counted_how_much_and_why(crowd, page):
@@ -88,12 +88,12 @@ def test_it_says_who_counted_how_much_and_why(crowd, page):
     assert "Weight" not in page(crowd).text  # of the run, which they came after
     keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
     crowd.record(Decision(verb="include", annotators=("w3",)))
-    made = page(crowd)
-    assert made.row("w3", 8)[7] == "½: hasty"
-    assert made.row("w4", 8)[7] == "1"
-    assert made.row("w5", 8)[1:] == ["–", "–", "–", "–", "–", "–", "left out: sleeps"]
-    assert "Counted as a part of an annotator: w3 as ½ (hasty)." in made.text
-    assert "Decisions were made after run 2" in made.text
+    report = page(crowd)
+    assert report.row("w3", 8)[7] == "½: hasty"
+    assert report.row("w4", 8)[7] == "1"
+    assert report.row("w5", 8)[1:] == ["–", "–", "–", "–", "–", "–", "left out: sleeps"]
+    assert "Counted as a part of an annotator: w3 as ½ (hasty)." in report.text
+    assert "Decisions were made after run 2" in report.text
 
 
 def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
@@ -108,54 +108,54 @@ def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
 def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
     assert "Parasitaemia" not in page(crowd).text  # as long as nothing is counted beside them
     assert "Measurements" not in page(crowd).text
-    places = ((10.0, 10.0), (40.0, 50.0))
+    positions = ((10.0, 10.0), (40.0, 50.0))
     for verb, subject in (
         ("count", CountingSubject(leukocytes=150)),
         ("scale", ScaleSubject(pixel_size=0.2, everywhere=True)),
-        ("measure", ShapeSubject(shape="length", points=places, number=1)),
-        ("measure", ShapeSubject(shape="area", points=(*places, (10.0, 50.0)), number=2)),
+        ("measure", ShapeSubject(shape="length", points=positions, number=1)),
+        ("measure", ShapeSubject(shape="area", points=(*positions, (10.0, 50.0)), number=2)),
     ):
         crowd.record(Decision(verb=verb, item=1, subject=subject, who="anna"))
     for number, (x, y) in enumerate(crowd.runs.result(1, 1).clustering.mean.tolist(), start=1):
         crowd.record(Decision(verb="accept", item=1, run=1, subject=SpotSubject(x=x, y=y, number=number)))
-    made = page(crowd)
-    density = made.row("Per microlitre, by leukocytes", 4)
+    report = page(crowd)
+    density = report.row("Per microlitre, by leukocytes", 4)
     assert density[1] == "160 /µl"
     assert density[3] == "3 × 8,000 /µl / 150 leukocytes"
-    assert "MM-SOP-09" in made.text
-    lengths, areas = (row for row in made.rows if len(row) == 6 and row[5] == "anna")
+    assert "MM-SOP-09" in report.text
+    lengths, areas = (row for row in report.rows if len(row) == 6 and row[5] == "anna")
     assert lengths[1:5] == ["length 1", "50.0 px", "10.0 µm", "0.2"]
     assert areas[1:4] == ["area 2", "600 px²", "24.0 µm²"]
 
 
 def test_what_is_known_is_compared_with_before_and_after_the_expert(crowd, page, tmp_path):
     assert "Against ground truth" not in page(crowd).text
-    places = np.array([*SPOTS[:2], (5.0, 90.0)])  # the third is found, but is none; one is missed
+    positions = np.array([*SPOTS[:2], (5.0, 90.0)])  # the third is found, but is none; one is missed
     crowd.add_truth(
         PointTable(
             path=tmp_path / "truth.csv", images=("smear <one>",), image=np.zeros(3, dtype=np.int64),
-            x=places[:, 0], y=places[:, 1],
+            x=positions[:, 0], y=positions[:, 1],
         )
     )  # fmt: skip
     crowd.record(Decision(verb="add", item=1, subject=SpotSubject(x=6.0, y=91.0)))
-    made = page(crowd)
-    assert made.row("smear <one>", 7)[1] == "10"
-    rows = [row for row in made.rows if len(row) == 7 and row[1] == "3" and not row[0].startswith("w")]
-    after, before = rows
-    assert after[1:4] == ["3", "4", "3"]
-    assert before[1:4] == ["3", "3", "2"]
+    report = page(crowd)
+    assert report.row("smear <one>", 7)[1] == "10"
+    rows = [row for row in report.rows if len(row) == 7 and row[1] == "3" and not row[0].startswith("w")]
+    with_expert, without_expert = rows
+    assert with_expert[1:4] == ["3", "4", "3"]
+    assert without_expert[1:4] == ["3", "3", "2"]
     assert [float(row[4].split()[0]) for row in rows] == pytest.approx([1, 2 / 3], abs=0.05)
     assert [float(row[5].split()[0]) for row in rows] == pytest.approx([3 / 4, 2 / 3], abs=0.05)
-    assert {"Calibration", "Precision and sensitivity"} <= {words.strip() for words in made.texts}
+    assert {"Calibration", "Precision and sensitivity"} <= {words.strip() for words in report.texts}
 
 
 def test_annotators_who_click_alike_agree(crowd, page):
-    made = page(crowd)
-    dice = [float(row[5]) for row in made.rows if len(row) == 7 and row[0].startswith("w")]
+    report = page(crowd)
+    dice = [float(row[5]) for row in report.rows if len(row) == 7 and row[0].startswith("w")]
     assert len(dice) == 10
     assert min(dice) > 0.7
-    said = re.search(r"Over all pairs of annotators Dice is (\d\.\d\d)", made.text)
-    assert float(said[1]) == pytest.approx(np.mean(dice), abs=0.01)
+    match = re.search(r"Over all pairs of annotators Dice is (\d\.\d\d)", report.text)
+    assert float(match[1]) == pytest.approx(np.mean(dice), abs=0.01)
 
 
 def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch):
@@ -181,16 +181,16 @@ def test_thousands_of_decisions_are_summed_up(crowd, page):
         spot = SpotSubject(x=float(number % 90), y=float(number // 90))
         crowd.record(Decision(verb="add", item=1, subject=spot, who="Dr A", reason="why" * (number == 249)))
     crowd.record(Decision(verb="undo", undoes=2, who="Dr A"))
-    made = page(crowd)
-    assert made.row("Dr A", 6)[1:3] == ["251", "249"]
-    assert made.row("Dr A", 6)[5] == "add 250, undo 1"
-    listed = [row for row in made.rows if len(row) == 7 and row[2] in ("Dr A", "Dr B")]
+    report = page(crowd)
+    assert report.row("Dr A", 6)[1:3] == ["251", "249"]
+    assert report.row("Dr A", 6)[5] == "add 250, undo 1"
+    listed = [row for row in report.rows if len(row) == 7 and row[2] in ("Dr A", "Dr B")]
     assert len(listed) == 200
     assert [row[0] for row in listed] == sorted((row[0] for row in listed), key=int)
     assert "exclude annotator w1 (asleep)" in listed[0]
     assert listed[-1][5] == "why"
-    assert "Of 252 decisions 200 are listed" in made.text
-    assert made.row("Experts", 2)[1] == "Dr B, Dr A"
+    assert "Of 252 decisions 200 are listed" in report.text
+    assert report.row("Experts", 2)[1] == "Dr B, Dr A"
 
 
 def test_spots_viewed_and_left_undecided_are_counted(crowd, page):
@@ -212,8 +212,8 @@ CENTRES = ((30, 40), (150, 60), (90, 150))
 def fused_crowd(tmp_path):
     rng = np.random.default_rng(2)
     rows = [
-        (f"w{who}", "a.png", round(x + rng.normal(0, 1.5), 1), round(y + rng.normal(0, 1.5), 1), 200, 200)
-        for who in range(8)
+        (f"w{index}", "a.png", round(x + rng.normal(0, 1.5), 1), round(y + rng.normal(0, 1.5), 1), 200, 200)
+        for index in range(8)
         for x, y in CENTRES
     ]
     columns = ("annotator", "image", "x", "y", "width", "height")
@@ -224,7 +224,7 @@ def fused_crowd(tmp_path):
 
 
 def test_the_report_measures_methods_against_the_number_of_annotators(fused_crowd, tmp_path):
-    truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [("a.png", *place) for place in CENTRES])
+    truth = write(tmp_path / "truth.csv", ("image", "x", "y"), [("a.png", *centre) for centre in CENTRES])
     assert run("import", fused_crowd, truth, "--kind", "truth") == 0
     out = tmp_path / "report.html"
     assert run("report", fused_crowd, "--by-crowd-size", "draws=1", "crowds=2", "fewest=4", "-o", out) == 0

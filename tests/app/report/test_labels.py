@@ -22,7 +22,7 @@ from tests.app.tables import write
 
 
 def fuse(study, algorithm="ibcc", **about):
-    inputs = runs.gather([one.id for one in study.questions()], study)
+    inputs = runs.gather([question.id for question in study.questions()], study)
     plan = LabelPlan.make(algorithm)
     plan = replace(plan, about=replace(plan.about, **about))
     return runs.keep(runs.fuse_inputs(inputs, plan), study)
@@ -39,15 +39,15 @@ def labels(tmp_path):
         yield opened
 
 
-def rows_under(made, columns):
-    return [[cell.strip() for cell in row] for row in made.rows if len(row) == columns]
+def rows_under(report, columns):
+    return [[cell.strip() for cell in row] for row in report.rows if len(row) == columns]
 
 
 def test_methods_are_held_against_the_truth_and_the_vote(labels, page):
     fuse(labels, "dynibcc")
     fuse(labels)
-    made = page(labels)
-    methods = {row[0]: row for row in rows_under(made, 8)}
+    report = page(labels)
+    methods = {row[0]: row for row in rows_under(report, 8)}
     assert {"ibcc", "majority", "dynibcc (run 1)"} <= set(methods)
     for name in ("ibcc", "majority"):
         assert methods[name][1] == str(TASKS)
@@ -57,10 +57,10 @@ def test_methods_are_held_against_the_truth_and_the_vote(labels, page):
 
 def test_the_crowds_matrix_is_that_of_all_votes(labels, page):
     fuse(labels)
-    made = page(labels)
+    report = page(labels)
     # Nine of eleven are good, wrong on a tenth of the tasks; of the others one is always wrong on dogs, and
     # one always says cat.
-    cat, dog = made.row("cat", 4), made.row("dog", 4)
+    cat, dog = report.row("cat", 4), report.row("dog", 4)
     assert float(cat[1].split()[0]) == pytest.approx((9 * 0.9 + 1) / 11, abs=0.02)
     assert float(dog[2].split()[0]) == pytest.approx(9 * 0.9 / 11, abs=0.02)
 
@@ -68,34 +68,34 @@ def test_the_crowds_matrix_is_that_of_all_votes(labels, page):
 def test_annotators_are_ranked_and_nobody_is_markup(labels, page):
     labels.record(Decision(verb="exclude", annotators=("good 8",), reason="<i>asleep</i>"))
     fuse(labels)
-    made = page(labels)
-    assert LAZY in made.text
-    assert "good 8 (excluded: <i>asleep</i>)" in made.text
-    assert "i" not in {tag for tag, _ in made.tags}
-    ranked = [row[0] for row in rows_under(made, 5) if row[0] in PEOPLE]
+    report = page(labels)
+    assert LAZY in report.text
+    assert "good 8 (excluded: <i>asleep</i>)" in report.text
+    assert "i" not in {tag for tag, _ in report.tags}
+    ranked = [row[0] for row in rows_under(report, 5) if row[0] in PEOPLE]
     assert ranked[-1] == LIAR
     assert ranked.index(LAZY) == len(ranked) - 2
-    behaviour = made.row(LIAR, 5)[4]
+    behaviour = report.row(LIAR, 5)[4]
     assert behaviour == "the wrong way round"
 
 
 def test_the_disputed_task_is_told_until_it_is_decided(labels, page):
     run = fuse(labels)
-    made = page(labels)
-    told = made.row("t7", 4)
-    assert "cat: 1" in told[3]
-    assert "dog: 1" in told[3]
+    report = page(labels)
+    cells = report.row("t7", 4)
+    assert "cat: 1" in cells[3]
+    assert "dog: 1" in cells[3]
     question = labels.questions()[0].id
     subject = TaskSubject(task="t7", label="cat")
     labels.record(Decision(verb="label", item=question, run=run, subject=subject, reason="seen"))
-    made = page(labels)
-    assert "t7" not in {row[0] for row in rows_under(made, 4)}
-    assert "figures do not rest on them" in made.text
-    assert "label t7 as cat" in made.text
+    report = page(labels)
+    assert "t7" not in {row[0] for row in rows_under(report, 4)}
+    assert "figures do not rest on them" in report.text
+    assert "label t7 as cat" in report.text
     fuse(labels)
-    made = page(labels)
-    assert "figures do not rest on them" not in made.text
-    assert "1 task of labels" in made.text
+    report = page(labels)
+    assert "figures do not rest on them" not in report.text
+    assert "1 task of labels" in report.text
 
 
 def test_tasks_in_dispute_are_shown(labels, page, tmp_path):
@@ -103,9 +103,9 @@ def test_tasks_in_dispute_are_shown(labels, page, tmp_path):
     labels.add_images([read_image(tmp_path / "t7.png")])
     assert link_pictures(labels) == 1
     fuse(labels)
-    made = page(labels)
+    report = page(labels)
     colours = []
-    for tag, attributes in made.tags:
+    for tag, attributes in report.tags:
         if tag == "img":
             with Image.open(io.BytesIO(base64.b64decode(attributes["src"].split(",", 1)[1]))) as image:
                 colours.append((image.size, image.convert("RGB").getpixel((5, 5))))
@@ -125,8 +125,8 @@ def test_who_changes_is_told_with_the_vote_from_which_on(tmp_path, page):
     path = write(tmp_path / "votes.csv", ["annotator", "task", "label", "time"], rows)
     with Study.open(make_study(tmp_path / "s.rscope", path)) as study:
         fuse(study, "dynibcc")
-        made = page(study)
-    first = next(row for row in rows_under(made, 5) if row[0] == "w6" and "vote" in row[4])
+        report = page(study)
+    first = next(row for row in rows_under(report, 5) if row[0] == "w6" and "vote" in row[4])
     changed = re.search(r"vote (\d+): of cat says cat less often", first[4])
     assert changed is not None
     assert 95 <= int(changed[1]) <= 105
@@ -135,11 +135,11 @@ def test_who_changes_is_told_with_the_vote_from_which_on(tmp_path, page):
 
 def test_every_setting_is_in_the_methods(labels, page):
     fuse(labels, "gibbs")
-    made = page(labels)
+    report = page(labels)
     settings = LabelPlan.make("gibbs").settings
     for spec in settings.specs():
-        assert f"{spec.label.lower()} {spec.in_words(getattr(settings, spec.name))}" in made.text
-    assert f"seed {settings.seed}" in made.text
+        assert f"{spec.label.lower()} {spec.in_words(getattr(settings, spec.name))}" in report.text
+    assert f"seed {settings.seed}" in report.text
 
 
 def test_for_how_much_a_vote_counts_is_told_where_it_is_not_one(labels, page):
@@ -147,17 +147,17 @@ def test_for_how_much_a_vote_counts_is_told_where_it_is_not_one(labels, page):
     assert "A vote counts for" not in page(labels).text
     fuse(labels, counting="predictive")
     power = read_answer(labels, labels.questions()[0]).result.fusion.power
-    told = [row for row in page(labels).rows if row[0] == "A vote counts for"]
-    assert told == ([["A vote counts for", f"{power:.2g} of one"]] if power != 1.0 else [])
+    cells = [row for row in page(labels).rows if row[0] == "A vote counts for"]
+    assert cells == ([["A vote counts for", f"{power:.2g} of one"]] if power != 1.0 else [])
 
 
 def test_one_question_of_two(tmp_path, page):
     files = [write_votes(tmp_path / f"{name}.csv", question=f"{name}?") for name in ("first", "second")]
     with Study.open(make_study(tmp_path / "two.rscope", *files)) as study:
         fuse(study)
-        made = page(study, question=study.questions()[1].id)
-    assert ["Only", "second?"] in made.rows
-    assert "first?" not in made.text
+        report = page(study, question=study.questions()[1].id)
+    assert ["Only", "second?"] in report.rows
+    assert "first?" not in report.text
 
 
 def test_without_a_truth_or_a_model_there_is_still_a_report(tmp_path):

@@ -38,8 +38,8 @@ def take(study, run, number=1, verb="take"):
 
 def test_the_page_runs_nothing_and_fetches_nothing(study, page):
     fuse(study)
-    made = page(study)
-    assert {tag for tag, _ in made.tags} & {
+    report = page(study)
+    assert {tag for tag, _ in report.tags} & {
         "script",
         "link",
         "iframe",
@@ -48,15 +48,15 @@ def test_the_page_runs_nothing_and_fetches_nothing(study, page):
         "form",
         "a",
     } == set()
-    assert "url(" not in made.styles
-    assert "@import" not in made.styles
-    pictures = [attributes["src"] for tag, attributes in made.tags if tag == "img"]
+    assert "url(" not in report.styles
+    assert "@import" not in report.styles
+    pictures = [attributes["src"] for tag, attributes in report.tags if tag == "img"]
     assert pictures
     for source in pictures:
         kind, data = source.split(",", 1)
         with Image.open(io.BytesIO(base64.b64decode(data))) as image:
             assert kind == f"data:image/{image.format.lower()};base64"
-    assert not [name for _, attributes in made.tags for name in attributes if name.startswith("on")]
+    assert not [name for _, attributes in report.tags for name in attributes if name.startswith("on")]
 
 
 def test_what_strangers_call_things_is_text(study, page):
@@ -65,24 +65,24 @@ def test_what_strangers_call_things_is_text(study, page):
     add_masks(study, [a_block(image.id, WICKED, (0, 5, 5), (1, 15, 15), wound)], "made")
     study.record(Decision(verb="exclude", annotators=("Cem",), reason="<i>asleep</i>"))
     fuse(study)
-    made = page(study)
+    report = page(study)
     for name in (WICKED, wound, "<i>asleep</i>"):
-        assert name in made.text
-    assert "<b>photo" in made.text
-    assert "\u202e" not in made.text
-    assert not {"script", "i"} & {tag for tag, _ in made.tags}
-    assert all(attributes["src"].startswith("data:") for tag, attributes in made.tags if tag == "img")
+        assert name in report.text
+    assert "<b>photo" in report.text
+    assert "\u202e" not in report.text
+    assert not {"script", "i"} & {tag for tag, _ in report.tags}
+    assert all(attributes["src"].startswith("data:") for tag, attributes in report.tags if tag == "img")
 
 
 def test_the_raters_figures_are_those_that_were_planted(study, page):
     fuse(study)
-    made = page(study)
+    report = page(study)
     # Blocks of 5 x 10 x 10 and 5 x 10 x 18 voxels of 2 mm³. The larger's far face, 8 mm away, is 50 of the
     # 516 voxels of its surface: more than 5 %.
-    same = made.row(WICKED, 10)
+    same = report.row(WICKED, 10)
     assert same[1:7] == ["0.00", "0.00", "1.000", "0.00", "0.00", "1.000"]
     assert same[8:] == ["1.00 ml", "0.00 ml (0 %)"]
-    farther = made.row("Cem", 10)
+    farther = report.row("Cem", 10)
     assert farther[1].startswith("+")
     assert farther[1].endswith("beyond")
     assert farther[3] == f"{2 * 500 / (500 + 900):.3f}"
@@ -95,16 +95,16 @@ def test_the_band_of_another_rater_is_that_of_the_result(study, page):
     run = fuse(study)
     text = str(page(study).text)
     assert "Band of another rater's outline" in text
-    found = study.runs.result(run, study.images()[0].id).reports[0].calibration
-    assert f"{found.multiplier(0.95):.2f}" in text
+    calibration = study.runs.result(run, study.images()[0].id).reports[0].calibration
+    assert f"{calibration.multiplier(0.95):.2f}" in text
     assert "an assumption that masks cannot confirm" in text
-    assert f"{found.covered[2]:.0%}" in text[text.index("Held of left-out raters") :]
+    assert f"{calibration.covered[2]:.0%}" in text[text.index("Held of left-out raters") :]
 
 
 def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
     fuse(study)
-    made = page(study)
-    regions = [row for row in made.rows if len(row) == 6 and "Cem draws 8 mm beyond" in row[4]]
+    report = page(study)
+    regions = [row for row in report.rows if len(row) == 6 and "Cem draws 8 mm beyond" in row[4]]
     assert regions
     for region in regions:
         slices, side = region[3].split(", ")
@@ -121,11 +121,11 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
     regions = len(study.runs.result(run, 1).reports[0].disputes)
     for number in range(1, regions + 1):
         take(study, run, number)
-    made = page(study)
-    assert "open" not in {row[5] for row in made.rows if len(row) == 6}
-    assert ["With what the expert settled since", "1.80 ml"] in made.rows
-    assert "figures do not rest on them" in made.text
-    verdicts = {row[0]: row[-1] for row in made.rows if len(row) == 8 and row[0].isdecimal()}
+    report = page(study)
+    assert "open" not in {row[5] for row in report.rows if len(row) == 6}
+    assert ["With what the expert settled since", "1.80 ml"] in report.rows
+    assert "figures do not rest on them" in report.text
+    verdicts = {row[0]: row[-1] for row in report.rows if len(row) == 8 and row[0].isdecimal()}
     assert verdicts == {"1": "undone", "2": ""} | {
         str(number + 2): "in effect" for number in range(1, regions + 1)
     }
@@ -139,54 +139,54 @@ def test_a_known_truth_is_compared_with(study, page):
     image = study.images()[0].id
     add_masks(study, [a_block(image, None, (3, 15, 15), (8, 25, 33))], "truth")
     fuse(study)
-    made = page(study)
+    report = page(study)
     dice = 2 * 500 / (500 + 900)
-    assert ["Consensus against the known truth", f"Dice {dice:.3f}, HD95 8.0 mm"] in made.rows
-    assert made.row("Cem", 12)[10:] == ["1.000", "0.00"]
-    assert made.row("Ada", 12)[10:] == [f"{dice:.3f}", "8.0"]
+    assert ["Consensus against the known truth", f"Dice {dice:.3f}, HD95 8.0 mm"] in report.rows
+    assert report.row("Cem", 12)[10:] == ["1.000", "0.00"]
+    assert report.row("Ada", 12)[10:] == [f"{dice:.3f}", "8.0"]
 
 
 def test_structures_of_a_case_are_told_one_by_one(study, page):
     image = study.images()[0].id
     add_masks(study, [a_block(image, name, (0, 0, 0), (6, 5, 5), "node") for name in ("Ada", "Cem")], "made")
     fuse(study)
-    made = page(study)
-    headings = [tag for tag, _ in made.tags if tag in ("h2", "h3")]
+    report = page(study)
+    headings = [tag for tag, _ in report.tags if tag in ("h2", "h3")]
     assert headings.count("h3") >= 2
-    assert ["Structures", "nodule, node"] in made.rows
-    assert [row[1:4] for row in made.rows if row[:1] == ["chest"] and len(row) == 8] == [
+    assert ["Structures", "nodule, node"] in report.rows
+    assert [row[1:4] for row in report.rows if row[:1] == ["chest"] and len(row) == 8] == [
         ["nodule", "3", "1.00 ml"],
         ["node", "2", "0.300 ml"],
     ]
-    assert "no region beyond the tolerance" in made.text
+    assert "no region beyond the tolerance" in report.text
 
 
 def test_who_is_left_out_is_said_with_the_reason(study, page):
     study.record(Decision(verb="exclude", annotators=("Cem",), reason="asleep"))
     fuse(study)
-    made = page(study)
-    assert made.row("Cem (excluded: asleep)", 10)[1:] == ["–"] * 9
+    report = page(study)
+    assert report.row("Cem (excluded: asleep)", 10)[1:] == ["–"] * 9
 
 
 def test_every_setting_is_in_the_methods(study, page):
     fuse(study, "laplace")
-    made = page(study)
+    report = page(study)
     plan = MaskPlan.make("laplace")
     for spec in plan.settings.specs():
-        assert f"{spec.label.lower()} {spec.in_words(getattr(plan.settings, spec.name))}" in made.text
-    assert "lower bound" in made.text
+        assert f"{spec.label.lower()} {spec.in_words(getattr(plan.settings, spec.name))}" in report.text
+    assert "lower bound" in report.text
 
 
 def test_the_methods_end_with_the_works_that_this_run_rests_on(study, page):
     fuse(study, "staple")
-    made = page(study)
+    report = page(study)
     cited = bibliography()
-    assert "STAPLE (Warfield et al. 2004)" in made.text
+    assert "STAPLE (Warfield et al. 2004)" in report.text
     for key in ("warfield2004", "dice1945", "fleiss1971", "krippendorff2018"):
-        assert cited[key].full in made.text
+        assert cited[key].full in report.text
     for key in ("akhondi2013", "pages2019", "xu2016"):
-        assert cited[key].full not in made.text
-    assert "[@" not in made.text
+        assert cited[key].full not in report.text
+    assert "[@" not in report.text
 
 
 def test_an_image_of_unknown_scale_has_no_millimetres(study, page):
@@ -210,10 +210,10 @@ def test_raters_are_tested_over_cases_where_there_are_enough(study, page, cases)
         blocks = [a_block(image.id, name, (0, 5, 5), (1, 25, 5 + n), "disc") for name, n in spans.items()]
         add_masks(study, blocks, "made")
     fuse(study)
-    made = page(study)
-    found = [row for row in made.rows if row[0] == "Cem − consensus"]
+    report = page(study)
+    rows = [row for row in report.rows if row[0] == "Cem − consensus"]
     # All differences have one sign: the exact two-sided p of n pairs is 2 / 2^n.
-    assert [row[4] for row in found] == ([f"{2 / 2**6:.3f}"] if cases == 6 else [])
+    assert [row[4] for row in rows] == ([f"{2 / 2**6:.3f}"] if cases == 6 else [])
 
 
 def test_holm_takes_the_number_of_tests_into_account():
@@ -244,7 +244,7 @@ def test_a_cancelled_report_leaves_what_was_there(study, tmp_path):
     with pytest.raises(Cancelled):
         write_report(study, path, stop)
     assert path.read_text() == "before"
-    assert sorted(one.name for one in tmp_path.glob("*report*")) == ["report.html"]
+    assert sorted(path.name for path in tmp_path.glob("*report*")) == ["report.html"]
 
 
 def test_of_one_region_one_decision_is_in_effect_and_one_region_held_fixed(study, page):
@@ -252,10 +252,10 @@ def test_of_one_region_one_decision_is_in_effect_and_one_region_held_fixed(study
     for verb in ("take", "skip", *["accept"] * 6):
         take(study, run, verb=verb)
     fuse(study)
-    made = page(study)
-    standing = [row[-1] for row in made.rows if len(row) == 8 and row[0].isdecimal()]
+    report = page(study)
+    standing = [row[-1] for row in report.rows if len(row) == 8 and row[0].isdecimal()]
     assert standing == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
-    assert "What the expert had settled was held fixed: 1 region of chest." in made.text
+    assert "What the expert had settled was held fixed: 1 region of chest." in report.text
 
 
 def test_non_convergence_stands_above_the_figures_with_the_setting_to_change(study, page):
@@ -300,11 +300,11 @@ def test_methods_are_compared_where_it_is_asked_for_and_kept_comparisons_are_sho
     assert "1 Laplace" in words
     assert "2 majority vote" in words
     images = [entry.id for entry in study.images()]
-    found = compare_cases(gather(images, study), methods_plans(["laplace", "staple"]))
-    keep_methods(found, study)
+    compared = compare_cases(gather(images, study), methods_plans(["laplace", "staple"]))
+    keep_methods(compared, study)
     assert "STAPLE" in page(study).text
-    kept = kept_methods(study)
-    assert list(rows(kept)) == list(rows(found))
+    stored = kept_methods(study)
+    assert list(rows(stored)) == list(rows(compared))
     study.settings.keep_compared_methods(
         {"methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]}
     )

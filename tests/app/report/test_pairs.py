@@ -20,7 +20,7 @@ COLUMNS = 10
 
 
 def fuse(study, **texts):
-    inputs = runs.gather([one.id for one in study.pair_questions()], study)
+    inputs = runs.gather([question.id for question in study.pair_questions()], study)
     return runs.keep(runs.fuse_inputs(inputs, PairPlan.make("iss", texts)), study)
 
 
@@ -39,14 +39,14 @@ def decide(study, verb, name, reason):
     )
 
 
-def rows_under(made, columns):
-    return [[" ".join(cell.split()) for cell in row] for row in made.rows if len(row) == columns]
+def rows_under(report, columns):
+    return [[" ".join(cell.split()) for cell in row] for row in report.rows if len(row) == columns]
 
 
 def test_those_who_were_planted_are_listed_with_what_was_counted(compared, page):
     fuse(compared)
-    made = page(compared)
-    listed = {row[0]: row for row in rows_under(made, COLUMNS)}
+    report = page(compared)
+    listed = {row[0]: row for row in rows_under(report, COLUMNS)}
     assert set(listed) >= BIASED
     pairs = len(ITEMS) * (len(ITEMS) - 1) // 2
     for name in BAD:
@@ -67,43 +67,47 @@ def test_the_ranking_has_both_ends_in_order(compared, page):
 
 def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ranking(compared, page):
     fuse(compared)
-    before = {row[0]: row for row in rows_under(page(compared), 6)}
+    rows_before = {row[0]: row for row in rows_under(page(compared), 6)}
     for name in BAD + UGLY:
         decide(compared, "clear", name, "<i>known to me</i>")
     decide(compared, "flag", GOOD[3], "asleep")
-    made = page(compared)
-    listed = {row[0]: row for row in rows_under(made, COLUMNS + 1)}
+    report = page(compared)
+    listed = {row[0]: row for row in rows_under(report, COLUMNS + 1)}
     assert listed[BAD[0]][-1] == "cleared: <i>known to me</i>"
     assert listed[BAD[0]][7] == "\N{EN DASH}"
     assert listed[GOOD[3]][-1] == "flagged: asleep"
-    assert "1 more flagged and 15 cleared" in made.text
-    after = {row[0]: row for row in rows_under(made, 6)}
-    assert any(after[name][5] != before[name][5] for name in ITEMS if name in before and name in after)
+    assert "1 more flagged and 15 cleared" in report.text
+    rows_after = {row[0]: row for row in rows_under(report, 6)}
+    assert any(
+        rows_after[name][5] != rows_before[name][5]
+        for name in ITEMS
+        if name in rows_before and name in rows_after
+    )
 
 
 def test_it_says_what_is_promised_and_what_is_not(compared, page):
     fuse(compared)
     assert "on average at most 10 % are flagged wrongly" in page(compared).text
     fuse(compared, rule="knockoffs", plus="no")
-    said = page(compared).text
-    assert "is not guaranteed: the plain knockoff keeps the rate only nearly" in said
-    assert "on average at most" not in said
+    text = page(compared).text
+    assert "is not guaranteed: the plain knockoff keeps the rate only nearly" in text
+    assert "on average at most" not in text
 
 
 def test_who_was_excluded_is_named_with_the_reason(compared, page):
     compared.record(Decision(verb="exclude", annotators=(BAD[0],), reason="a robot"))
     fuse(compared)
-    made = page(compared)
-    assert made.row(BAD[0], COLUMNS + 1)[1:] == ["\N{EN DASH}"] * (COLUMNS - 1) + ["excluded: a robot"]
+    report = page(compared)
+    assert report.row(BAD[0], COLUMNS + 1)[1:] == ["\N{EN DASH}"] * (COLUMNS - 1) + ["excluded: a robot"]
 
 
 def test_comparisons_that_came_later_are_told(compared, page, tmp_path):
     fuse(compared)
     more = write(tmp_path / "more.csv", HEADER, [("late", ITEMS[0], ITEMS[1], "left")] * 3)
     add_pairs(compared, read_pairs(more)[0])
-    made = page(compared)
-    assert "3 comparisons came after run 1" in made.text
-    assert f"{len(answers()):,} comparisons by" in made.text
+    report = page(compared)
+    assert "3 comparisons came after run 1" in report.text
+    assert f"{len(answers()):,} comparisons by" in report.text
 
 
 def test_a_crowd_of_which_nothing_can_be_told_has_a_report(tmp_path, page):
@@ -112,9 +116,9 @@ def test_a_crowd_of_which_nothing_can_be_told_has_a_report(tmp_path, page):
     with Study.create(tmp_path / "few.rscope") as study:
         add_pairs(study, read_pairs(path)[0])
         fuse(study)
-        said = page(study).text
-    assert "Nobody is flagged" in said
-    assert "2 groups that no comparison links" in said
+        text = page(study).text
+    assert "Nobody is flagged" in text
+    assert "2 groups that no comparison links" in text
 
 
 def test_the_command_takes_a_question_of_pairs(compared, tmp_path, capsys):
@@ -159,16 +163,21 @@ def test_clearing_the_flagged_contradicts_the_rate(compared):
     assert "you cleared 6 (40%, 95 % interval 20% to 64%); the rate allows 5% on average." in words
     assert "That is too few to tell." in words
     assert trust.doubt_in_words() == ""
-    many = replace(trust, confirmed=12, cleared=8)
-    assert many.contradicted
-    assert "More are flagged wrongly than the rate allows." in many.in_words()
-    assert many.doubt_in_words() == "You cleared more of the flagged than the rate of 5% allows."
+    larger = replace(trust, confirmed=12, cleared=8)
+    assert larger.contradicted
+    assert "More are flagged wrongly than the rate allows." in larger.in_words()
+    assert larger.doubt_in_words() == "You cleared more of the flagged than the rate of 5% allows."
 
 
 def test_sides_that_were_not_drawn_contradict_the_rate(tmp_path):
     rows = [
-        (who, max(one, two), min(one, two), "left" if (one > two) == (side == "left") else "right")
-        for who, one, two, side in answers()
+        (
+            annotator,
+            max(first, second),
+            min(first, second),
+            "left" if (first > second) == (side == "left") else "right",
+        )
+        for annotator, first, second, side in answers()
     ]
     path = write(tmp_path / "pairs.csv", HEADER, rows)
     with Study.create(tmp_path / "crowd.rscope") as study:

@@ -36,11 +36,11 @@ def test_a_pdf_is_written_beside_a_running_window(study, tmp_path, qapp):
 
 def test_a_pdf_is_written_in_another_thread_without_complaint(study, tmp_path, qapp, qtlog):
     fuse(study)
-    place = study.path
+    study_path = study.path
     study.close()
 
     def work():
-        with Study.open(place) as again:
+        with Study.open(study_path) as again:
             write_report(again, tmp_path / "report.pdf")
 
     thread = threading.Thread(target=work)
@@ -68,11 +68,11 @@ def test_a_pdf_that_is_cancelled_leaves_nothing_to_another_thread(qapp, qtlog, c
 
     table = Table("Head of a table", ("First", "Second"), [[f"row {n}", "word"] for n in range(300)])
     contents = Contents("Made", [], [Section(title, [table]) for title in ("One", "Another")])
-    raised, told = [], []
+    raised, messages = [], []
 
     def watch(*_, **__):
-        told.append(1)
-        if len(told) == calls:
+        messages.append(1)
+        if len(messages) == calls:
             raise Cancelled
 
     def work():
@@ -110,11 +110,11 @@ def test_nothing_that_is_read_together_is_torn_apart_by_a_pages_end(before, qapp
     blocks = [paper.begin()]
     while blocks[-1].next().isValid():
         blocks.append(blocks[-1].next())
-    said = [block for block in blocks if block.text()]
-    headings = [at for at, block in enumerate(said) if block.blockFormat().headingLevel()]
+    filled = [block for block in blocks if block.text()]
+    headings = [at for at, block in enumerate(filled) if block.blockFormat().headingLevel()]
     assert len(headings) == 3
     for at in headings:
-        assert pages(said[at]) <= pages(said[at + 1])
+        assert pages(filled[at]) <= pages(filled[at + 1])
     tables = [frame for frame in paper.rootFrame().childFrames() if frame.rows() > len(rows)]
     assert len(tables) == 2
     for frame in tables:
@@ -133,10 +133,10 @@ def test_paper_shows_the_reports_pictures_and_reads_no_file(tmp_path, qapp):
     secret = tmp_path / "secret.png"
     Image.new("RGB", (30, 20), "red").save(secret)
     paper = _Paper()
-    own = paper.address_of(Picture(secret.read_bytes(), 30, 20, ""))
-    paper.setHtml(f'<img src="{own}"><img src="{QUrl.fromLocalFile(str(secret)).toString()}">')
+    address = paper.address_of(Picture(secret.read_bytes(), 30, 20, ""))
+    paper.setHtml(f'<img src="{address}"><img src="{QUrl.fromLocalFile(str(secret)).toString()}">')
     kind = int(QTextDocument.ResourceType.ImageResource.value)
-    assert paper.resource(kind, QUrl(own)).width() == 30
+    assert paper.resource(kind, QUrl(address)).width() == 30
     assert paper.resource(kind, QUrl.fromLocalFile(str(secret))).width() == 1
     paper.deleteLater()
 
@@ -162,9 +162,9 @@ def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
         (("-o", "report.html", "--item", "leg"), "holds no image or question leg"),
     ):
         assert main(["report", str(study.path), *extra]) == 1
-        told = capsys.readouterr().err
-        assert words in told
-        assert told.count("\n") == 1
+        output = capsys.readouterr().err
+        assert words in output
+        assert output.count("\n") == 1
     assert main(["report", str(study.path), "--item", "chest", "-o", str(tmp_path / "one.html")]) == 0
 
 

@@ -57,16 +57,16 @@ def test_a_raters_outline_lies_on_the_masks_edge_in_the_raters_colour():
     grid = Grid.plain((1, 100, 100), calibrated=True)
     block = np.ones((1, 40, 40), dtype=bool)
     scene = a_scene(grid, raters=[Layer((0, 30, 30), block, colour_of(5))])
-    left, top, right, _ = scene.frame()
+    frame_left, frame_top, frame_right, _ = scene.frame()
     picture = drawn(scene, 0)
-    scale = picture.shape[1] / (right - left)
+    scale = picture.shape[1] / (frame_right - frame_left)
     hue = np.array([int(colour_of(5)[at : at + 2], 16) for at in (1, 3, 5)])
     near = np.abs(picture - hue).max(axis=2) < 12
     rows, columns = np.nonzero(near)
     # Between the middles of the last voxel within and the first without lies the edge.
-    for found, low in ((columns / scale + left, 30.0), (rows / scale + top, 30.0)):
-        assert found.min() == pytest.approx(low, abs=0.5)
-        assert found.max() == pytest.approx(low + 40.0, abs=0.5)
+    for edges, low in ((columns / scale + frame_left, 30.0), (rows / scale + frame_top, 30.0)):
+        assert edges.min() == pytest.approx(low, abs=0.5)
+        assert edges.max() == pytest.approx(low + 40.0, abs=0.5)
 
 
 def test_the_slice_where_raters_part_most_is_shown(study):

@@ -16,9 +16,9 @@ def fuse(kind, tmp_path, capsys):
 
     def fused(*arguments, folder="out"):
         status = run("fuse", kind, *arguments, "-o", tmp_path / folder)
-        told = capsys.readouterr()
-        assert status == 0, told.err
-        return tmp_path / folder, told.out + told.err
+        captured = capsys.readouterr()
+        assert status == 0, captured.err
+        return tmp_path / folder, captured.out + captured.err
 
     return fused
 

@@ -17,8 +17,8 @@ def clicks(tmp_path):
     """Twelve people who click within two pixels of five objects on two images."""
     rng = np.random.default_rng(3)
     rows = [
-        (f"w{who:02d}", image, round(x + rng.normal(0, 1.5), 1), round(y + rng.normal(0, 1.5), 1))
-        for who in range(12)
+        (f"w{index:02d}", image, round(x + rng.normal(0, 1.5), 1), round(y + rng.normal(0, 1.5), 1))
+        for index in range(12)
         for image, centres in CENTRES.items()
         for x, y in centres
     ]
@@ -49,27 +49,29 @@ def test_the_files_and_their_columns(clicks, tmp_path):
 
 def test_the_objects_are_found(clicks, tmp_path):
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
-    found = [row for row in rows_of(tmp_path / "out" / "detections.csv") if row["detected"] == "1"]
+    detected = [row for row in rows_of(tmp_path / "out" / "detections.csv") if row["detected"] == "1"]
     for image, centres in CENTRES.items():
-        places = np.array([(float(row["x"]), float(row["y"])) for row in found if row["image"] == image])
-        assert len(places) == len(centres)
+        positions = np.array(
+            [(float(row["x"]), float(row["y"])) for row in detected if row["image"] == image]
+        )
+        assert len(positions) == len(centres)
         for centre in centres:
-            assert np.hypot(*(places - centre).T).min() < 2
-    assert min(int(row["votes"]) for row in found) >= 11
+            assert np.hypot(*(positions - centre).T).min() < 2
+    assert min(int(row["votes"]) for row in detected) >= 11
 
 
 def test_every_click_comes_back_with_its_cluster(clicks, tmp_path):
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
-    before, after = rows_of(clicks), rows_of(tmp_path / "out" / "clicks.csv")
-    assert sorted((r["worker"], r["image"], float(r["x"]), float(r["y"])) for r in before) == sorted(
-        (r["annotator"], r["image"], float(r["x"]), float(r["y"])) for r in after
+    rows_before, rows_after = rows_of(clicks), rows_of(tmp_path / "out" / "clicks.csv")
+    assert sorted((r["worker"], r["image"], float(r["x"]), float(r["y"])) for r in rows_before) == sorted(
+        (r["annotator"], r["image"], float(r["x"]), float(r["y"])) for r in rows_after
     )
     detections = {
         (r["image"], r["cluster"]): np.array([float(r["x"]), float(r["y"])])
         for r in rows_of(tmp_path / "out" / "detections.csv")
     }
-    clustered = [row for row in after if row["cluster"]]
-    assert len(clustered) > 0.9 * len(after)
+    clustered = [row for row in rows_after if row["cluster"]]
+    assert len(clustered) > 0.9 * len(rows_after)
     for row in clustered:
         assert 0.5 <= float(row["inlier_probability"]) <= 1
         centre = detections[row["image"], row["cluster"]]
@@ -85,12 +87,14 @@ def test_votes_and_precision_can_be_counted_from_the_clicks(clicks, tmp_path):
         marks[row["annotator"]] = marks.get(row["annotator"], 0) + 1
         if row["vote"] == "1":
             voters[row["image"], row["cluster"]].add(row["annotator"])
-    assert {key: len(who) for key, who in voters.items()} == {
+    assert {key: len(voters_of_spot) for key, voters_of_spot in voters.items()} == {
         key: int(row["votes"]) for key, row in spots.items()
     }
     for row in rows_of(tmp_path / "out" / "annotators.csv"):
         name = row["annotator"]
-        hits = sum(float(spots[key]["posterior"]) for key, who in voters.items() if name in who)
+        hits = sum(
+            float(spots[key]["posterior"]) for key, voters_of_spot in voters.items() if name in voters_of_spot
+        )
         assert float(row["precision"]) == pytest.approx(hits / marks[name], abs=1e-6)
 
 
@@ -108,24 +112,24 @@ def test_whoever_marked_nothing_counts(clicks, tmp_path):
     with clicks.open("a") as file:
         file.writelines(f"idle{n},b.png,,\n" for n in range(3))
     assert fuse(clicks, tmp_path / "with", "--extent", 200, 200) == 0
-    before = {row["annotator"]: row for row in rows_of(tmp_path / "without" / "annotators.csv")}
-    after = {row["annotator"]: row for row in rows_of(tmp_path / "with" / "annotators.csv")}
-    assert set(after) - set(before) == {"idle0", "idle1", "idle2"}
-    assert after["idle0"]["clicks"] == "0"
-    assert after["idle0"]["reliability"] == ""
-    assert float(after["idle0"]["sensitivity"]) < float(after["w00"]["sensitivity"]) - 0.2
+    rows_before = {row["annotator"]: row for row in rows_of(tmp_path / "without" / "annotators.csv")}
+    rows_after = {row["annotator"]: row for row in rows_of(tmp_path / "with" / "annotators.csv")}
+    assert set(rows_after) - set(rows_before) == {"idle0", "idle1", "idle2"}
+    assert rows_after["idle0"]["clicks"] == "0"
+    assert rows_after["idle0"]["reliability"] == ""
+    assert float(rows_after["idle0"]["sensitivity"]) < float(rows_after["w00"]["sensitivity"]) - 0.2
 
 
 def test_who_is_weighed_counts_as_a_part_of_one(clicks, tmp_path):
     full, weighed = tmp_path / "full", tmp_path / "weighed"
     assert fuse(clicks, full, "--extent", 200, 200) == 0
     assert fuse(clicks, weighed, "--extent", 200, 200, "--weight", "w00=0.25", "w01=1") == 0
-    records = [json.loads((one / "run.json").read_text()) for one in (full, weighed)]
-    assert [one["weights"] for one in records] == [{}, {"w00": 0.25, "w01": 1.0}]
+    records = [json.loads((folder / "run.json").read_text()) for folder in (full, weighed)]
+    assert [record["weights"] for record in records] == [{}, {"w00": 0.25, "w01": 1.0}]
     assert records[0]["digest"] != records[1]["digest"]
-    before, after = (rows_of(one / "detections.csv") for one in (full, weighed))
-    assert len(before) == len(after)
-    assert sorted(row["posterior"] for row in before) != sorted(row["posterior"] for row in after)
+    rows_before, rows_after = (rows_of(folder / "detections.csv") for folder in (full, weighed))
+    assert len(rows_before) == len(rows_after)
+    assert sorted(row["posterior"] for row in rows_before) != sorted(row["posterior"] for row in rows_after)
 
 
 def test_control_images_bear_on_the_others_and_are_recorded(clicks, tmp_path):
@@ -138,10 +142,12 @@ def test_control_images_bear_on_the_others_and_are_recorded(clicks, tmp_path):
     free = tmp_path / "free"
     assert fuse(clicks, free, "--extent", 200, 200) == 0
     assert "controls" not in json.loads((free / "run.json").read_text())
-    before = [float(row["posterior"]) for row in rows_of(free / "detections.csv") if row["image"] == "a.png"]
-    after = [float(row["posterior"]) for row in rows if row["image"] == "a.png"]
-    assert len(after) == len(before)
-    assert after != before
+    posteriors_before = [
+        float(row["posterior"]) for row in rows_of(free / "detections.csv") if row["image"] == "a.png"
+    ]
+    posteriors_after = [float(row["posterior"]) for row in rows if row["image"] == "a.png"]
+    assert len(posteriors_after) == len(posteriors_before)
+    assert posteriors_after != posteriors_before
 
 
 def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
@@ -152,8 +158,8 @@ def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
     assert record["seed"] == 7
     assert set(record["versions"]) >= {"raterscope", "numpy", "scipy", "numba", "python"}
     assert record["inputs"][0]["file"] == "clicks.csv"
-    assert [one["image"] for one in record["images"]] == ["a.png", "b.png"]
-    assert all(one["iterations"] > 0 and one["objective"] is not None for one in record["images"])
+    assert [image["image"] for image in record["images"]] == ["a.png", "b.png"]
+    assert all(image["iterations"] > 0 and image["objective"] is not None for image in record["images"])
     assert fuse(clicks, tmp_path / "again", "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
     again = json.loads((tmp_path / "again" / "run.json").read_text())
     assert again["digest"] == record["digest"]
@@ -241,8 +247,8 @@ def test_sizes_come_from_images_found_by_name(clicks, tmp_path):
     folder.mkdir()
     for name in CENTRES:
         Image.new("L", (200, 180)).save(folder / name)
-    for place in ([folder], sorted(folder.iterdir())):
-        assert fuse(clicks, tmp_path / "out", "--images", *place) == 0
+    for paths in ([folder], sorted(folder.iterdir())):
+        assert fuse(clicks, tmp_path / "out", "--images", *paths) == 0
         assert len(rows_of(tmp_path / "out" / "detections.csv")) == 5
 
 
@@ -267,7 +273,7 @@ def test_several_tables_are_one(clicks, tmp_path):
 
 
 def test_columns_named_by_hand_are_understood_in_the_truth_too(tmp_path):
-    odd = [(f"w{who}", "p", 50 + who / 5, 50 - who / 5) for who in range(8)]
+    odd = [(f"w{index}", "p", 50 + index / 5, 50 - index / 5) for index in range(8)]
     clicks = write(tmp_path / "c.csv", ("wer", "bild", "quer", "hoch"), odd)
     truth = write(tmp_path / "t.csv", ("bild", "quer", "hoch"), [("p", 51, 49)])
     mapping = ["--map", "wer=annotator", "bild=image", "quer=x", "--map", "hoch=y"]
@@ -281,8 +287,8 @@ def test_columns_named_by_hand_are_understood_in_the_truth_too(tmp_path):
 def test_every_algorithm_with_every_detector(clicks, tmp_path, algorithm, detector):
     more = ["--extent", 200, 200, "--algorithm", algorithm, "--detector", detector]
     assert fuse(clicks, tmp_path / "out", *more) == 0
-    found = [row for row in rows_of(tmp_path / "out" / "detections.csv") if row["detected"] == "1"]
-    assert len(found) >= 5
+    detected = [row for row in rows_of(tmp_path / "out" / "detections.csv") if row["detected"] == "1"]
+    assert len(detected) >= 5
 
 
 def test_text_that_a_spreadsheet_would_run_is_made_harmless(tmp_path):
@@ -319,83 +325,83 @@ def test_help_is_short_and_leads_to_what_can_be_set(command, capsys):
 
 class TestRefusals:
     def test_no_size(self, clicks, refusal):
-        said = refusal(clicks)
-        assert said.startswith("clicks.csv, line 2: the size of this image is not known")
-        assert '"a.png" (and 1 more)' in said
-        assert "--extent W H" in said
+        message = refusal(clicks)
+        assert message.startswith("clicks.csv, line 2: the size of this image is not known")
+        assert '"a.png" (and 1 more)' in message
+        assert "--extent W H" in message
 
     def test_missing_file(self, refusal, tmp_path):
-        said = refusal(tmp_path / "gone.csv", "--extent", 9, 9)
-        assert said.startswith("gone.csv: ")
+        message = refusal(tmp_path / "gone.csv", "--extent", 9, 9)
+        assert message.startswith("gone.csv: ")
 
     def test_empty_file(self, refusal, tmp_path):
         (tmp_path / "none.csv").touch()
-        said = refusal(tmp_path / "none.csv", "--extent", 9, 9)
-        assert said == "none.csv: is empty; expected a table."
+        message = refusal(tmp_path / "none.csv", "--extent", 9, 9)
+        assert message == "none.csv: is empty; expected a table."
 
     def test_unknown_columns(self, refusal, tmp_path):
         table = write(tmp_path / "c.csv", ("who", "what"), [("a", "b")])
-        said = refusal(table, "--extent", 9, 9)
-        assert said.startswith("c.csv: ")
-        assert "who, what" in said
-        assert "--map column=field" in said
+        message = refusal(table, "--extent", 9, 9)
+        assert message.startswith("c.csv: ")
+        assert "who, what" in message
+        assert "--map column=field" in message
 
     def test_not_a_number(self, clicks, refusal):
         lines = clicks.read_text().splitlines()
         lines[4] = "w00,b.png,12,twelve"
         clicks.write_text("\n".join(lines))
-        said = refusal(clicks, "--extent", 9, 9)
-        assert said.startswith('clicks.csv, line 5, field y: "twelve" is not a number')
+        message = refusal(clicks, "--extent", 9, 9)
+        assert message.startswith('clicks.csv, line 5, field y: "twelve" is not a number')
 
     @pytest.mark.parametrize("setting", ["click_scatter=-1", "click_scatter=wide", "colour=red"])
     def test_settings(self, clicks, refusal, tmp_path, setting):
-        said = refusal(clicks, "--extent", 9, 9, "--set", setting)
-        assert said.startswith(setting.split("=")[0])
-        assert "expected" in said
+        message = refusal(clicks, "--extent", 9, 9, "--set", setting)
+        assert message.startswith(setting.split("=")[0])
+        assert "expected" in message
         assert not (tmp_path / "out").exists()
 
     def test_a_control_image_that_is_not_there(self, clicks, refusal):
-        given = ("--extent", 200, 200, "--negative", "c.png")
-        assert "there is no image c.png to control; expected one of a.png, b.png" in refusal(clicks, *given)
+        options = ("--extent", 200, 200, "--negative", "c.png")
+        assert "there is no image c.png to control; expected one of a.png, b.png" in refusal(clicks, *options)
 
     def test_a_control_image_that_is_both(self, clicks, refusal):
-        given = ("--extent", 200, 200, "--negative", "a.png", "--positive", "a.png")
-        assert "a.png is named as positive and as negative" in refusal(clicks, *given)
+        options = ("--extent", 200, 200, "--negative", "a.png", "--positive", "a.png")
+        assert "a.png is named as positive and as negative" in refusal(clicks, *options)
 
     def test_a_weight_of_nobody(self, clicks, refusal):
-        said = refusal(clicks, "--extent", 200, 200, "--weight", "kim=0.5")
-        assert said.startswith("there is no annotator kim to weigh; expected one of w00, w01,")
+        message = refusal(clicks, "--extent", 200, 200, "--weight", "kim=0.5")
+        assert message.startswith("there is no annotator kim to weigh; expected one of w00, w01,")
 
     @pytest.mark.parametrize("weight", ["w00=0", "w00=2", "w00=half", "w00", "=0.5"])
     def test_a_weight_that_is_none(self, clicks, refusal, weight):
-        said = refusal(clicks, "--extent", 200, 200, "--weight", weight)
-        assert f"'{weight}' is no weight like NAME=0.5" in said
+        message = refusal(clicks, "--extent", 200, 200, "--weight", weight)
+        assert f"'{weight}' is no weight like NAME=0.5" in message
 
     @pytest.mark.parametrize("option", ["--algorithm", "--detector"])
     def test_unknown_algorithm(self, clicks, refusal, option):
-        said = refusal(clicks, "--extent", 9, 9, option, "magic")
-        assert "'magic'" in said
-        assert ("oem" if option == "--algorithm" else "majority") in said
+        message = refusal(clicks, "--extent", 9, 9, option, "magic")
+        assert "'magic'" in message
+        assert ("oem" if option == "--algorithm" else "majority") in message
 
     def test_output_that_cannot_be_a_folder(self, clicks, refusal, tmp_path):
         (tmp_path / "taken").touch()
-        said = refusal(clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
-        assert said == "taken: is a file; expected a folder for the results."
+        message = refusal(clicks, "--extent", 9, 9, "-o", tmp_path / "taken")
+        assert message == "taken: is a file; expected a folder for the results."
 
     def test_truth_of_other_images(self, clicks, refusal, tmp_path):
-        other = write(tmp_path / "t.csv", ("image", "x", "y"), [("z.png", 1, 1)])
-        more = ("--truth", other, "--radius", 3)
-        said = refusal(clicks, "--extent", 9, 9, *more)
-        assert said == "t.csv, field image: names none of the images that were clicked on."
+        other_truth = write(tmp_path / "t.csv", ("image", "x", "y"), [("z.png", 1, 1)])
+        more = ("--truth", other_truth, "--radius", 3)
+        message = refusal(clicks, "--extent", 9, 9, *more)
+        assert message == "t.csv, field image: names none of the images that were clicked on."
 
     def test_a_table_without_sizes(self, clicks, truth, refusal):
-        said = refusal(clicks, "--images", truth)
-        assert said == "truth.csv: tells no sizes; expected the columns image, width and height."
+        message = refusal(clicks, "--images", truth)
+        assert message == "truth.csv: tells no sizes; expected the columns image, width and height."
 
     def test_a_folder_without_images(self, clicks, refusal, tmp_path):
         (tmp_path / "bare").mkdir()
-        said = refusal(clicks, "--images", tmp_path / "bare")
-        assert said.startswith("bare: is a folder without")
+        message = refusal(clicks, "--images", tmp_path / "bare")
+        assert message.startswith("bare: is a folder without")
 
     def test_one_image_that_fails_does_not_lose_the_others(self, clicks, capsys, tmp_path, monkeypatch):
         from raterscope.app.kinds.clicks import runs
@@ -409,9 +415,9 @@ class TestRefusals:
 
         monkeypatch.setattr(runs, "fuse", fragile)
         assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--jobs", 1) == 1
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1
-        assert "1 of 2 could not be fused, the others were; b.png: internal error" in said
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1
+        assert "1 of 2 could not be fused, the others were; b.png: internal error" in message
         assert {row["image"] for row in rows_of(tmp_path / "out" / "detections.csv")} == {"a.png"}
         clicks_of_b = [row for row in rows_of(tmp_path / "out" / "clicks.csv") if row["image"] == "b.png"]
         assert len(clicks_of_b) == 24
@@ -456,15 +462,15 @@ def test_truth_is_held_fixed_on_request(clicks, truth, tmp_path):
     assert fuse(clicks, tmp_path / "measured", *more) == 0
     assert fuse(clicks, tmp_path / "held", *more, "--hold-truth") == 0
     measured = rows_of(tmp_path / "measured" / "detections.csv")
-    held = rows_of(tmp_path / "held" / "detections.csv")
+    rows_held = rows_of(tmp_path / "held" / "detections.csv")
     assert not [row for row in measured if float(row["x"]) > 175]
-    (added,) = [row for row in held if float(row["x"]) > 175]
+    (added,) = [row for row in rows_held if float(row["x"]) > 175]
     assert (added["posterior"], added["detected"], added["votes"]) == ("1", "1", "0")
 
 
 def test_nothing_is_held_without_a_truth(clicks, refusal):
-    said = refusal(clicks, "--extent", 200, 200, "--hold-truth")
-    assert "--hold-truth needs --truth" in said
+    message = refusal(clicks, "--extent", 200, 200, "--hold-truth")
+    assert "--hold-truth needs --truth" in message
 
 
 def test_the_clicks_come_back_in_the_inputs_order(clicks, tmp_path):
@@ -472,12 +478,14 @@ def test_the_clicks_come_back_in_the_inputs_order(clicks, tmp_path):
     mixed = sorted(rows, key=lambda row: row.split(",")[::-1])
     clicks.write_text("\n".join([header, *mixed]) + "\n")
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
-    written = [
+    lines = [
         (row["annotator"], row["image"], float(row["x"]), float(row["y"]))
         for row in rows_of(tmp_path / "out" / "clicks.csv")
     ]
-    given = [(who, image, float(x), float(y)) for who, image, x, y in (row.split(",") for row in mixed)]
-    assert written == given
+    options = [
+        (annotator, image, float(x), float(y)) for annotator, image, x, y in (row.split(",") for row in mixed)
+    ]
+    assert lines == options
 
 
 def test_methods_are_measured_against_the_number_of_annotators(clicks, truth, tmp_path, capsys):
@@ -518,6 +526,6 @@ def test_scores_of_a_program_come_into_the_record_and_the_detections(clicks, tmp
     rows = rows_of(tmp_path / "out" / "detections.csv")
     assert sorted(row["score"] for row in rows) == ["", "", "", "3", "7"]
     capsys.readouterr()
-    other = write(tmp_path / "other.csv", ("image", "x", "y", "score"), [("c.png", 1, 2, 3)])
-    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--scores", other) == 1
+    other_scores = write(tmp_path / "other.csv", ("image", "x", "y", "score"), [("c.png", 1, 2, 3)])
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--scores", other_scores) == 1
     assert "none of the images that were clicked on" in capsys.readouterr().err

@@ -27,7 +27,7 @@ from tests.app.kinds.labels.made import (
 from tests.app.tables import rows_of, write
 
 SVG = "{http://www.w3.org/2000/svg}"
-TRUE = {f"t{t}": CLASSES[one] for t, one in enumerate(truth())}
+TRUE = {f"t{t}": CLASSES[number] for t, number in enumerate(truth())}
 
 
 @pytest.fixture
@@ -38,14 +38,14 @@ def votes(tmp_path):
 def test_annotators_are_grouped_by_the_tasks_that_they_share(fuse, tmp_path):
     """Two shifts that answer alike and never meet: one community by behaviour, two by common tasks."""
     rows = [
-        (f"{shift}{who}", f"{shift}-t{task}", CLASSES[task % 2])
-        for shift in "ab" for who in range(8) for task in range(20)
+        (f"{shift}{index}", f"{shift}-t{task}", CLASSES[task % 2])
+        for shift in "ab" for index in range(8) for task in range(20)
     ]  # fmt: skip
     votes = write(tmp_path / "shifts.csv", ("annotator", "task", "label"), rows)
     shared, _ = fuse(votes, "--set", "communities=tasks", "community_method=louvain")
     groups = {row["annotator"]: row["community"] for row in rows_of(shared / "annotators.csv")}
     assert len(set(groups.values())) == 2
-    assert all(groups[f"a{who}"] == groups["a0"] != groups[f"b{who}"] for who in range(8))
+    assert all(groups[f"a{index}"] == groups["a0"] != groups[f"b{index}"] for index in range(8))
     record = json.loads((shared / "run.json").read_text(encoding="utf-8"))
     assert record["settings"]["about"]["communities"] == "tasks"
     alike, _ = fuse(votes, "--set", "communities=yes")
@@ -54,9 +54,9 @@ def test_annotators_are_grouped_by_the_tasks_that_they_share(fuse, tmp_path):
 
 def test_runs_of_earlier_versions_name_communities_by_yes_and_no():
     stored = LabelPlan.make("majority").as_dict()
-    for former, now in ((True, "behaviour"), (False, "no")):
+    for former, setting in ((True, "behaviour"), (False, "no")):
         plan = LabelPlan.from_dict({**stored, "about": {**stored["about"], "communities": former}})
-        assert plan.about.communities == now
+        assert plan.about.communities == setting
 
 
 def test_the_tables_hold_what_was_planted(fuse, votes):
@@ -105,12 +105,12 @@ def test_the_record_says_how_it_was_made(fuse, votes):
 def test_every_warning_is_in_the_record(fuse, tmp_path, known):
     rng = np.random.default_rng(5)
     right = rng.integers(0, 3, 200)
-    given = np.where(rng.random((200, 8)) < 0.75, right[:, None], rng.integers(0, 3, (200, 8)))
-    given[:, 4] = np.where(rng.random(200) < 0.97, given[:, 3], given[:, 4])
-    rows = [[f"t{t}", f"a{k}", f"c{given[t, k]}"] for t in range(200) for k in range(8)]
+    votes = np.where(rng.random((200, 8)) < 0.75, right[:, None], rng.integers(0, 3, (200, 8)))
+    votes[:, 4] = np.where(rng.random(200) < 0.97, votes[:, 3], votes[:, 4])
+    rows = [[f"t{t}", f"a{k}", f"c{votes[t, k]}"] for t in range(200) for k in range(8)]
     table = write(tmp_path / "copied.csv", ["task", "annotator", "label"], rows)
     truths = write(
-        tmp_path / "true.csv", ["task", "truth"], [[f"t{t}", f"c{one}"] for t, one in enumerate(right)]
+        tmp_path / "true.csv", ["task", "truth"], [[f"t{t}", f"c{number}"] for t, number in enumerate(right)]
     )
     out, _ = fuse(table, *(["--truth", truths] if known else []))
     (record,) = json.loads((out / "run.json").read_text())["questions"]
@@ -133,40 +133,40 @@ def test_a_prior_may_be_a_file_with_names_or_without(fuse, votes, tmp_path, text
 
 
 def test_every_method_is_judged_by_the_truth(fuse, votes, tmp_path):
-    out, said = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv"), "--compare")
+    out, output = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv"), "--compare")
     rows = {row["method"]: row for row in rows_of(out / "evaluation.csv")}
     assert set(rows) == set(LABELLERS)
     assert all(row["tasks"] == "120" for row in rows.values())
     assert float(rows["ibcc"]["accuracy"]) == 1.0
     assert float(rows["ibcc"]["accuracy_low"]) == pytest.approx(1 / (1 + 1.959964**2 / 120), abs=1e-6)
     assert float(rows["ibcc"]["auc"]) == 1.0
-    assert "majority against the truth of 120 tasks" in said
+    assert "majority against the truth of 120 tasks" in output
 
 
 def test_truths_of_a_single_class_have_no_area_under_a_curve(fuse, votes, tmp_path):
-    known = write(tmp_path / "truth.csv", ["task", "label"], [["t1", "dog"], ["t2", "dog"]])
-    out, said = fuse(votes, "--truth", known)
-    assert "accuracy 1.000" in said
-    assert "nan" not in said
+    truth_file = write(tmp_path / "truth.csv", ["task", "label"], [["t1", "dog"], ["t2", "dog"]])
+    out, output = fuse(votes, "--truth", truth_file)
+    assert "accuracy 1.000" in output
+    assert "nan" not in output
     assert rows_of(out / "evaluation.csv")[0]["auc"] == ""
     json.loads((out / "run.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
 
 
 @pytest.mark.parametrize(("option", "judged", "fixed"), [("--folds", 60, 0), ("--hold-truth", None, 60)])
 def test_truths_are_held_fixed_or_by_turns(fuse, votes, tmp_path, option, judged, fixed):
-    out, said = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv", every=2), option)
+    out, output = fuse(votes, "--truth", write_truth(tmp_path / "truth.csv", step=2), option)
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))["questions"][0]
     assert record["held_fixed"] == fixed
     if judged is None:
         assert not (out / "evaluation.csv").exists()
-        assert "--folds" in said
+        assert "--folds" in output
     else:
         assert {row["tasks"] for row in rows_of(out / "evaluation.csv")} == {str(judged)}
 
 
 def test_roc_curves_of_all_methods_are_written_and_shown_in_the_report(fuse, votes, tmp_path):
     truths = write_truth(tmp_path / "truth.csv")
-    out, said = fuse(votes, "--truth", truths, "--roc-curves", "methods=fast", "folds=3")
+    out, output = fuse(votes, "--truth", truths, "--roc-curves", "methods=fast", "folds=3")
     rows = {row["method"]: row for row in rows_of(out / "roc_areas.csv")}
     assert len(rows) == 7
     assert float(rows["ibcc"]["auc"]) == float(rows["ibcc"]["fold 3"]) == 1.0
@@ -175,7 +175,7 @@ def test_roc_curves_of_all_methods_are_written_and_shown_in_the_report(fuse, vot
     assert curves == {"pooled", "fold 1", "fold 2", "fold 3", "mean of folds"}
     picture = ElementTree.parse(out / "roc_curves.svg").getroot()
     assert any("IBCC, AUC 1.000" in (text.text or "") for text in picture.iter(f"{SVG}text"))
-    assert "ROC by 3-fold cross-validation of 120 known tasks" in said
+    assert "ROC by 3-fold cross-validation of 120 known tasks" in output
     assert json.loads((out / "run.json").read_text(encoding="utf-8"))["roc_curves"]["folds"] == 3
     fuse(votes, "--truth", truths)
     assert not (out / "roc_curves.svg").exists()
@@ -201,10 +201,10 @@ def test_rates_over_time_are_written_for_a_class(fuse, votes, tmp_path):
 
 
 def test_the_subsample_alone_is_fused(fuse, votes, tmp_path, capsys):
-    truths = write_truth(tmp_path / "truth.csv", every=2)
-    out, said = fuse(votes, "--truth", truths, "--subsample", "20", "11")
+    truths = write_truth(tmp_path / "truth.csv", step=2)
+    out, output = fuse(votes, "--truth", truths, "--subsample", "20", "11")
     assert len(rows_of(out / "labels.csv")) == 120
-    assert "Subsample: 120 of 120 tasks, with 1,320 votes by 11 annotators" in said
+    assert "Subsample: 120 of 120 tasks, with 1,320 votes by 11 annotators" in output
     assert run("fuse", "labels", votes, "--truth", truths, "--subsample", "21", "1", "-o", out) == 1
     assert "the one with the most has 20" in capsys.readouterr().err
 
@@ -231,36 +231,38 @@ def test_votes_of_two_files_are_one_crowd(fuse, votes, tmp_path):
         halves.append(tmp_path / f"half{number}.csv")
         halves[-1].write_text("\n".join([lines[0], *rows]), encoding="utf-8")
     out, _ = fuse(votes)
-    whole = [(out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")]
-    out, said = fuse(*halves)
-    assert "1,320 votes by 11 annotators on 120 tasks" in said
-    assert [(out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")] == whole
+    contents = [(out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")]
+    out, output = fuse(*halves)
+    assert "1,320 votes by 11 annotators on 120 tasks" in output
+    assert [
+        (out / name).read_bytes() for name in ("labels.csv", "annotators.csv", "confusion.csv")
+    ] == contents
 
 
 def test_a_file_that_is_named_twice_holds_its_votes_once(fuse, votes):
-    _, said = fuse(votes, votes)
-    assert "1,320 votes" in said
+    _, output = fuse(votes, votes)
+    assert "1,320 votes" in output
 
 
 def test_a_table_that_nobody_could_open_is_left_out_and_said_so(fuse, votes, monkeypatch):
     out, _ = fuse(votes)
     assert (out / "confusion.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.labels.exports.MOST_ENTRIES", 43)
-    out, said = fuse(votes)
-    assert "confusion.csv is left out: it would have 44 rows" in said
+    out, output = fuse(votes)
+    assert "confusion.csv is left out: it would have 44 rows" in output
     assert not (out / "confusion.csv").exists()
 
 
 def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
     files = [write_votes(tmp_path / f"{name}.csv", question=name) for name in ("first?", "second?")]
-    out, said = fuse(*files)
-    assert "of 2 questions" in said
+    out, output = fuse(*files)
+    assert "of 2 questions" in output
     folders = sorted(path for path in out.iterdir() if path.is_dir())
     assert len(folders) == 2
     for folder in folders:
         assert {row["task"]: row["label"] for row in rows_of(folder / "labels.csv")} == TRUE
-    _, said = fuse(*files, "--question", "SECOND?")
-    assert "on 120 tasks, fused" in said
+    _, output = fuse(*files, "--question", "SECOND?")
+    assert "on 120 tasks, fused" in output
 
 
 def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
@@ -269,12 +271,12 @@ def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
     rows = [[f"w{k}", f"t{t}", ("-1", str(1 + 2 * (k == 1)))[true[t]]] for t in range(40) for k in range(3)]
     rows += [["w3", f"t{t}", "0"] for t in range(40)]
     path = write(tmp_path / "scores.csv", ["worker", "item", "score"], rows)
-    told = ["--classes", "no,yes", "--stands", "-1=no", "0=", "1=yes", "3=yes"]
-    out, _ = fuse(path, "--outputs", "-1,0,1,3", *told)
-    assert [row["label"] for row in rows_of(out / "labels.csv")] == [("no", "yes")[one] for one in true]
+    options = ["--classes", "no,yes", "--stands", "-1=no", "0=", "1=yes", "3=yes"]
+    out, _ = fuse(path, "--outputs", "-1,0,1,3", *options)
+    assert [row["label"] for row in rows_of(out / "labels.csv")] == [("no", "yes")[number] for number in true]
     entries = [row for row in rows_of(out / "confusion.csv") if row["annotator"] == "w1"]
     assert [(row["true"], row["given"]) for row in entries][:4] == [
-        ("no", one) for one in ("-1", "0", "1", "3")
+        ("no", value) for value in ("-1", "0", "1", "3")
     ]
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     assert record["stands_for"] == {"-1": "no", "0": None, "1": "yes", "3": "yes"}
@@ -287,7 +289,8 @@ def test_what_outputs_are_taken_to_stand_for_is_said_unless_it_was_told(fuse, tm
     assert guessed in fuse(path, "--classes", "no,yes")[1]
     assert "stand so" not in fuse(path, "--classes", "no,yes", "--stands", "0=no", "1=yes", "3=yes")[1]
     rows = [
-        [who, task, "dog" if label == "3" else "cat" if label == "0" else "?"] for who, task, label in rows
+        [annotator, task, "dog" if label == "3" else "cat" if label == "0" else "?"]
+        for annotator, task, label in rows
     ]
     path = write(tmp_path / "words.csv", ["worker", "item", "label"], rows)
     assert "? for none, cat for Cat, dog for Dog" in fuse(path, "--classes", "Cat,Dog")[1]
@@ -311,7 +314,7 @@ class TestStudy:
         """A study with a decision, an exclusion, and a run as the window makes it."""
         path = make_study(tmp_path / "s.rscope", votes)
         with Study.open(path) as study:
-            (question,) = [one.id for one in study.questions()]
+            (question,) = [question.id for question in study.questions()]
             wrong = CLASSES[1 - truth()[5]]
             decided = TaskSubject(task="t5", label=wrong)
             study.record(Decision(verb="label", item=question, subject=decided))
@@ -321,8 +324,8 @@ class TestStudy:
 
     @pytest.mark.parametrize("options", [(), ("--run", "1")])
     def test_the_result_is_the_window_s(self, fuse, study, tmp_path, options):
-        out, said = fuse(study, *options)
-        assert "1 truth held fixed" in said
+        out, output = fuse(study, *options)
+        assert "1 truth held fixed" in output
         for name in ("labels", "annotators", "confusion", "communities"):
             exported = tmp_path / f"{name}.csv"
             assert run("export", study, "--what", name, "-o", exported) == 0
@@ -362,8 +365,8 @@ class TestRefusals:
     def test_files_that_do_not_fit(self, refusal, votes, tmp_path):
         (tmp_path / "empty.csv").write_text("annotator,task,label\n")
         assert refusal(tmp_path / "empty.csv").startswith("empty.csv: ")
-        other = write(tmp_path / "other.csv", ["task", "label"], [["elsewhere", "cat"]])
-        assert refusal(votes, "--truth", other).startswith("other.csv: tells the truth of none")
+        other_truth = write(tmp_path / "other.csv", ["task", "label"], [["elsewhere", "cat"]])
+        assert refusal(votes, "--truth", other_truth).startswith("other.csv: tells the truth of none")
         write(tmp_path / "odd.csv", ["wer", "was", "wie"], [["a", "b", "c"]])
         assert "by --map column=field" in refusal(tmp_path / "odd.csv")
         assert refusal(tmp_path / "gone.csv").startswith("gone.csv: ")
@@ -376,8 +379,8 @@ class TestRefusals:
 
 def test_help_and_settings_are_those_of_labels_alone(capsys):
     assert main(["fuse", "labels", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "dynibcc: dynamic IBCC" in said
-    assert "staple" not in said
+    output = capsys.readouterr().out
+    assert "dynibcc: dynamic IBCC" in output
+    assert "staple" not in output
     assert main(["fuse", "labels", "--list-settings"]) == 0
     assert "truths=measure" in capsys.readouterr().out

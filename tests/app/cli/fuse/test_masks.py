@@ -25,8 +25,8 @@ def dice(a, b):
 
 def test_the_consensus_is_that_of_the_careful_raters_on_the_inputs_grid(fuse, tmp_path):
     files = four_raters(tmp_path)
-    out, said = fuse(*files)
-    assert "4 masks by 4 annotators on 1 image" in said
+    out, output = fuse(*files)
+    assert "4 masks by 4 annotators on 1 image" in output
     mask, affine = read(out / "consensus_mask.nii.gz")
     np.testing.assert_allclose(affine, nibabel.load(files[0]).affine)
     assert mask.shape == SHAPE
@@ -46,29 +46,29 @@ def test_the_consensus_is_that_of_the_careful_raters_on_the_inputs_grid(fuse, tm
 def test_three_products_are_written_each_under_its_own_name(fuse, tmp_path):
     out, _ = fuse(*four_raters(tmp_path))
     record = json.loads((out / "run.json").read_text())
-    other, truth, half = (
+    other_mask, truth, half = (
         read(out / f"{name}.nii.gz")[0] for name in ("another_rater", "true_outline", "uncertainty")
     )
-    assert other.shape == truth.shape == half.shape == SHAPE
-    assert 0 <= other.min() <= other.max() <= 1
+    assert other_mask.shape == truth.shape == half.shape == SHAPE
+    assert 0 <= other_mask.min() <= other_mask.max() <= 1
     (structure,) = record["images"][0]["structures"]
     assert structure["calibration"]["band_cases"] == 1
-    assert any("assumption" in said for said in structure["calibration"]["notices"])
+    assert any("assumption" in notice for notice in structure["calibration"]["notices"])
     assert "95 %" in record["maps"]["uncertainty.nii.gz"]["holds"]
-    assert half[other > 0].min() > 0
+    assert half[other_mask > 0].min() > 0
 
 
 def test_a_single_known_true_outline_is_counted_and_moves_nothing(fuse, tmp_path):
     files = four_raters(tmp_path)
     out, _ = fuse(*files)
     names = ("consensus.nii.gz", "another_rater.nii.gz", "uncertainty.nii.gz")
-    before = [read(out / name)[0] for name in names]
+    values_before = [read(out / name)[0] for name in names]
     out, _ = fuse(*files, "--truth", write(tmp_path / "known.nii.gz", a_ball(radius=4.5)))
     (structure,) = json.loads((out / "run.json").read_text())["images"][0]["structures"]
     assert structure["calibration"]["true_outline_gold_cases"] == 1
     assert structure["calibration"]["true_outline_offset"] == 0
-    assert any("(1) do not move it" in said for said in structure["calibration"]["notices"])
-    for name, values in zip(names, before, strict=True):
+    assert any("(1) do not move it" in notice for notice in structure["calibration"]["notices"])
+    for name, values in zip(names, values_before, strict=True):
         np.testing.assert_array_equal(read(out / name)[0], values)
 
 
@@ -106,7 +106,7 @@ def test_tau_is_low_where_a_rater_is_far_from_the_others(fuse, tmp_path):
 def test_methods_are_compared_with_truth_and_raters(fuse, tmp_path):
     files = four_raters(tmp_path)
     truth = write(tmp_path / "known.nii.gz", a_ball(radius=6.0))
-    out, said = fuse(*files, "--truth", truth, "--compare", "laplace", "staple", "majority")
+    out, output = fuse(*files, "--truth", truth, "--compare", "laplace", "staple", "majority")
     rows = rows_of(out / "methods.csv")
     methods = {row["name"]: row for row in rows if row["kind"] == "method" and row["reference"] == "truth"}
     assert list(methods) == ["laplace", "staple", "majority"]
@@ -122,12 +122,12 @@ def test_methods_are_compared_with_truth_and_raters(fuse, tmp_path):
     picture = (out / "methods.svg").read_text()
     assert "Dice, against the truth" in picture
     assert "lower bound" in picture
-    assert "staple: median Dice" in said
+    assert "staple: median Dice" in output
 
 
 def test_methods_without_truth_are_compared_among_the_raters(fuse, tmp_path):
-    out, said = fuse(*four_raters(tmp_path), "--compare", "gaussian", "majority")
-    assert "among the raters" in said
+    out, output = fuse(*four_raters(tmp_path), "--compare", "gaussian", "majority")
+    assert "among the raters" in output
     assert {row["reference"][:5] for row in rows_of(out / "methods.csv")} == {"rater"}
     assert "pairs of raters" in (out / "methods.svg").read_text()
 
@@ -143,7 +143,7 @@ def test_the_same_input_gives_the_same_files(fuse, tmp_path):
     again = json.loads((out / "run.json").read_text())
     assert again["digest"] == record["digest"]
     assert again["settings"]["algorithm"] == "laplace"
-    assert {one["file"] for one in again["inputs"]} == {path.name for path in files}
+    assert {source["file"] for source in again["inputs"]} == {path.name for path in files}
 
 
 def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
@@ -198,12 +198,12 @@ def test_evaluation_against_the_truth(fuse, tmp_path):
 @pytest.mark.parametrize("together", [[], ["--together"]])
 def test_three_structures(fuse, tmp_path, together):
     shape = (10, 30, 30)
-    places = {1: (5, 8, 8), 2: (5, 8, 22), 3: (5, 22, 15)}
+    centres = {1: (5, 8, 8), 2: (5, 8, 22), 3: (5, 22, 15)}
     for n, name in enumerate(("anna", "ben", "carl")):
-        labels = sum(s * a_ball(at, 5 + 0.3 * n, shape) for s, at in places.items())
+        labels = sum(s * a_ball(at, 5 + 0.3 * n, shape) for s, at in centres.items())
         write(tmp_path / f"{name}.nii.gz", labels.astype(np.uint8))
     out, _ = fuse(*(tmp_path / f"{name}.nii.gz" for name in ("anna", "ben", "carl")), *together)
-    for s, at in places.items():
+    for s, at in centres.items():
         mask = read(out / f"consensus_mask_label-{s}.nii.gz")[0] > 0
         assert dice(mask, a_ball(at, 5.3, shape) > 0) > 0.9
     rows = rows_of(out / "annotators.csv")
@@ -211,9 +211,9 @@ def test_three_structures(fuse, tmp_path, together):
 
 
 def test_structures_that_overlap_are_not_fused_together(refusal, tmp_path):
-    for who in ("anna", "ben"):
-        for what in ("liver", "tumour"):
-            write(tmp_path / f"{who}_{what}.nii.gz", a_ball())
+    for rater in ("anna", "ben"):
+        for structure in ("liver", "tumour"):
+            write(tmp_path / f"{rater}_{structure}.nii.gz", a_ball())
     files = sorted(tmp_path.glob("*.nii.gz"))
     volume = a_volume(tmp_path / "ct.nii")
     assert "marked a voxel as two structures" in refusal(*files, "--image", volume, "--together")
@@ -221,8 +221,8 @@ def test_structures_that_overlap_are_not_fused_together(refusal, tmp_path):
 
 def test_each_of_several_images_has_a_folder(fuse, tmp_path):
     files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
-    out, said = fuse(*files)
-    assert "on 2 images" in said
+    out, output = fuse(*files)
+    assert "on 2 images" in output
     for case in ("case1", "case2"):
         assert {row["annotator"] for row in rows_of(out / case / "annotators.csv")} >= {"anna", "dora"}
         assert (out / case / "consensus.nii.gz").exists()
@@ -233,12 +233,12 @@ def test_outlines_of_a_picture(fuse, tmp_path):
     for n in range(3):
         disc = 255 * ((y - 30) ** 2 + (x - 40) ** 2 < (14 + n) ** 2)
         Image.fromarray(disc.astype(np.uint8)).save(tmp_path / f"cell_r{n}.png")
-    out, said = fuse(*sorted(tmp_path.glob("*.png")))
+    out, output = fuse(*sorted(tmp_path.glob("*.png")))
     mask, _ = read(out / "consensus_mask.nii.gz")
     assert mask.shape == (1, 60, 80)
     assert abs(int(mask.sum()) - np.pi * 15**2) < 60
-    assert " ml" not in said
-    assert "voxels" in said
+    assert " ml" not in output
+    assert "voxels" in output
 
 
 class TestOddRaters:
@@ -249,15 +249,15 @@ class TestOddRaters:
 
     def test_a_single_rater_is_returned_as_is(self, fuse, tmp_path):
         mask = write(tmp_path / "mask.nii.gz", a_ball())
-        out, said = fuse(mask, "--annotator", "anna")
+        out, output = fuse(mask, "--annotator", "anna")
         np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], a_ball())
-        assert "only one rater" in said
+        assert "only one rater" in output
 
     def test_all_empty(self, fuse, tmp_path):
         nothing = np.zeros(SHAPE, np.uint8)
-        out, said = fuse(*(write(tmp_path / f"r{n}.nii.gz", nothing) for n in range(3)))
+        out, output = fuse(*(write(tmp_path / f"r{n}.nii.gz", nothing) for n in range(3)))
         assert not read(out / "consensus_mask.nii.gz")[0].any()
-        assert "No rater marked anything" in said
+        assert "No rater marked anything" in output
 
 
 class TestRefusals:
@@ -278,10 +278,10 @@ class TestRefusals:
 
     def test_masks_on_unlike_grids(self, refusal, tmp_path):
         short = write(tmp_path / "emil.nii.gz", a_ball(shape=(9, 24, 24)))
-        said = refusal(*four_raters(tmp_path), short)
-        assert "9 x 24 x 24" in said
-        assert "12 x 24 x 24" in said
-        assert "--resample" in said
+        output = refusal(*four_raters(tmp_path), short)
+        assert "9 x 24 x 24" in output
+        assert "12 x 24 x 24" in output
+        assert "--resample" in output
 
     def test_output_that_cannot_be_a_folder(self, refusal, tmp_path):
         (tmp_path / "out").touch()
@@ -290,9 +290,9 @@ class TestRefusals:
 
 def test_help_lists_the_algorithms_of_masks_alone(capsys):
     assert main(["fuse", "masks", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "continuous-staple: continuous STAPLE" in said
-    assert "oem" not in said
+    output = capsys.readouterr().out
+    assert "continuous-staple: continuous STAPLE" in output
+    assert "oem" not in output
 
 
 def test_names_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_path):
@@ -302,7 +302,7 @@ def test_names_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_path):
     maps = json.loads((out / "run.json").read_text(encoding="utf-8"))["maps"]
     assert set(maps) == {path.name for path in out.glob("*.nii.gz")}
     assert len({name.casefold() for name in maps}) == len(maps)
-    raters = [one["annotator"] for one in maps.values() if "annotator" in one]
+    raters = [entry["annotator"] for entry in maps.values() if "annotator" in entry]
     assert sorted(raters) == sorted(2 * ("A:b", "a;b", "a b", "漢" * 70))  # weight and tau
 
 
@@ -314,25 +314,25 @@ def test_structures_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_pa
         *tmp_path.glob("*.nii.gz"), "--naming", "{annotator}_{structure}", "--algorithm", "majority"
     )
     maps = json.loads((out / "run.json").read_text(encoding="utf-8"))["maps"]
-    found = {}
-    for name, one in maps.items():
+    files_of = {}
+    for name, entry in maps.items():
         if name.startswith("consensus_mask"):
-            found[one["structure"]] = np.count_nonzero(read(out / name)[0])
-    assert found == {name: a_ball(radius=size).sum() for name, size in (("x", 7), ("mask-x", 4), ("X", 5))}
+            files_of[entry["structure"]] = np.count_nonzero(read(out / name)[0])
+    assert files_of == {name: a_ball(radius=size).sum() for name, size in (("x", 7), ("mask-x", 4), ("X", 5))}
 
 
 def test_the_truth_of_another_folder_comes_to_the_only_case(fuse, tmp_path):
     for folder in ("raters", "elsewhere"):
         (tmp_path / folder).mkdir()
     truth = write(tmp_path / "elsewhere" / "truth.nii.gz", a_ball(radius=6))
-    out, said = fuse(*four_raters(tmp_path / "raters"), "--truth", truth)
-    assert "of which the truth is known" not in said
+    out, output = fuse(*four_raters(tmp_path / "raters"), "--truth", truth)
+    assert "of which the truth is known" not in output
     assert rows_of(out / "evaluation.csv")[0]["annotator"] == "consensus"
 
 
 def test_who_marked_label_1_alone_is_fused_with_the_others_label_1(fuse, tmp_path):
-    one, two = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
-    for name, labels in (("anna", one + two), ("ben", one + two), ("carl", one)):
+    first, second = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
+    for name, labels in (("anna", first + second), ("ben", first + second), ("carl", first)):
         write(tmp_path / f"{name}.nii.gz", labels)
     out, _ = fuse(*tmp_path.glob("*.nii.gz"), "--algorithm", "majority")
     marked = {(row["structure"], row["annotator"]) for row in rows_of(out / "annotators.csv")}
@@ -345,8 +345,8 @@ def test_label_2_is_not_taken_for_the_mask_of_others(fuse, tmp_path):
     for name, value in (("anna", 1), ("ben", 1), ("carl", 2)):
         write(tmp_path / f"{name}.nii.gz", a_ball() * np.uint8(value))
     out, _ = fuse(*tmp_path.glob("*.nii.gz"))
-    found = {row["annotator"]: row["structure"] for row in rows_of(out / "annotators.csv")}
-    assert found == {"anna": "label 1", "ben": "label 1", "carl": "label 2"}
+    structures = {row["annotator"]: row["structure"] for row in rows_of(out / "annotators.csv")}
+    assert structures == {"anna": "label 1", "ben": "label 1", "carl": "label 2"}
 
 
 def test_an_interrupted_fusion_leaves_no_record_of_an_older_one(fuse, tmp_path, monkeypatch):
@@ -363,19 +363,19 @@ def interrupted(*_):
 
 
 def test_what_is_said_of_one_structure_alone_names_it(fuse, tmp_path):
-    one, two = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
-    for name, labels in (("anna", one + two), ("ben", one + two), ("carl", one)):
+    first, second = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
+    for name, labels in (("anna", first + second), ("ben", first + second), ("carl", first)):
         write(tmp_path / f"{name}.nii.gz", labels)
-    _, said = fuse(*tmp_path.glob("*.nii.gz"))
-    assert "note: label 2: Of two raters" in said
+    _, output = fuse(*tmp_path.glob("*.nii.gz"))
+    assert "note: label 2: Of two raters" in output
 
 
 class TestRefusalsOfFiles:
     def test_a_mask_that_resampling_takes_off_the_image(self, refusal, tmp_path):
         files = four_raters(tmp_path)
         files.append(write(tmp_path / "eve.nii.gz", a_ball(), shift=500.0))
-        told = "eve.nii.gz: marks nothing that lies within the image it is taken to."
-        assert refusal(*files, "--resample") == told
+        message = "eve.nii.gz: marks nothing that lies within the image it is taken to."
+        assert refusal(*files, "--resample") == message
 
     def test_a_pipe_is_not_waited_for(self, refusal, tmp_path):
         files = four_raters(tmp_path)
@@ -407,8 +407,8 @@ def test_a_file_of_no_bytes_is_called_empty(tmp_path, capsys, ending):
     files = [str(path) for path in four_raters(tmp_path)[:2]]
     nothing = tmp_path / f"nothing{ending}"
     nothing.touch()
-    wanted = ["--naming", "{annotator}", "-o", str(tmp_path / "out")]
-    assert main(["fuse", "masks", *files, str(nothing), *wanted]) == 1
+    options = ["--naming", "{annotator}", "-o", str(tmp_path / "out")]
+    assert main(["fuse", "masks", *files, str(nothing), *options]) == 1
     assert f"nothing{ending}: is empty; expected an image or a mask." in capsys.readouterr().err
 
 
@@ -419,5 +419,5 @@ def test_slices_that_a_rater_skipped_are_named(fuse, tmp_path):
     files = [write(tmp_path / f"{name}.nii.gz", ball) for name, ball in balls.items()]
     out, _ = fuse(*files, "--algorithm", "majority")
     (structure,) = json.loads((out / "run.json").read_text())["images"][0]["structures"]
-    (said,) = structure["notices"]
-    assert said.startswith("carl marked nothing on slices 6 and 7, between")
+    (notice,) = structure["notices"]
+    assert notice.startswith("carl marked nothing on slices 6 and 7, between")

@@ -27,14 +27,14 @@ def record(folder):
 
 
 def test_the_tables_hold_what_was_planted(fuse, crowd):
-    out, said = fuse(crowd)
+    out, output = fuse(crowd)
     rows = rows_of(out / "annotators.csv")
     assert list(rows[0])[: len(COLUMNS)] == COLUMNS
     people = {row["annotator"]: row for row in rows}
     assert list(people) == list(PEOPLE)
-    found = flagged(out)
-    assert found >= BIASED
-    assert len(found - BIASED) <= 0.2 * len(found)
+    found_flags = flagged(out)
+    assert found_flags >= BIASED
+    assert len(found_flags - BIASED) <= 0.2 * len(found_flags)
     for name in BAD:
         assert people[name]["behaviour"] == "bad"
         assert (people[name]["left"], people[name]["right"]) == ("0", "120")
@@ -44,7 +44,7 @@ def test_the_tables_hold_what_was_planted(fuse, crowd):
     assert all(float(people[name]["bias"]) > 0 for name in UGLY)
     assert all(
         (people[name]["behaviour"] == "good") == (people[name]["decidable"] == "1")
-        for name in set(GOOD) - found
+        for name in set(GOOD) - found_flags
     )
     assert all(0 < float(row["detectable_bias"]) < 1 for row in rows)
     sides = [int(row["left"]) + int(row["right"]) + int(row["ties"]) for row in rows]
@@ -62,22 +62,22 @@ def test_the_tables_hold_what_was_planted(fuse, crowd):
     surest = max(people.values(), key=lambda row: float(row["entered"]))["annotator"]
     first = next(row for row in path if any(float(row[name]) for name in PEOPLE))
     assert float(first[surest]) != 0
-    assert f"6,600 comparisons by {len(PEOPLE)} annotators of 16 items" in said
-    assert "of whom on average at most 10% wrongly" in said
+    assert f"6,600 comparisons by {len(PEOPLE)} annotators of 16 items" in output
+    assert "of whom on average at most 10% wrongly" in output
 
 
 def test_the_record_says_how_it_was_made(fuse, crowd):
     out, _ = fuse(crowd, "--path", "lasso", "--fdr", "0.2", "--set", "draws=10", "seed=3")
-    told = record(out)
-    assert told["settings"]["algorithm"] == "lasso"
-    assert told["settings"]["settings"]["rate"] == 0.2
-    assert told["seed"] == 3
-    assert told["inputs"][0]["file"] == "crowd.csv"
-    assert told["digest"].startswith("sha256:")
-    assert {"numpy", "raterscope"} <= set(told["versions"])
-    (question,) = told["questions"]
-    left = sum(row[3] == "left" for row in answers())
-    assert question["share_of_left"] == pytest.approx(left / 6600)
+    run_record = record(out)
+    assert run_record["settings"]["algorithm"] == "lasso"
+    assert run_record["settings"]["settings"]["rate"] == 0.2
+    assert run_record["seed"] == 3
+    assert run_record["inputs"][0]["file"] == "crowd.csv"
+    assert run_record["digest"].startswith("sha256:")
+    assert {"numpy", "raterscope"} <= set(run_record["versions"])
+    (question,) = run_record["questions"]
+    left_count = sum(row[3] == "left" for row in answers())
+    assert question["share_of_left"] == pytest.approx(left_count / 6600)
     assert question["degrees_of_freedom"] == 6600 - len(PEOPLE) - (len(ITEMS) - 1)
     assert question["components"] == 1
     shares = (question[name] for name in ("explained_by_ranking", "disagreement", "cyclic"))
@@ -87,10 +87,10 @@ def test_the_record_says_how_it_was_made(fuse, crowd):
 
 
 def test_the_same_input_gives_the_same_bytes(fuse, crowd):
-    one, _ = fuse(crowd, folder="one")
-    other, _ = fuse(crowd, folder="other")
+    first, _ = fuse(crowd, folder="one")
+    second, _ = fuse(crowd, folder="other")
     for name in ("annotators.csv", "ranking.csv", "path.csv"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
+        assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -98,31 +98,31 @@ def test_the_same_input_gives_the_same_bytes(fuse, crowd):
     [(["plus=no"], "the plain knockoff"), (["share=0.3"], "30% of the draws"), (["draws=1"], None)],
 )
 def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
-    out, said = fuse(crowd, "--set", "rule=knockoffs", *settings)
-    assert ("of whom on average at most 10% wrongly" in said) == (words is None)
-    assert ("is not guaranteed" in said) == (words is not None)
-    told = record(out)
-    assert told["rate_promised"] == (words is None)
-    assert told["questions"][0]["rule"] == "knockoffs"
+    out, output = fuse(crowd, "--set", "rule=knockoffs", *settings)
+    assert ("of whom on average at most 10% wrongly" in output) == (words is None)
+    assert ("is not guaranteed" in output) == (words is not None)
+    run_record = record(out)
+    assert run_record["rate_promised"] == (words is None)
+    assert run_record["questions"][0]["rule"] == "knockoffs"
     if words is not None:
-        assert words in said
-        assert words in told["rate_not_promised_because"]
+        assert words in output
+        assert words in run_record["rate_not_promised_because"]
 
 
 def test_what_is_done_with_too_few_comparisons_is_said(fuse, tmp_path):
     rows = [("w1", "a", "b", "left"), ("w2", "b", "a", "left"), ("w3", "a", "b", "right")]
-    out, said = fuse(write(tmp_path / "few.csv", HEADER, rows))
-    assert "no annotator could be tested: none is flagged" in said
-    assert "too few comparisons" in said
+    out, output = fuse(write(tmp_path / "few.csv", HEADER, rows))
+    assert "no annotator could be tested: none is flagged" in output
+    assert "too few comparisons" in output
     assert [row["flagged"] for row in rows_of(out / "annotators.csv")] == ["0", "0", "0"]
     assert {row["bias"] for row in rows_of(out / "annotators.csv")} == {""}
 
 
 def test_ties_alone_rank_nothing(fuse, tmp_path):
     rows = [(f"w{k}", f"i{n}", f"i{(n + 1) % 6}", "tie") for k in range(3) for n in range(6)]
-    _, said = fuse(write(tmp_path / "ties.csv", HEADER, rows))
-    assert "all choices are ties" in said
-    assert "explains" not in said
+    _, output = fuse(write(tmp_path / "ties.csv", HEADER, rows))
+    assert "all choices are ties" in output
+    assert "explains" not in output
 
 
 def test_comparisons_of_two_files_are_one_crowd(fuse, crowd, tmp_path):
@@ -130,33 +130,33 @@ def test_comparisons_of_two_files_are_one_crowd(fuse, crowd, tmp_path):
     halves = [
         write(tmp_path / f"half{n}.csv", HEADER, part) for n, part in enumerate((rows[:3001], rows[3001:]))
     ]
-    whole, _ = fuse(crowd, folder="whole")
-    out, said = fuse(*halves, halves[0])
-    assert "6,600 comparisons" in said
+    complete, _ = fuse(crowd, folder="whole")
+    out, output = fuse(*halves, halves[0])
+    assert "6,600 comparisons" in output
     for name in ("annotators.csv", "ranking.csv", "path.csv"):
-        assert (out / name).read_bytes() == (whole / name).read_bytes()
+        assert (out / name).read_bytes() == (complete / name).read_bytes()
 
 
 def test_a_file_without_a_question_joins_the_only_one_on_the_same_items(fuse, tmp_path):
     rows = answers()
     named = write(tmp_path / "named.csv", (*HEADER, "question"), [(*row, "older?") for row in rows[:4000]])
     rest = write(tmp_path / "rest.csv", HEADER, rows[4000:])
-    other = write(tmp_path / "other.csv", HEADER, [(a, x + "'", y + "'", c) for a, x, y, c in rows[:2000]])
-    _, said = fuse(named, rest)
-    assert "6,600 comparisons by 55 annotators of 16 items, fused" in said
-    _, said = fuse(named, other)
-    assert "of 2 questions" in said
+    second = write(tmp_path / "other.csv", HEADER, [(a, x + "'", y + "'", c) for a, x, y, c in rows[:2000]])
+    _, output = fuse(named, rest)
+    assert "6,600 comparisons by 55 annotators of 16 items, fused" in output
+    _, output = fuse(named, second)
+    assert "of 2 questions" in output
 
 
 def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
     rows = [(*row, q) for q in ("older?", "sharper?") for row in answers()]
     path = write(tmp_path / "two.csv", (*HEADER, "question"), rows)
-    out, said = fuse(path)
-    assert "of 2 questions" in said
-    folders = sorted(one for one in out.iterdir() if one.is_dir())
+    out, output = fuse(path)
+    assert "of 2 questions" in output
+    folders = sorted(path for path in out.iterdir() if path.is_dir())
     assert len(folders) == 2
     assert flagged(folders[0]) == flagged(folders[1]) >= BIASED
-    out, said = fuse(path, "--question", "OLDER?", folder="only")
+    out, output = fuse(path, "--question", "OLDER?", folder="only")
     assert record(out)["questions"][0]["question"] == "older?"
     assert flagged(out) >= BIASED
 
@@ -201,22 +201,22 @@ def test_grades_count_unless_the_side_alone_shall(fuse, crowd, tmp_path):
     path = write(tmp_path / "graded.csv", HEADER, graded)
     expected, _ = fuse(crowd, folder="expected")
     out, _ = fuse(path, "--set", "graded=no", folder="sides")
-    told = record(out)["questions"][0]
-    assert told["inconsistency"] == pytest.approx(told["disagreement"] + told["cyclic"])
+    run_record = record(out)["questions"][0]
+    assert run_record["inconsistency"] == pytest.approx(run_record["disagreement"] + run_record["cyclic"])
     for name in ("annotators.csv", "ranking.csv"):
         assert (out / name).read_bytes() == (expected / name).read_bytes()
     out, _ = fuse(path)
     assert rows_of(out / "ranking.csv")[0]["score"] != rows_of(expected / "ranking.csv")[0]["score"]
-    _, said = fuse(path, crowd)
-    assert "graded.csv has graded choices and crowd.csv none above 1" in said
+    _, output = fuse(path, crowd)
+    assert "graded.csv has graded choices and crowd.csv none above 1" in output
 
 
 def test_a_path_that_nobody_could_open_is_left_out_and_said_so(fuse, crowd, monkeypatch):
     out, _ = fuse(crowd)
     assert (out / "path.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MOST_ENTRIES", 43)
-    out, said = fuse(crowd)
-    assert "path.csv is left out" in said
+    out, output = fuse(crowd)
+    assert "path.csv is left out" in output
     assert not (out / "path.csv").exists()
 
 
@@ -250,15 +250,15 @@ class TestRefusals:
         ],
     )  # fmt: skip
     def test_files_that_do_not_fit(self, refusal, tmp_path, rows, words):
-        said = refusal(write(tmp_path / "odd.csv", HEADER, rows))
-        assert said.startswith("odd.csv")
-        assert words in said
+        output = refusal(write(tmp_path / "odd.csv", HEADER, rows))
+        assert output.startswith("odd.csv")
+        assert words in output
 
     def test_the_question_of_which_nothing_is_left(self, refusal, tmp_path):
         rows = [(*row, "older?") for row in answers()] + [("alone", "x", "y", "left", "sharper?")]
         path = write(tmp_path / "two.csv", (*HEADER, "question"), rows)
-        said = refusal(path, "--exclude", "alone")
-        assert said.startswith("field sharper?: no comparisons are left")
+        output = refusal(path, "--exclude", "alone")
+        assert output.startswith("field sharper?: no comparisons are left")
 
     def test_columns_are_named_by_hand(self, refusal, fuse, tmp_path):
         path = write(tmp_path / "odd.csv", ("wer", "l", "r", "wie"), answers())
@@ -277,9 +277,9 @@ class TestRefusals:
 
 def test_help_and_settings_are_those_of_pairs_alone(capsys):
     assert main(["fuse", "pairs", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "iss: inverse scale space" in said
-    assert "staple" not in said
+    output = capsys.readouterr().out
+    assert "iss: inverse scale space" in output
+    assert "staple" not in output
     assert main(["fuse", "pairs", "--list-settings"]) == 0
     assert "share=0.5" in capsys.readouterr().out
 
@@ -297,8 +297,8 @@ class TestRealCrowds:
     )
     def test_what_is_found(self, fuse, real_data, name, freedom, variance, by_t_test, many, by_flips):
         out, _ = fuse(real_data / "pairs" / f"{name}.csv", "--set", "least=1", "rule=knockoffs")
-        told = record(out)["questions"][0]
-        assert told["degrees_of_freedom"] == freedom
-        assert told["noise_variance"] == pytest.approx(variance, rel=1e-9)
-        assert told["t_test"] == by_t_test
+        run_record = record(out)["questions"][0]
+        assert run_record["degrees_of_freedom"] == freedom
+        assert run_record["noise_variance"] == pytest.approx(variance, rel=1e-9)
+        assert run_record["t_test"] == by_t_test
         assert abs(len(flagged(out)) - many) <= 1

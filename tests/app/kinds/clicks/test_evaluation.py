@@ -19,13 +19,18 @@ EXTENT = ["--extent", "200", "200"]
 @pytest.fixture
 def tables(tmp_path):
     """Four annotators click 6 px beside three of the true places of two images."""
-    places = [(40, 40), (100, 40), (160, 150)]
-    rows = [(f"w{who}", image, x + 6 + who / 10, y) for who in range(4) for image in "ab" for x, y in places]
+    positions = [(40, 40), (100, 40), (160, 150)]
+    rows = [
+        (f"w{annotator}", image, x + 6 + annotator / 10, y)
+        for annotator in range(4)
+        for image in "ab"
+        for x, y in positions
+    ]
     clicks = write(tmp_path / "clicks.csv", ("annotator", "image", "x", "y"), rows)
     truth = write(
         tmp_path / "truth.csv",
         ("image", "x", "y"),
-        [("a", *places[0]), ("a", *places[1]), *(("b", *place) for place in places)],
+        [("a", *positions[0]), ("a", *positions[1]), *(("b", *position) for position in positions)],
     )
     return clicks, truth
 
@@ -39,7 +44,7 @@ def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
     assert main(["run", str(path), "oem"]) == 0
     more = [*EXTENT, *option, "-o", str(tmp_path / "out")]
     assert main(["fuse", "clicks", clicks, "--truth", truth, *more]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     with Study.open(path) as study:
         used = study.settings.matching_radius()
         assert used == (RADIUS if radius is None else radius)
@@ -48,7 +53,7 @@ def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
     with (tmp_path / "out" / "evaluation.csv").open() as file:
         assert tuple(int(row["matched"]) for row in csv.DictReader(file))[:2] == found
     assert measured.row.true_positive == sum(found)
-    assert f"within {used:g} px, mean over 2 images: sensitivity {measured.row.sensitivity:.3f}" in said
+    assert f"within {used:g} px, mean over 2 images: sensitivity {measured.row.sensitivity:.3f}" in output
     assert f"true position within {used:g} px" in text
     assert f"sensitivity {share(measured.row.sensitivity)}" in text
 

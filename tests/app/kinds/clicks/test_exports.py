@@ -29,10 +29,10 @@ def fused(tmp_path_factory):
     lines = ["annotator,image,x,y"]
     for name in ("smear é.png", "two.png"):
         Image.fromarray(rng.integers(0, 255, (180, 200, 3), dtype=np.uint8)).save(folder / name)
-        for who in range(10):
+        for index in range(10):
             for x, y in SPOTS:
                 dx, dy = rng.normal(0, 1.2, 2)
-                lines.append(f"w{who},{name},{x + dx:.2f},{y + dy:.2f}")
+                lines.append(f"w{index},{name},{x + dx:.2f},{y + dy:.2f}")
     (folder / "clicks.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     path = folder / "s.rscope"
     assert (
@@ -67,37 +67,37 @@ def leave(fused, tmp_path, capsys):
 def detected(leave):
     """What the table says is there: places by image."""
     (path,) = leave("csv", "table")
-    found = {}
+    points_of = {}
     with Path(path).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["detected"] == "1":
-                found.setdefault(row["image"], []).append((float(row["x"]), float(row["y"])))
-    assert {name: len(places) for name, places in found.items()} == {"smear é.png": 4, "two.png": 4}
-    assert {(92.0, 41.0), (10.0, 170.25)} < set(found["smear é.png"])
-    return found
+                points_of.setdefault(row["image"], []).append((float(row["x"]), float(row["y"])))
+    assert {name: len(points) for name, points in points_of.items()} == {"smear é.png": 4, "two.png": 4}
+    assert {(92.0, 41.0), (10.0, 170.25)} < set(points_of["smear é.png"])
+    return points_of
 
 
 def test_geojson_opens_as_geometries_and_as_qupath_reads_it(leave, detected, tmp_path):
-    written = leave("geojson")
-    assert len(written) == 2
-    found, states = {}, Counter()
-    for path in written:
+    paths = leave("geojson")
+    assert len(paths) == 2
+    points_of, states = {}, Counter()
+    for path in paths:
         with Path(path).open(encoding="ascii") as file:
             content = json.load(file)
         geometries = shapely.from_geojson(json.dumps(content))
-        assert all(isinstance(one, shapely.Point) for one in geometries.geoms)
-        found[content["image"]["name"]] = [(one.x, one.y) for one in geometries.geoms]
-        assert len({uuid.UUID(one["id"]) for one in content["features"]}) == len(content["features"])
-        for one in content["features"]:
-            told = one["properties"]
-            assert told["objectType"] == "annotation"
-            assert set(told["classification"]) == {"name", "color"}
-            assert len(told["classification"]["color"]) == 3
-            states[told["metadata"]["state"]] += 1
+        assert all(isinstance(point, shapely.Point) for point in geometries.geoms)
+        points_of[content["image"]["name"]] = [(point.x, point.y) for point in geometries.geoms]
+        assert len({uuid.UUID(feature["id"]) for feature in content["features"]}) == len(content["features"])
+        for feature in content["features"]:
+            properties_found = feature["properties"]
+            assert properties_found["objectType"] == "annotation"
+            assert set(properties_found["classification"]) == {"name", "color"}
+            assert len(properties_found["classification"]["color"]) == 3
+            states[properties_found["metadata"]["state"]] += 1
             # QuPath takes measurements for numbers and metadata for text.
-            assert all(isinstance(value, (int, float)) for value in told["measurements"].values())
-            assert all(isinstance(value, str) for value in told["metadata"].values())
-    assert found == detected
+            assert all(isinstance(value, (int, float)) for value in properties_found["measurements"].values())
+            assert all(isinstance(value, str) for value in properties_found["metadata"].values())
+    assert points_of == detected
     assert states == {"undecided": 5, "accepted": 1, "skipped": 1, "added": 1}
 
 
@@ -105,26 +105,26 @@ def test_coco_opens_in_its_own_reader(leave, detected, capsys):
     (path,) = leave("coco")
     coco = COCO(path)
     capsys.readouterr()
-    found = {}
+    points_of = {}
     for number in coco.getImgIds():
         (image,) = coco.loadImgs(number)
         assert (image["width"], image["height"]) == (200, 180)
         objects = coco.loadAnns(coco.getAnnIds(imgIds=number, catIds=coco.getCatIds("Detection")))
-        found[image["file_name"]] = [tuple(one["keypoints"][:2]) for one in objects]
-        for one in objects:
-            x, y, width, height = one["bbox"]
-            assert x < one["keypoints"][0] < x + width
-            assert y < one["keypoints"][1] < y + height
-            assert one["area"] == pytest.approx(width * height)
-            assert one["num_keypoints"] == sum(v > 0 for v in one["keypoints"][2::3]) == 1
-            assert 0 <= one["score"] <= 1
-            certain = one["attributes"]["state"] in ("accepted", "added")
-            assert one["score"] == (1.0 if certain else one["attributes"]["posterior"])
-    assert found == detected
+        points_of[image["file_name"]] = [tuple(entry["keypoints"][:2]) for entry in objects]
+        for entry in objects:
+            x, y, width, height = entry["bbox"]
+            assert x < entry["keypoints"][0] < x + width
+            assert y < entry["keypoints"][1] < y + height
+            assert entry["area"] == pytest.approx(width * height)
+            assert entry["num_keypoints"] == sum(v > 0 for v in entry["keypoints"][2::3]) == 1
+            assert 0 <= entry["score"] <= 1
+            certain = entry["attributes"]["state"] in ("accepted", "added")
+            assert entry["score"] == (1.0 if certain else entry["attributes"]["posterior"])
+    assert points_of == detected
 
 
 def test_napari_counts_rows_first_and_from_the_centre_of_the_first_pixel(leave, detected):
-    found = {}
+    points_of = {}
     for path in leave("napari"):
         with Path(path).open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
@@ -133,24 +133,24 @@ def test_napari_counts_rows_first_and_from_the_centre_of_the_first_pixel(leave, 
         axes = [column.startswith("axis-") for column in header]
         data = np.array(rows)[:, axes].astype(float)
         (image,) = {row[header.index("image")] for row in rows}
-        found[image] = [tuple(place) for place in data[:, ::-1] + 0.5]
-    assert {name: len(places) for name, places in found.items()} == {"smear é.png": 4, "two.png": 4}
-    for name, places in detected.items():
-        np.testing.assert_allclose(found[name], places, atol=1e-9)
+        points_of[image] = [tuple(point) for point in data[:, ::-1] + 0.5]
+    assert {name: len(points) for name, points in points_of.items()} == {"smear é.png": 4, "two.png": 4}
+    for name, points in detected.items():
+        np.testing.assert_allclose(points_of[name], points, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "csv"])
 def test_what_leaves_comes_back_as_the_same_truth(leave, detected, fused, tmp_path, name):
     back = tmp_path / "back.rscope"
     images = [str(path) for path in fused.parent.glob("*.png")]
-    written = leave(name)
+    paths = leave(name)
     assert main(["import", str(back), *images]) == 0
-    assert main(["import", str(back), "--kind", "truth", *written]) == 0
+    assert main(["import", str(back), "--kind", "truth", *paths]) == 0
     with Study.open(back) as study:
         for entry in study.images():
             true = study.truth(entry.id)
-            found = sorted(zip(true.x.tolist(), true.y.tolist(), strict=True))
-            np.testing.assert_allclose(found, sorted(detected[entry.name]), atol=1e-6)
+            true_points = sorted(zip(true.x.tolist(), true.y.tolist(), strict=True))
+            np.testing.assert_allclose(true_points, sorted(detected[entry.name]), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "csv"])
@@ -158,16 +158,16 @@ def test_detections_that_nobody_tells_of_come_back_as_truth_unless_an_annotator_
     leave, detected, fused, tmp_path, capsys, name
 ):
     images = [str(path) for path in fused.parent.glob("*.png")]
-    written = leave(name)
-    assert main(["import", str(tmp_path / "truth.rscope"), *images, *written]) == 0
-    said = capsys.readouterr().out
+    paths = leave(name)
+    assert main(["import", str(tmp_path / "truth.rscope"), *images, *paths]) == 0
+    output = capsys.readouterr().out
     with Study.open(tmp_path / "truth.rscope") as study:
         assert not study.annotators()
         assert [len(study.truth(entry.id).x) for entry in study.images()] == [4, 4]
     if name == "csv":  # a table without annotators can be nothing else
         return
-    assert "detections that left Raterscope and came in as truth; --annotator NAME takes" in said
-    assert main(["import", str(tmp_path / "me.rscope"), *images, *written, "--annotator", "me"]) == 0
+    assert "detections that left Raterscope and came in as truth; --annotator NAME takes" in output
+    assert main(["import", str(tmp_path / "me.rscope"), *images, *paths, "--annotator", "me"]) == 0
     assert "left Raterscope" not in capsys.readouterr().out
     with Study.open(tmp_path / "me.rscope") as study:
         assert list(study.annotators()) == ["me"]
@@ -180,13 +180,13 @@ def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys,
     features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
     features[0]["geometry"]["coordinates"][0] += 3
     del features[1]
-    for properties in (one["properties"] for one in features):
+    for properties in (feature["properties"] for feature in features):
         if version != "0.5":
             del properties["metadata"]
         if version == "0.3":
-            told = properties["measurements"].items()
-            properties["measurements"] = [{"name": name, "value": value} for name, value in told]
-    drawn = {
+            properties_found = properties["measurements"].items()
+            properties["measurements"] = [{"name": name, "value": value} for name, value in properties_found]
+    shapes = {
         "type": "Feature",
         "id": str(uuid.uuid4()),
         "geometry": {"type": "MultiPoint", "coordinates": [[5.5, 6.5], [7, 8]]},
@@ -198,16 +198,16 @@ def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys,
         },
     }
     edited = tmp_path / "two.geojson"
-    edited.write_text(json.dumps({"type": "FeatureCollection", "features": [*features, drawn]}))
+    edited.write_text(json.dumps({"type": "FeatureCollection", "features": [*features, shapes]}))
     Image.effect_noise((200, 180), 60).save(tmp_path / "two.png")
     study = tmp_path / "back.rscope"
     assert main(["import", str(study), str(tmp_path / "two.png"), str(edited)]) == 0
     assert "Points of all classes were taken: Detection 3, Gametocyte 2." in capsys.readouterr().out
     with Study.open(study) as opened:
         true = opened.truth(opened.images()[0].id)
-    places = set(zip(true.x.tolist(), true.y.tolist(), strict=True))
-    kept = {tuple(one["geometry"]["coordinates"]) for one in features}
-    assert places == {*kept, (5.5, 6.5), (7.0, 8.0)}
+    points = set(zip(true.x.tolist(), true.y.tolist(), strict=True))
+    coordinates = {tuple(feature["geometry"]["coordinates"]) for feature in features}
+    assert points == {*coordinates, (5.5, 6.5), (7.0, 8.0)}
 
 
 def test_one_image_leaves_as_one_file_of_the_name_given(leave, tmp_path):
@@ -255,4 +255,6 @@ def test_the_detections_of_a_real_crowd_lie_where_the_table_says(real_data, tmp_
         rows = [row for row in csv.DictReader(file) if row["detected"] == "1"]
     objects = COCO(str(tmp_path / "d.json")).dataset["annotations"]
     assert len(objects) == len(rows) > 100
-    assert [one["keypoints"][:2] for one in objects] == [[float(row["x"]), float(row["y"])] for row in rows]
+    assert [entry["keypoints"][:2] for entry in objects] == [
+        [float(row["x"]), float(row["y"])] for row in rows
+    ]

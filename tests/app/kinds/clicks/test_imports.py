@@ -53,11 +53,11 @@ def held(path):
     with Study.open(path) as study:
         clicks = {}
         for entry in study.images():
-            one = study.clicks(entry.id)
-            for who, name in enumerate(one.annotators):
-                mine = one.annotator == who
+            image_clicks = study.clicks(entry.id)
+            for index, name in enumerate(image_clicks.annotators):
+                mine = image_clicks.annotator == index
                 clicks[name, entry.name] = sorted(
-                    zip(one.x[mine].tolist(), one.y[mine].tolist(), strict=True)
+                    zip(image_clicks.x[mine].tolist(), image_clicks.y[mine].tolist(), strict=True)
                 )
         truth = {}
         for entry in study.images():
@@ -68,10 +68,10 @@ def held(path):
 
 def assert_same(found, expected):
     assert set(found) == set(expected)
-    for key, places in expected.items():
-        assert len(found[key]) == len(places)
+    for key, points in expected.items():
+        assert len(found[key]) == len(points)
         np.testing.assert_allclose(
-            np.reshape(found[key], (-1, 2)), np.reshape(sorted(places), (-1, 2)), atol=1e-6
+            np.reshape(found[key], (-1, 2)), np.reshape(sorted(points), (-1, 2)), atol=1e-6
         )
 
 
@@ -80,18 +80,18 @@ def test_each_program_s_files_become_the_clicks_that_they_are(bring, tmp_path, s
     files = WRITERS[name](tmp_path, CROWD)
     bring(*files, *smears)
     # A table without rows cannot be read; of who marked nothing napari tells nothing.
-    expected = {key: places for key, places in CROWD.items() if places or name != "napari"}
+    expected = {key: points for key, points in CROWD.items() if points or name != "napari"}
     assert_same(held(tmp_path / "s.rscope")[0], expected)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_or_the_truth(bring, tmp_path, smears, name):
-    only = {key: places for key, places in CROWD.items() if key[0] == "bob"}
+    only = {key: points for key, points in CROWD.items() if key[0] == "bob"}
     bring(*smears)
     bring("--kind", "truth", *WRITERS[name](tmp_path, only))
     clicks, truth = held(tmp_path / "s.rscope")
     assert not clicks
-    assert_same(truth, {image: places for (_, image), places in only.items()})
+    assert_same(truth, {image: points for (_, image), points in only.items()})
 
 
 def test_a_folder_dropped_brings_photographs_and_points(bring, tmp_path, smears):
@@ -122,11 +122,11 @@ def test_photographs_come_in_as_images_before_and_after_their_clicks(bring, tmp_
 
 def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, capsys):
     table, study = tmp_path / "clicks.csv", tmp_path / "s.rscope"
-    rows = [(*who, x, y) for who, places in CROWD.items() for x, y in places or [("", "")]]
+    rows = [(*annotator, x, y) for annotator, points in CROWD.items() for x, y in points or [("", "")]]
     table.write_text("annotator,image,x,y\n" + "".join(f"{a},{i},{x},{y}\n" for a, i, x, y in rows))
     assert main(["import", str(study), str(smears[0]), str(table)]) == 0
     assert "4 left out, on images that the study does not have" in capsys.readouterr().out
-    of_one = {key: places for key, places in CROWD.items() if key[1] == "smear1.png"}
+    of_one = {key: points for key, points in CROWD.items() if key[1] == "smear1.png"}
     assert_same(held(study)[0], of_one)
     assert main(["import", str(study), str(smears[1]), str(table)]) == 0
     with Study.open(study) as one:
@@ -136,10 +136,11 @@ def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, caps
 
 def test_greys_are_probabilities_where_the_name_says_so(bring, tmp_path, smears):
     masks = [
-        photograph(tmp_path / f"smear1_{who}_prob.png", seed) for seed, who in enumerate(("ann", "bob"), 5)
+        photograph(tmp_path / f"smear1_{annotator}_prob.png", seed)
+        for seed, annotator in enumerate(("ann", "bob"), 5)
     ]
-    said = bring(smears[0], *masks)
-    assert "1 image." in said
+    output = bring(smears[0], *masks)
+    assert "1 image." in output
     with Study.open(tmp_path / "s.rscope") as study:
         assert {entry.annotator for entry in mask_entries(study)} == {"ann", "bob"}
 
@@ -163,9 +164,9 @@ class TestWhoAndWhere:
 
     def test_a_name_tells_who_the_only_image_at_hand_tells_where(self, bring, tmp_path, smears):
         bring(smears[0])
-        for who in ("ann", "bob"):
+        for annotator in ("ann", "bob"):
             content = feature({"type": "Point", "coordinates": [1, 2]})
-            (tmp_path / f"{who}.geojson").write_text(json.dumps(content))
+            (tmp_path / f"{annotator}.geojson").write_text(json.dumps(content))
         bring(tmp_path / "ann.geojson", tmp_path / "bob.geojson")
         assert set(held(tmp_path / "s.rscope")[0]) == {("ann", "smear1.png"), ("bob", "smear1.png")}
 
@@ -173,8 +174,8 @@ class TestWhoAndWhere:
         path = tmp_path / "ann.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
         bring(*smears)
-        said = bring(path, "--annotator", "ann")
-        assert said.startswith("ann.csv: does not tell its image, and there are 2")
+        output = bring(path, "--annotator", "ann")
+        assert output.startswith("ann.csv: does not tell its image, and there are 2")
 
     def test_the_image_is_found_wherever_it_stands_in_the_name_of_the_file(self, bring, tmp_path, smears):
         path = tmp_path / "Points on smear2 (final).csv"
@@ -185,8 +186,8 @@ class TestWhoAndWhere:
     def test_photographs_that_come_with_true_places_are_no_masks(self, bring, tmp_path, smears):
         path = tmp_path / "smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
-        said = bring(*smears, path, "--kind", "truth")
-        assert "2 images." in said
+        output = bring(*smears, path, "--kind", "truth")
+        assert "2 images." in output
         assert held(tmp_path / "s.rscope")[1]["smear2.png"] == [(2.5, 1.5)]
 
     @pytest.mark.parametrize(
@@ -272,9 +273,9 @@ def test_any_split_of_a_crowd_over_files_and_programs_is_the_same_crowd(tmp_path
     folder = tmp_path_factory.mktemp("split")
     parts = defaultdict(dict)
     for key, marks in crowd.items():
-        for place in marks:
+        for mark in marks:
             name = split.draw(st.sampled_from(list(WRITERS)))
-            parts[name].setdefault(key, []).append(place)
+            parts[name].setdefault(key, []).append(mark)
     files = []
     for name, part in parts.items():
         (folder / name).mkdir()
@@ -284,9 +285,9 @@ def test_any_split_of_a_crowd_over_files_and_programs_is_the_same_crowd(tmp_path
     with Study.create(folder / "s.rscope") as study:
         store(read_files(images), study)
         for lot in split.draw(st.permutations(files)):
-            who = lot.parent.name if "labelme" in lot.parts else None
+            annotator = lot.parent.name if "labelme" in lot.parts else None
             at_hand = AtHand(tuple(study.images()))
-            reading = MaskReading(annotator=who, naming=naming)
+            reading = MaskReading(annotator=annotator, naming=naming)
             store(read_files([lot], reading=reading, at_hand=at_hand), study)
     assert_same(held(folder / "s.rscope")[0], crowd)
 
@@ -304,9 +305,9 @@ def test_a_real_crowd_in_each_program_s_files(real_data, bring, tmp_path, name):
                 break
             crowd[row["annotator_id"], row["image_id"] + ".png"].append((float(row["x"]), float(row["y"])))
     files = [quantius / "images" / image for image in sorted({image for _, image in crowd})]
-    written = WRITERS[name](tmp_path, crowd)
+    paths = WRITERS[name](tmp_path, crowd)
     reading = ["--naming", "{item}_{annotator}"] if name in ("geojson", "napari") else []
-    bring(*files, *written, *reading)
+    bring(*files, *paths, *reading)
     assert_same(held(tmp_path / "s.rscope")[0], crowd)
 
 
@@ -321,24 +322,24 @@ def test_fuse_clicks_finds_the_same_in_each_program_s_files(tmp_path, smears, na
     rng = np.random.default_rng(8)
     spots = np.array([[60, 60], [200, 80], [120, 180], [280, 200]])
     crowd = {
-        (f"w{who}", image): [
-            tuple(place) for place in np.round(spots + rng.normal(0, 1.5, (4, 2)), 3).tolist()
+        (f"w{index}", image): [
+            tuple(point) for point in np.round(spots + rng.normal(0, 1.5, (4, 2)), 3).tolist()
         ]
-        for who in range(8)
+        for index in range(8)
         for image in ("smear1.png", "smear2.png")
     }
     table = tmp_path / "clicks.csv"
-    lines = [f"{who},{image},{x},{y}" for (who, image), marks in crowd.items() for x, y in marks]
+    lines = [f"{annotator},{image},{x},{y}" for (annotator, image), marks in crowd.items() for x, y in marks]
     table.write_text("\n".join(["annotator,image,x,y", *lines]) + "\n")
     written = WRITERS[name](tmp_path, crowd)
-    found = []
+    matched = []
     for number, files in enumerate(([table], written)):
         out = tmp_path / f"results{number}"
         paths = [str(path) for path in (*files, "--images", *smears, "-o", out)]
         assert main(["fuse", "clicks", *paths]) == 0
         with (out / "detections.csv").open(newline="") as file:
             rows = sorted((row["image"], float(row["x"]), float(row["y"])) for row in csv.DictReader(file))
-        found.append(rows)
-    assert [row[0] for row in found[0]] == [row[0] for row in found[1]]
-    np.testing.assert_allclose(*([row[1:] for row in rows] for rows in found), atol=1e-3)
-    assert len(found[0]) == 2 * len(spots)
+        matched.append(rows)
+    assert [row[0] for row in matched[0]] == [row[0] for row in matched[1]]
+    np.testing.assert_allclose(*([row[1:] for row in rows] for rows in matched), atol=1e-3)
+    assert len(matched[0]) == 2 * len(spots)

@@ -31,11 +31,11 @@ def crowd(images: Sequence[str] = ("a.png", "b.png"), seed: int = 0) -> list[lis
     visits = []
     for person in range(PEOPLE):
         for image in images:
-            seen = OBJECTS[rng.random(len(OBJECTS)) < 0.85]
-            seen = seen + rng.normal(0, 1.5, seen.shape)
+            seen_objects = OBJECTS[rng.random(len(OBJECTS)) < 0.85]
+            seen_objects = seen_objects + rng.normal(0, 1.5, seen_objects.shape)
             stray = rng.uniform(0, 100, (rng.integers(0, 2), 2))
-            places = np.concatenate([seen, stray])
-            visits.append([(f"W{person}", image, f"{x:.2f}", f"{y:.2f}") for x, y in places])
+            positions = np.concatenate([seen_objects, stray])
+            visits.append([(f"W{person}", image, f"{x:.2f}", f"{y:.2f}") for x, y in positions])
     return visits
 
 
@@ -65,20 +65,20 @@ def go_on(following: Following, study: Study) -> None:
 def afresh(study: Study, image: int) -> Watched:
     """Follow an image's clicks from the first, with nothing of what is kept."""
     plan = WatchPlan()
-    given = waiting(study, [image], plan, {}, 0)[image]
-    *_, last = follow(None, given, Experience.none, plan)
+    pending = waiting(study, [image], plan, {}, 0)[image]
+    *_, last = follow(None, pending, Experience.none, plan)
     return last
 
 
-def assert_same(one: Watched, other: Watched) -> None:
+def assert_same(first: Watched, second: Watched) -> None:
     for part in ("mean", "covariance", "weight", "inlier", "nearest", "reliability"):
         np.testing.assert_array_equal(
-            getattr(one.fusion.clustering, part), getattr(other.fusion.clustering, part)
+            getattr(first.fusion.clustering, part), getattr(second.fusion.clustering, part)
         )
-    np.testing.assert_array_equal(one.fusion.marked, other.fusion.marked)
-    np.testing.assert_array_equal(one.fusion.detection.posterior, other.fusion.detection.posterior)
-    np.testing.assert_array_equal(one.history.changed, other.history.changed)
-    np.testing.assert_array_equal(one.history.chance, other.history.chance)
+    np.testing.assert_array_equal(first.fusion.marked, second.fusion.marked)
+    np.testing.assert_array_equal(first.fusion.detection.posterior, second.fusion.detection.posterior)
+    np.testing.assert_array_equal(first.history.changed, second.history.changed)
+    np.testing.assert_array_equal(first.history.chance, second.history.chance)
 
 
 @pytest.fixture
@@ -126,13 +126,13 @@ def test_what_it_comes_to_is_kept_as_a_run_of_the_study(source: Path, tmp_path: 
         assert entry.seed == 0
         assert entry.digest == digest_of(gather([image.id for image in study.images()], study).given)
         for image in study.images():
-            kept, clicks = study.runs.result(run, image.id), study.clicks(image.id, entry)
+            stored, clicks = study.runs.result(run, image.id), study.clicks(image.id, entry)
             by_batch = fuse(clicks, FusionPlan())
-            assert kept.detection.detected.sum() == by_batch.detection.detected.sum() == len(OBJECTS)
+            assert stored.detection.detected.sum() == by_batch.detection.detected.sum() == len(OBJECTS)
             for name in clicks.annotators:  # each annotator's votes are his own
-                one, other = kept.marked[clicks.annotators.index(name)], clicks.annotator
-                here = clicks.annotators.index(name)
-                assert one.sum() <= (other == here).sum()
+                marked_here, marked_there = stored.marked[clicks.annotators.index(name)], clicks.annotator
+                own_index = clicks.annotators.index(name)
+                assert marked_here.sum() <= (marked_there == own_index).sum()
 
 
 def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
@@ -144,28 +144,28 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
         clicks = simulate_clicks(
             render_smear(6 + number, parasites=4, artefacts=14), people[number % 2 :: 2], number
         )
-        for who, name in enumerate(clicks.annotators):
-            places = clicks.points[clicks.annotator == who]
-            visits.append([(name, f"{number}.png", f"{x:.2f}", f"{y:.2f}") for x, y in places.tolist()])
+        for index, name in enumerate(clicks.annotators):
+            positions = clicks.points[clicks.annotator == index]
+            visits.append([(name, f"{number}.png", f"{x:.2f}", f"{y:.2f}") for x, y in positions.tolist()])
     turn = np.random.default_rng(1).permutation(len(visits)).tolist()
-    write(source, [visits[one] for one in turn])
+    write(source, [visits[visit] for visit in turn])
     with Study.create(tmp_path / "watched.rscope") as study:
         following = Following(study, Wish(source, WatchPlan(), {}, (1280.0, 960.0)))
         go_on(following, study)
         assert following.is_settling_due
-        on_its_way = {image: one.fusion for image, one in following.watched.items()}
+        on_its_way = {image: answer.fusion for image, answer in following.watched.items()}
         run = following.keep_run(study)
         assert run is not None
         assert following.is_settled
         answer = fuse_inputs(gather([image.id for image in study.images()], study), FusionPlan())
-        fused = {answer.inputs.items[name]: one.fusion for name, one in answer.outcomes.items()}
-        kept = {image: study.runs.result(run, image) for image in fused}
-        assert sum(count_changes(kept[image], fused[image]) for image in fused) == 0
-        by_halves = [(kept[image].halves.sum(), fused[image].halves.sum()) for image in fused]
-        assert all(abs(int(one) - int(other)) <= 1 for one, other in by_halves)
+        fused = {answer.inputs.items[name]: outcome.fusion for name, outcome in answer.outcomes.items()}
+        stored = {image: study.runs.result(run, image) for image in fused}
+        assert sum(count_changes(stored[image], fused[image]) for image in fused) == 0
+        by_halves = [(stored[image].halves.sum(), fused[image].halves.sum()) for image in fused]
+        assert all(abs(int(first) - int(second)) <= 1 for first, second in by_halves)
         assert sum(count_changes(on_its_way[image], fused[image]) for image in fused) > 5
         for image, one in following.watched.items():
-            assert one.history.detections[-1] == kept[image].detection.detected.sum()
+            assert one.history.detections[-1] == stored[image].detection.detected.sum()
             assert one.outlook.share <= 1
 
 
@@ -231,10 +231,10 @@ def test_what_the_expert_does_just_before_the_end_drops_no_image(
         run = following.keep_run(study)
         assert run is not None
         assert study.runs.result(run, second) is not None
-        kept = study.runs.result(run, first)
-        assert kept is not None
-        nearest = np.hypot(*(kept.clustering.mean - (x, y)).T).argmin()
-        assert (kept.detection.posterior[nearest] == 0) == decided
+        stored = study.runs.result(run, first)
+        assert stored is not None
+        nearest = np.hypot(*(stored.clustering.mean - (x, y)).T).argmin()
+        assert (stored.detection.posterior[nearest] == 0) == decided
 
 
 def test_who_is_weighed_has_counted_so_from_the_first(source: Path, tmp_path: Path) -> None:
@@ -265,11 +265,11 @@ def test_clicks_that_were_imported_before_are_the_first_step(source: Path, tmp_p
     from raterscope.app.formats import ClickTable, read
 
     visits = crowd(("a.png",))
-    before = tmp_path / "before.csv"
-    write(before, visits[:5])
+    copy_before = tmp_path / "before.csv"
+    write(copy_before, visits[:5])
     write(source, visits[5:])
     with Study.create(tmp_path / "watched.rscope") as study:
-        table = read(before)
+        table = read(copy_before)
         assert isinstance(table, ClickTable)
         study.add_clicks(table, extent=(100.0, 100.0))
         following = Following(study, wish_for(source))

@@ -13,7 +13,9 @@ NAMES = tuple(f"W{number}" for number in range(9))
 
 def record(*stretches: tuple[int, int], idle: tuple[int, ...] = ()) -> MarksRecord:
     """Clicks by annotators in turn: (annotator, how many)."""
-    annotator = np.repeat([one for one, _ in stretches], [many for _, many in stretches]).astype(np.int64)
+    annotator = np.repeat([number for number, _ in stretches], [count for _, count in stretches]).astype(
+        np.int64
+    )
     x = np.arange(len(annotator), dtype=float)
     looked = np.union1d(annotator, np.array(idle, dtype=np.int64))
     return MarksRecord(x, x + 0.5, annotator, looked)
@@ -25,7 +27,7 @@ def steps_of(arrivals: Arrivals) -> list[tuple[int, int]]:
 
 def rows_of(clicks: Clicks) -> set[tuple[str, float, float, float]]:
     assert clicks.time is not None
-    names = [clicks.annotators[one] for one in clicks.annotator.tolist()]
+    names = [clicks.annotators[annotator] for annotator in clicks.annotator.tolist()]
     return set(zip(names, clicks.x.tolist(), clicks.y.tolist(), clicks.time.tolist(), strict=True))
 
 
@@ -49,37 +51,37 @@ def test_reading_on_comes_to_the_same_as_reading_at_once() -> None:
     records = []
     for number in range(1, 8):
         people = rng.permutation(9)[: rng.integers(1, 5)]
-        stretches = [(int(one), int(rng.integers(1, 6))) for one in people]
+        stretches = [(int(annotator), int(rng.integers(1, 6))) for annotator in people]
         records.append((number, record(*stretches, idle=(int(rng.integers(0, 9)),))))
-    whole = in_steps(Arrivals(EXTENT), records, 2)
+    at_once = in_steps(Arrivals(EXTENT), records, 2)
     parts = Arrivals(EXTENT)
-    for one in records:
-        parts = in_steps(parts, [one], 2)
-    assert parts.imported == whole.imported == 7
+    for item in records:
+        parts = in_steps(parts, [item], 2)
+    assert parts.imported == at_once.imported == 7
     for name in ("x", "y", "annotator", "order", "rows", "people"):
-        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+        np.testing.assert_array_equal(getattr(parts, name), getattr(at_once, name))
 
 
 def test_the_excluded_never_came() -> None:
-    came = [(1, record((7, 3), (2, 1), idle=(5,)))]
-    without = in_steps(Arrivals(EXTENT), came, 1, excluded=frozenset({7, 5}))
+    records = [(1, record((7, 3), (2, 1), idle=(5,)))]
+    without = in_steps(Arrivals(EXTENT), records, 1, excluded=frozenset({7, 5}))
     assert steps_of(without) == [(1, 1)]
     assert without.clicks(1, NAMES).annotators == ("W2",)
 
 
 def test_what_was_there_before_the_watch_is_one_step() -> None:
-    came = [(1, record((7, 3), (2, 1))), (2, record((1, 2))), (3, record((4, 1)))]
-    assert steps_of(in_steps(Arrivals(EXTENT), came, 1, since=2)) == [(6, 3), (7, 4)]
+    records = [(1, record((7, 3), (2, 1))), (2, record((1, 2))), (3, record((4, 1)))]
+    assert steps_of(in_steps(Arrivals(EXTENT), records, 1, since=2)) == [(6, 3), (7, 4)]
 
 
 def test_clicks_by_turns_are_one_step() -> None:
-    turns = record(*[(one % 3, 1) for one in range(30)])
+    turns = record(*[(index % 3, 1) for index in range(30)])
     assert steps_of(in_steps(Arrivals(EXTENT), [(1, turns)], 1)) == [(30, 3)]
 
 
 def test_a_place_in_the_stream_is_found_again() -> None:
     arrivals = in_steps(Arrivals(EXTENT), [(1, record((7, 3), (2, 1)))], 1)
-    assert [arrivals.step_of(*place) for place in ((0, 0), (3, 1), (4, 2), (3, 2))] == [0, 1, 2, None]
+    assert [arrivals.step_of(*counts) for counts in ((0, 0), (3, 1), (4, 2), (3, 2))] == [0, 1, 2, None]
 
 
 @pytest.mark.parametrize("order", ["time", "random"])
@@ -88,12 +90,12 @@ def test_a_replay_ends_with_all_the_clicks(order: str) -> None:
     annotator = rng.integers(0, 5, 40)
     time = rng.uniform(0, 100, 40)
     clicks = Clicks(rng.uniform(0, 100, 40), rng.uniform(0, 100, 40), annotator, NAMES[:6], EXTENT, time)
-    given = replayed(clicks, order, 2, seed=3)  # type: ignore[arg-type]
-    assert len(given.arrivals) == 3
-    last = given.clicks(3)
+    pending = replayed(clicks, order, 2, seed=3)  # type: ignore[arg-type]
+    assert len(pending.arrivals) == 3
+    last = pending.clicks(3)
     assert sorted(last.annotators) == sorted(clicks.annotators)
     assert rows_of(last) == rows_of(clicks)
-    first = given.clicks(1)
+    first = pending.clicks(1)
     assert len(first.annotators) == 2
     if order == "time":
         begun = {

@@ -74,21 +74,21 @@ def test_who_set_a_scale_and_by_which_line_is_kept(study):
     line = (10.0, 20.0, 110.0, 20.0)
     subject = ScaleSubject(pixel_size=0.1, line=line, length=10.0)
     study.record(Decision(verb="scale", item=1, subject=subject, who="anna"))
-    kept = measures_of(study).scale_of(1)
-    assert (kept.who, kept.subject.line, kept.subject.length) == ("anna", line, 10.0)
-    assert kept.at is not None
+    scale = measures_of(study).scale_of(1)
+    assert (scale.who, scale.subject.line, scale.subject.length) == ("anna", line, 10.0)
+    assert scale.at is not None
 
 
 def test_a_deleted_shape_is_gone_and_its_number_is_not_given_again(study):
     study.record(shape(1, [(0, 0), (30, 40)]))
     study.record(shape(2, [(0, 0), (10, 0), (10, 20)]))
     study.record(shape(1, [(0, 0), (30, 40)], verb="delete"))
-    found = measures_of(study)
-    ((kept,)) = found.shapes[1]
+    measures = measures_of(study)
+    ((kept,)) = measures.shapes[1]
     assert (kept.subject.number, kept.area) == (2, pytest.approx(100))
-    assert found.next_number(1, study.decisions()) == 3
+    assert measures.next_number(1, study.decisions()) == 3
     study.record(undo(fold(study.decisions())))
-    assert {round(one.length) for one in measures_of(study).shapes[1]} >= {50}
+    assert {round(drawn.length) for drawn in measures_of(study).shapes[1]} >= {50}
 
 
 def test_a_shape_lies_where_it_was_moved_last_and_a_change_without_a_shape_makes_none(study):
@@ -103,17 +103,17 @@ def test_a_shape_lies_where_it_was_moved_last_and_a_change_without_a_shape_makes
     study.record(undo(fold(study.decisions()), first.made.id))
     assert measures_of(study).shapes[1][0].points.tolist() == [[0, 0], [30, 0]]
     study.record(undo(fold(study.decisions()), 1))
-    assert [one.subject.number for one in measures_of(study).shapes[1]] == [2]
+    assert [drawn.subject.number for drawn in measures_of(study).shapes[1]] == [2]
 
 
 def test_a_measure_is_no_decision_on_a_spot_so_nothing_is_to_be_fused_again(study):
-    before = fold(study.decisions())
+    state_before = fold(study.decisions())
     study.record(scale(0.1))
     study.record(shape(1, [(0, 0), (30, 40)]))
     study.record(count(leukocytes=200))
-    after = fold(study.decisions())
-    assert after.spots(1) == []
-    assert after.fixed("clicks", 1) == before.fixed("clicks", 1)
+    state_after = fold(study.decisions())
+    assert state_after.spots(1) == []
+    assert state_after.fixed("clicks", 1) == state_before.fixed("clicks", 1)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,19 @@ def test_a_scale_that_was_altered_in_the_file_is_told(study):
 
 
 def told(fields, *decisions, image=None):
-    made = [Decision(**{**vars(one), "id": number}) for number, one in enumerate(decisions, start=1)]
-    return {one.title: one for one in tell(fields, read_measures(made, fold(made)), image)}
+    recorded = [
+        Decision(**{**vars(decision), "id": number}) for number, decision in enumerate(decisions, start=1)
+    ]
+    return {
+        quantity.title: quantity for quantity in tell(fields, read_measures(recorded, fold(recorded)), image)
+    }
 
 
 def test_a_figure_that_lacks_something_says_what_it_lacks():
-    found = told([sure(1, 5)])
-    assert found["Per microlitre, by leukocytes"].rate is None
-    assert "leukocytes" in found["Per microlitre, by leukocytes"].formula
-    assert "thick" in found["Per microlitre, by volume"].formula
+    quantities = told([sure(1, 5)])
+    assert quantities["Per microlitre, by leukocytes"].rate is None
+    assert "leukocytes" in quantities["Per microlitre, by leukocytes"].formula
+    assert "thick" in quantities["Per microlitre, by volume"].formula
     assert "scale" in told([sure(1, 5)], count(thickness=2.0))["Per microlitre, by volume"].formula
     few = told([sure(1, 5)], count(red_cells=3))["Infected red cells, thin film"]
     assert few.rate is None
@@ -157,13 +161,13 @@ def test_parasites_in_doubt_are_told_with_the_interval_of_their_distribution():
 
 
 def test_the_formula_stands_beside_the_figure_with_its_numbers():
-    found = told([sure(1, 60), sure(2, 60)], count(leukocytes=200))
-    density = found["Per microlitre, by leukocytes"]
+    quantities = told([sure(1, 60), sure(2, 60)], count(leukocytes=200))
+    density = quantities["Per microlitre, by leukocytes"]
     assert density.rate.value == pytest.approx(4_800)
     assert density.formula == "120 × 8,000 /µl / 200 leukocytes"
     assert density.in_words() == "4,800 /µl"
-    assert found["Per field"].formula == "120 / 2 fields"
-    assert found["Per 200 leukocytes"].rate.value == pytest.approx(120)
+    assert quantities["Per field"].formula == "120 / 2 fields"
+    assert quantities["Per 200 leukocytes"].rate.value == pytest.approx(120)
     more = told([sure(1, 60), sure(2, 60)], count(leukocytes=500, leukocytes_per_microlitre=6_000))
     assert more["Per microlitre, by leukocytes"].rate.value == pytest.approx(1_440)
     assert more["Per 500 leukocytes"].rate.value == pytest.approx(120)
@@ -180,16 +184,18 @@ def test_a_thin_film_tells_the_share_of_red_cells_and_the_parasites_in_a_microli
     assert (density.rate.low, density.rate.high) == pytest.approx((low, high), rel=1e-3)
     clumped = told([sure(1, 45), sure(2, 5)], count(red_cells=5_000))["Per microlitre, by red cells"].rate
     assert clumped.high - clumped.low > 2 * (high - low)
-    own = told([sure(1, 50)], count(red_cells=5_000, red_cells_per_microlitre=4_000_000))
-    assert own["Per microlitre, by red cells"].rate.value == pytest.approx(40_000)
+    quantities = told([sure(1, 50)], count(red_cells=5_000, red_cells_per_microlitre=4_000_000))
+    assert quantities["Per microlitre, by red cells"].rate.value == pytest.approx(40_000)
     few = told([sure(1, 5)], count(red_cells=3))["Per microlitre, by red cells"]
     assert few.rate is None
     assert "fewer than the parasites" in few.formula
 
 
 def note(fields, *decisions):
-    made = [Decision(**{**vars(one), "id": number}) for number, one in enumerate(decisions, start=1)]
-    return note_of(fields, read_measures(made, fold(made)))
+    recorded = [
+        Decision(**{**vars(decision), "id": number}) for number, decision in enumerate(decisions, start=1)
+    ]
+    return note_of(fields, read_measures(recorded, fold(recorded)))
 
 
 def test_the_note_says_what_is_assumed_and_when_to_count_on():
@@ -273,12 +279,12 @@ def test_places_in_micrometres_leave_with_the_detections(study_file, tmp_path):
         opened.record(scale(0.25))
     assert main(["run", study, "oem"]) == 0
     assert main(["export", study, "--what", "detections", "--format", "geojson", "-o", str(out)]) == 0
-    one, two = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.glob("*.geojson")))
-    assert one["image"]["micrometresPerPixel"] == 0.25
-    assert len(one["features"]) >= 5
-    for feature in one["features"]:
+    first, second = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.glob("*.geojson")))
+    assert first["image"]["micrometresPerPixel"] == 0.25
+    assert len(first["features"]) >= 5
+    for feature in first["features"]:
         x, y = feature["geometry"]["coordinates"]
         measured = feature["properties"]["measurements"]
         assert (measured["X µm"], measured["Y µm"]) == (pytest.approx(x / 4), pytest.approx(y / 4))
-    assert "micrometresPerPixel" not in two["image"]
-    assert all("X µm" not in feature["properties"]["measurements"] for feature in two["features"])
+    assert "micrometresPerPixel" not in second["image"]
+    assert all("X µm" not in feature["properties"]["measurements"] for feature in second["features"])

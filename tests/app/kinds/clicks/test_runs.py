@@ -33,10 +33,10 @@ from tests.algorithms.clicks.test_settling import smears
 def crowd(seed, objects=6, annotators=15):
     rng = np.random.default_rng(seed)
     centres = rng.uniform(20, 280, (objects, 2))
-    places = np.repeat(centres, annotators, axis=0) + rng.normal(0, 2, (objects * annotators, 2))
+    positions = np.repeat(centres, annotators, axis=0) + rng.normal(0, 2, (objects * annotators, 2))
     return Clicks(
-        x=places[:, 0],
-        y=places[:, 1],
+        x=positions[:, 0],
+        y=positions[:, 1],
         annotator=np.tile(np.arange(annotators), objects),
         annotators=tuple(f"w{n}" for n in range(annotators)),
         extent=(0, 0, 300, 300),
@@ -78,19 +78,19 @@ def workers_alone(monkeypatch):
     monkeypatch.setattr(runs, "in_processes", lambda *given: in_processes(*given[:4]))
 
 
-def same(one, other):
+def same(first, second):
     return all(
-        np.array_equal(getattr(one.fusion.clustering, name), getattr(other.fusion.clustering, name))
+        np.array_equal(getattr(first.fusion.clustering, name), getattr(second.fusion.clustering, name))
         for name in ("mean", "covariance", "weight", "inlier", "nearest")
-    ) and np.array_equal(one.fusion.detection.posterior, other.fusion.detection.posterior)
+    ) and np.array_equal(first.fusion.detection.posterior, second.fusion.detection.posterior)
 
 
 @pytest.mark.usefixtures("many_processes")
 def test_processes_give_the_same_bits_in_the_same_order(images):
-    alone = runs.fuse_images(images, FusionPlan(), jobs=1)
+    separate = runs.fuse_images(images, FusionPlan(), jobs=1)
     together = runs.fuse_images(images, FusionPlan(), jobs=2)
-    assert list(alone) == list(together) == list(images)
-    assert all(same(alone[name], together[name]) for name in images)
+    assert list(separate) == list(together) == list(images)
+    assert all(same(separate[name], together[name]) for name in images)
 
 
 @pytest.mark.usefixtures("many_processes")
@@ -98,8 +98,8 @@ def test_learning_from_each_other_knows_neither_order_nor_processes(strays):
     first = runs.fuse_images(strays, FusionPlan(), jobs=1)
     backwards = runs.fuse_images(dict(reversed(strays.items())), FusionPlan(), jobs=2)
     assert all(same(first[name], backwards[name]) for name in strays)
-    alone = runs.fuse_images(strays, FusionPlan.make("oem", {"learn_across_images": "no"}))
-    assert not any(same(first[name], alone[name]) for name in strays)
+    separate = runs.fuse_images(strays, FusionPlan.make("oem", {"learn_across_images": "no"}))
+    assert not any(same(first[name], separate[name]) for name in strays)
 
 
 def test_one_image_is_as_it_is_by_itself(strays):
@@ -206,8 +206,8 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
     monkeypatch.setattr(runs, "_outcome", die_of_it)
     outcomes = runs.fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 3"].problem == "the process that fused it died."
-    others = [outcomes[name] for name in ("image 2", "image 4")]
-    assert [outcome.problem for outcome in others] == ["not looked at"] * 2
+    other_outcomes = [outcomes[name] for name in ("image 2", "image 4")]
+    assert [outcome.problem for outcome in other_outcomes] == ["not looked at"] * 2
 
 
 @pytest.mark.usefixtures("workers_alone")
@@ -222,32 +222,34 @@ def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch
 
 
 def tell_threads(name, *_):
-    found = " ".join(os.environ.get(one, "none") for one in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
-    return Outcome(name, None, found, "", 0.0)
+    values = " ".join(
+        os.environ.get(variable, "none") for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+    )
+    return Outcome(name, None, values, "", 0.0)
 
 
 def test_versions_name_what_results_depend_on():
-    found = versions()
-    assert found["numpy"] == np.__version__
-    assert set(found) == {"raterscope", "python", "numpy", "scipy", "numba", "scikit-learn"}
+    found_versions = versions()
+    assert found_versions["numpy"] == np.__version__
+    assert set(found_versions) == {"raterscope", "python", "numpy", "scipy", "numba", "scikit-learn"}
 
 
 @pytest.mark.parametrize("algorithm", ["hac", "hdbscan"])
 def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelling_ends(algorithm):
-    many = crowd(1, objects=10, annotators=1000)
-    here = os.getpid()
-    seen = set()
+    large_crowd = crowd(1, objects=10, annotators=1000)
+    own_process = os.getpid()
+    processes = set()
 
     def watch(*_, **__):
         children = multiprocessing.active_children()
-        seen.update(child.pid for child in children)
+        processes.update(child.pid for child in children)
         if children:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        runs.fuse_images({"one": many}, FusionPlan.make(algorithm), jobs=1, watch=watch)
-    assert seen
-    assert here not in seen
+        runs.fuse_images({"one": large_crowd}, FusionPlan.make(algorithm), jobs=1, watch=watch)
+    assert processes
+    assert own_process not in processes
     assert multiprocessing.active_children() == []
 
 
@@ -258,13 +260,13 @@ def test_reliabilities_start_the_clustering_of_the_next_image(strays):
     names = list(strays)[:2]
     carried = runs.fuse_images({name: strays[name] for name in names}, plan)
     first, second = (carried[name].fusion.clustering for name in names)
-    known = dict(zip(strays[names[0]].annotators, first.reliability.tolist(), strict=True))
-    again = fuse(strays[names[1]], plan, reliability=known).clustering
-    alone = fuse(strays[names[1]], plan).clustering
+    reliability = dict(zip(strays[names[0]].annotators, first.reliability.tolist(), strict=True))
+    again = fuse(strays[names[1]], plan, reliability=reliability).clustering
+    separate = fuse(strays[names[1]], plan).clustering
     np.testing.assert_array_equal(second.inlier, again.inlier)
-    assert not np.allclose(second.inlier, alone.inlier)
+    assert not np.allclose(second.inlier, separate.inlier)
     reverse = runs.fuse_images({name: strays[name] for name in names[::-1]}, plan)
-    np.testing.assert_array_equal(reverse[names[1]].fusion.clustering.inlier, alone.inlier)
+    np.testing.assert_array_equal(reverse[names[1]].fusion.clustering.inlier, separate.inlier)
 
 
 PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
@@ -273,21 +275,26 @@ IMAGES = 6
 
 def as_table(smear_images: tuple[Clicks, ...]) -> ClickTable:
     """Put the clicks on several images into one table."""
-    names = tuple(sorted({name for one in smear_images for name in one.annotators}))
+    names = tuple(sorted({name for clicks in smear_images for name in clicks.annotators}))
     rows = {name: row for row, name in enumerate(names)}
-    who = [np.array([rows[one.annotators[a]] for a in one.annotator], dtype=np.int64) for one in smear_images]
-    places = np.concatenate([np.column_stack([one.x, one.y]) for one in smear_images])
+    indices = [
+        np.array([rows[clicks.annotators[a]] for a in clicks.annotator], dtype=np.int64)
+        for clicks in smear_images
+    ]
+    positions = np.concatenate([np.column_stack([clicks.x, clicks.y]) for clicks in smear_images])
     return ClickTable(
         path=Path("clicks.csv"),
         annotators=names,
         images=tuple(f"{number}.png" for number in range(len(smear_images))),
-        annotator=np.concatenate(who),
-        image=np.repeat(np.arange(len(smear_images)), [len(one) for one in smear_images]),
-        x=places[:, 0],
-        y=places[:, 1],
+        annotator=np.concatenate(indices),
+        image=np.repeat(np.arange(len(smear_images)), [len(clicks) for clicks in smear_images]),
+        x=positions[:, 0],
+        y=positions[:, 1],
         time=None,
-        looked=frozenset((rows[name], n) for n, one in enumerate(smear_images) for name in one.annotators),
-        extents={number: one.extent[2:] for number, one in enumerate(smear_images)},
+        looked=frozenset(
+            (rows[name], n) for n, clicks in enumerate(smear_images) for name in clicks.annotators
+        ),
+        extents={number: clicks.extent[2:] for number, clicks in enumerate(smear_images)},
     )
 
 
@@ -309,15 +316,15 @@ def fused(study: Study, numbers: list[int], plan: FusionPlan = PLAN) -> Answer:
 
 
 def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) -> None:
-    alone = without = detections = 0
+    separate = without = detections = 0
     for number in range(1, IMAGES + 1):
         together, answer = filled.runs.result(1, number), fused(filled, [number])
         assert len(answer.inputs.others.images) == IMAGES - 1
         (by_itself,) = fuse_inputs(gather([number], filled), PLAN, jobs=1).kept.values()
-        alone += count_changes(together, next(iter(answer.kept.values())))
+        separate += count_changes(together, next(iter(answer.kept.values())))
         without += count_changes(together, by_itself)
         detections += int(together.detection.detected.sum())
-    assert alone <= 0.02 * detections
+    assert separate <= 0.02 * detections
     assert without > 0.3 * detections  # nothing else tells their artefacts
     answer = fused(filled, [2])
     run = keep(answer, filled)
@@ -326,19 +333,21 @@ def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) ->
     assert others_in_words(entry.log).startswith(f"What run 1 found on {IMAGES - 1} other images was used")
     assert others_in_words(filled.runs.get(1).log) == ""
     (prose,) = methods_section([entry], (), [], {}).blocks
-    told = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
-    assert f"{IMAGES - 1} other images, as fused in earlier runs" in told
+    text = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
+    assert f"{IMAGES - 1} other images, as fused in earlier runs" in text
 
 
 def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> None:
-    kept = [filled.runs.result(1, number) for number in range(1, IMAGES + 1)]
-    assert all(one is not None and one.halves.shape == (2, len(one.clustering)) for one in kept)
-    notice = grouping_notice([one for one in kept if one is not None])
+    stored = [filled.runs.result(1, number) for number in range(1, IMAGES + 1)]
+    assert all(fusion is not None and fusion.halves.shape == (2, len(fusion.clustering)) for fusion in stored)
+    notice = grouping_notice([fusion for fusion in stored if fusion is not None])
     assert notice is not None
     assert "where half of the images are fused at a time" in notice
-    found = [one for entry in filled.images() if (one := read_counted(filled, entry, ())) is not None]
-    blocks = clicks_section(filled, found, read_measures([], fold([])), {}).blocks
-    assert any(isinstance(one, Notices) and notice in one.sentences for one in blocks)
+    counted_images = [
+        image for entry in filled.images() if (image := read_counted(filled, entry, ())) is not None
+    ]
+    blocks = clicks_section(filled, counted_images, read_measures([], fold([])), {}).blocks
+    assert any(isinstance(block, Notices) and notice in block.sentences for block in blocks)
 
 
 def test_a_decision_on_another_image_teaches_since_it_was_made(filled: Study) -> None:
@@ -351,8 +360,8 @@ def test_a_decision_on_another_image_teaches_since_it_was_made(filled: Study) ->
 
 
 def test_runs_that_cluster_otherwise_or_are_outdated_teach_nothing(filled: Study) -> None:
-    other = FusionPlan.make("oem", {"vote_coverage": "0.9"})
-    assert gather([2], filled, plan=other).others.images == ()
+    other_plan = FusionPlan.make("oem", {"vote_coverage": "0.9"})
+    assert gather([2], filled, plan=other_plan).others.images == ()
     name = filled.annotators()[0]
     filled.record(Decision(verb="exclude", annotators=(name,), reason="careless"))
     assert gather([2], filled, plan=PLAN).others.images == ()

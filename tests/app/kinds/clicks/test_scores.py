@@ -29,8 +29,8 @@ def path(tmp_path):
             f"w{n},{name},{x + rng.normal():.1f},{y + rng.normal():.1f}" for x, y in CENTRES for n in range(8)
         ]
     (tmp_path / "clicks.csv").write_text("\n".join(clicks))
-    found = ["image,x,y,score", *(f"one,{x + 1},{y},{x}" for x, y in CENTRES[:2]), "two,,,"]
-    (tmp_path / "found.csv").write_text("\n".join(found))
+    lines = ["image,x,y,score", *(f"one,{x + 1},{y},{x}" for x, y in CENTRES[:2]), "two,,,"]
+    (tmp_path / "found.csv").write_text("\n".join(lines))
     study = tmp_path / "s.rscope"
     assert run("import", study, tmp_path / "clicks.csv", "--extent", 200, 200) == 0
     assert run("import", study, tmp_path / "found.csv") == 0
@@ -45,8 +45,8 @@ def fused(study):
 
 def test_scores_go_into_fusion_record_and_export(path, tmp_path, capsys):
     with Study.open(path) as study:
-        made, scores = fused(study)
-    assert made.log["scores"] == {"images": 2, "detections": 2}
+        inputs, scores = fused(study)
+    assert inputs.log["scores"] == {"images": 2, "detections": 2}
     assert sorted(scores[0][np.isfinite(scores[0])]) == [30, 150]
     assert np.isnan(scores[1]).all()
     assert run("export", path, "--what", "detections", "-o", tmp_path / "d.csv") == 0
@@ -57,44 +57,44 @@ def test_scores_go_into_fusion_record_and_export(path, tmp_path, capsys):
 
 def test_scores_are_excluded_and_undone(path):
     with Study.open(path) as study:
-        made, _ = fused(study)
+        inputs, _ = fused(study)
         study.record(Decision(verb="exclude", annotators=(PROGRAM,), reason="too old"))
-        assert study.shown.outdated(made, made.items)
+        assert study.shown.outdated(inputs, inputs.items)
         without, scores = fused(study)
         assert scores == [None, None]
         assert "scores" not in without.log
         study.record(undo(fold(study.decisions())))
         assert fused(study)[1][0] is not None
-        assert study.clicks(made.items[0], without).scores is None
+        assert study.clicks(inputs.items[0], without).scores is None
 
 
 def test_a_new_import_replaces_the_scores_of_its_images(path, tmp_path):
     with Study.open(path) as study:
-        made, _ = fused(study)
+        inputs, _ = fused(study)
         (tmp_path / "new.csv").write_text("image,x,y,score\none,90,150,0.5\n")
     assert run("import", path, tmp_path / "new.csv") == 0
     with Study.open(path) as study:
-        one, two = made.items
-        assert study.scores(one).tolist() == [[90, 150, 0.5]]
-        assert len(study.scores(two)) == 0
-        assert study.shown.outdated(made, [one])
-        assert len(study.clicks(one, made).scores) == 2
-        assert study.truth(one).known is False
+        first, second = inputs.items
+        assert study.scores(first).tolist() == [[90, 150, 0.5]]
+        assert len(study.scores(second)) == 0
+        assert study.shown.outdated(inputs, [first])
+        assert len(study.clicks(first, inputs).scores) == 2
+        assert study.truth(first).known is False
 
 
 def test_a_replay_has_the_scores(path):
     with Study.open(path) as study:
         clicks = study.clicks(study.images()[0].id)
-    given = replayed(clicks, "random", 4)
-    np.testing.assert_array_equal(given.clicks(len(given.arrivals)).scores, clicks.scores)
+    pending = replayed(clicks, "random", 4)
+    np.testing.assert_array_equal(pending.clicks(len(pending.arrivals)).scores, clicks.scores)
     assert replace(clicks, scores=None).without({PROGRAM}).scores is None
 
 
 def test_scores_of_another_number_are_no_result(path):
     with Study.open(path) as study:
-        made, _ = fused(study)
-        one = made.items[0]
-        fusion = study.runs.result(made.id, one)
-        assert mismatch_of(study, made, one, fusion) is None
+        inputs, _ = fused(study)
+        image = inputs.items[0]
+        fusion = study.runs.result(inputs.id, image)
+        assert mismatch_of(study, inputs, image, fusion) is None
         for score in (fusion.score[1:], fusion.score + np.inf):
-            assert "the scores are not" in mismatch_of(study, made, one, replace(fusion, score=score))
+            assert "the scores are not" in mismatch_of(study, inputs, image, replace(fusion, score=score))

@@ -50,9 +50,9 @@ def write_votes(path: Path, *, times: bool = False, question: str = "") -> Path:
     return write(path, header, rows)
 
 
-def write_truth(path: Path, every: int = 1) -> Path:
+def write_truth(path: Path, step: int = 1) -> Path:
     """Write the truth of every so-manieth task."""
-    rows = [[f"t{t}", CLASSES[true]] for t, true in enumerate(truth()) if t % every == 0]
+    rows = [[f"t{t}", CLASSES[true]] for t, true in enumerate(truth()) if t % step == 0]
     return write(path, ["task", "label"], rows)
 
 

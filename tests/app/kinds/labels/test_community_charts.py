@@ -86,18 +86,20 @@ def test_a_share_of_one_is_a_corner_and_bars_are_as_long_as_shares():
     canvas = VectorCanvas(chart.width, chart.height)
     chart.draw(canvas)
     page = ElementTree.fromstring(canvas.svg())
-    places = {(float(one.get("cx", 0)), float(one.get("cy", 0))) for one in page.iter(f"{SVG}circle")}
-    (low, left), (_, right) = sorted((y, x) for x, y in places if y > 100)
-    assert right - left == pytest.approx(380)
-    top = min(places, key=lambda one: one[1])
-    assert top == pytest.approx(((left + right) / 2, low - 380 * 3**0.5 / 2), abs=0.01)
+    positions = {
+        (float(circle.get("cx", 0)), float(circle.get("cy", 0))) for circle in page.iter(f"{SVG}circle")
+    }
+    (low, left_end), (_, right_end) = sorted((y, x) for x, y in positions if y > 100)
+    assert right_end - left_end == pytest.approx(380)
+    top = min(positions, key=lambda position: position[1])
+    assert top == pytest.approx(((left_end + right_end) / 2, low - 380 * 3**0.5 / 2), abs=0.01)
     inks = ["#111111", "#222222"]
     bars = PaperChart(share_bars(np.array([[0.25, 0.75]]), ["now"], ["one", "other"], inks=inks))
     canvas = VectorCanvas(bars.width, bars.height)
     bars.draw(canvas)
     page = ElementTree.fromstring(canvas.svg())
     wide = []
-    for one in page.iter(f"{SVG}polygon"):
-        across = [float(pair.split(",")[0]) for pair in one.get("points", "").split()]
+    for polygon in page.iter(f"{SVG}polygon"):
+        across = [float(pair.split(",")[0]) for pair in polygon.get("points", "").split()]
         wide.append(max(across) - min(across))
     assert wide[1] == pytest.approx(3 * wide[0], rel=0.01)

@@ -11,25 +11,25 @@ from tests.app.kinds.labels.made import make_study, write_truth, write_votes
 
 
 def test_what_was_measured_is_read_back_and_drawn_in_the_report(tmp_path):
-    votes, truths = write_votes(tmp_path / "votes.csv"), write_truth(tmp_path / "truth.csv", every=2)
+    votes, truths = write_votes(tmp_path / "votes.csv"), write_truth(tmp_path / "truth.csv", step=2)
     path = make_study(tmp_path / "s.rscope", votes, truths)
     assert run("run", path, "majority") == 0
     with Study.open(path) as study:
         (entry,) = study.questions()
         assert kept_folds(entry.id, study) is None
         (question,) = gather([entry.id], study).given.values()
-        found = fold_question(question, FoldedSettings(methods="fast", folds=4))
-        keep_folds(entry.id, found, study)
-        kept = kept_folds(entry.id, study)
-        assert kept is not None
-        assert kept.facts.startswith("Measured 20")
-        assert kept.curves.settings == found.settings
-        for before, after in zip(found.methods, kept.curves.methods, strict=True):
-            assert after.area() == before.area()
-            np.testing.assert_array_equal(after.areas(), before.areas())
+        folded = fold_question(question, FoldedSettings(methods="fast", folds=4))
+        keep_folds(entry.id, folded, study)
+        stored = kept_folds(entry.id, study)
+        assert stored is not None
+        assert stored.facts.startswith("Measured 20")
+        assert stored.curves.settings == folded.settings
+        for old, new in zip(folded.methods, stored.curves.methods, strict=True):
+            assert new.area() == old.area()
+            np.testing.assert_array_equal(new.areas(), old.areas())
         study.settings.keep_folds(entry.id, {"facts": "spoilt"})
         assert kept_folds(entry.id, study) is None
-        keep_folds(entry.id, found, study)
+        keep_folds(entry.id, folded, study)
     assert run("report", path, "-o", tmp_path / "r.html") == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "ROC curves by 4-fold cross-validation" in page

@@ -76,7 +76,10 @@ def test_labels_for_crowd_kit_are_read_back(export):
     (table,) = found
     assert isinstance(table, TrueLabels)
     labels = {task: table.classes[at] for task, at in zip(table.tasks, table.label, strict=True)}
-    assert labels == {f"t{t}": CLASSES[one] for t, one in enumerate(truth())} | {"t5": WRONG, "t6": "cow"}
+    assert labels == {f"t{t}": CLASSES[number] for t, number in enumerate(truth())} | {
+        "t5": WRONG,
+        "t6": "cow",
+    }
 
 
 def test_label_studio_gets_answers_as_predictions_and_decisions_as_annotations(export):
@@ -112,7 +115,7 @@ def test_annotators_and_communities(export):
         assert len(members) == int(row["members"])
     confusion = rows_of(export("confusion"))
     assert {(row["annotator"], row["true"], row["given"]) for row in confusion} == {
-        (name, true, given) for name in PEOPLE for true in CLASSES for given in CLASSES
+        (name, true, output) for name in PEOPLE for true in CLASSES for output in CLASSES
     }
 
 
@@ -149,14 +152,14 @@ def test_several_questions_go_into_a_folder(tmp_path, capsys):
     assert run("run", path, "majority") == 0
     out = tmp_path / "out"
     assert run("export", path, "--what", "labels", "-o", out) == 0
-    assert sorted(one.name for one in out.iterdir()) == [
+    assert sorted(path.name for path in out.iterdir()) == [
         "first_labels.csv",
         "labels.run.json",
         "second_labels.csv",
     ]
-    alone = tmp_path / "alone.csv"
-    assert run("export", path, "--what", "labels", "--item", "Second?", "-o", alone) == 0
-    assert alone.read_bytes() == (out / "second_labels.csv").read_bytes()
+    single = tmp_path / "alone.csv"
+    assert run("export", path, "--what", "labels", "--item", "Second?", "-o", single) == 0
+    assert single.read_bytes() == (out / "second_labels.csv").read_bytes()
 
 
 def test_what_is_not_there_is_said_in_a_sentence(tmp_path, refusal):
@@ -179,13 +182,13 @@ def test_labels_of_an_answer_from_before_another_order_was_set(export, study):
 
     from raterscope.app.study.labels import set_scheme
 
-    before = {row["task"]: row["label"] for row in rows_of(export("labels"))}
+    labels_before = {row["task"]: row["label"] for row in rows_of(export("labels"))}
     with Study.open(study) as opened:
         (question,) = opened.questions()
         scheme = question.scheme
         turned = replace(scheme, outputs=scheme.outputs[::-1], classes=scheme.classes[::-1])
         set_scheme(opened, question.id, turned)
-    assert {row["task"]: row["label"] for row in rows_of(export("labels"))} == before
+    assert {row["task"]: row["label"] for row in rows_of(export("labels"))} == labels_before
     assert float(rows_of(export("annotators"))[0]["accuracy"]) > 0.8
 
 

@@ -31,14 +31,14 @@ def path(tmp_path):
     truth = rng.integers(0, 3, TASKS)
     right = np.full((TASKS, PEOPLE), 0.8)
     right[TASKS // 2 :, 5] = 0.2
-    said = np.where(rng.random(right.shape) < right, truth[:, None], rng.integers(0, 3, right.shape))
-    said[:, 1:3] = said[:, :1]
-    rows = [[f"t{t}", f"a{k}", f"c{said[t, k]}", t * 60] for t in range(TASKS) for k in range(PEOPLE)]
+    answers = np.where(rng.random(right.shape) < right, truth[:, None], rng.integers(0, 3, right.shape))
+    answers[:, 1:3] = answers[:, :1]
+    rows = [[f"t{t}", f"a{k}", f"c{answers[t, k]}", t * 60] for t in range(TASKS) for k in range(PEOPLE)]
     votes = write(tmp_path / "votes.csv", ["task", "annotator", "label", "time"], rows)
     study_path = make_study(tmp_path / "s.rscope", votes)
     with Study.open(study_path) as study:
         study.record(Decision(verb="exclude", annotators=(OUT,), reason="asleep"))
-        questions = [one.id for one in study.questions()]
+        questions = [question.id for question in study.questions()]
         keep(fuse_inputs(gather(questions, study), LabelPlan.make("dynibcc")), study)
     return study_path
 
@@ -58,25 +58,27 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
         in_report.setdefault(cells[0].split(" ")[0] if cells else "", []).extend(cells)
     for at, name in enumerate(scene.labels.annotators):
         accuracy = estimate(
-            *(float(rows[name][one]) for one in ("accuracy", "accuracy_low", "accuracy_high"))
+            *(float(rows[name][column]) for column in ("accuracy", "accuracy_low", "accuracy_high"))
         )
         matrix = view.matrix_view(scene, analysis, [at])
         assert matrix is not None
         assert matrix.subtitle.endswith(f"accuracy {accuracy}")
         assert accuracy in in_report[name]
         assert int(rows[name]["excluded_votes"]) == analysis.left_out[at] == (TASKS if name == OUT else 0)
-    changed = {one.annotator for one in annotator_detail.who_changed(scene, analysis, silent)}
+    changed = {change.annotator for change in annotator_detail.who_changed(scene, analysis, silent)}
     named = [scene.labels.annotators[at] for at in changed]
     assert named == [name for name, row in rows.items() if float(row["change_p"] or 1) < FALSE_ALARMS]
     assert TIRED in named
-    tired = next(one for one in scene.fusion.notices if "changed over their votes" in one)
+    tired = next(notice for notice in scene.fusion.notices if "changed over their votes" in notice)
     assert all(f"{name} (vote" in tired for name in named)
-    found = find_copies(scene.labels, scene.fusion)
-    assert [tuple(scene.labels.annotators[one] for one in group) for group in found.groups()] == [RING]
+    found_copies = find_copies(scene.labels, scene.fusion)
+    assert [
+        tuple(scene.labels.annotators[member] for member in group) for group in found_copies.groups()
+    ] == [RING]
     assert {name for name, row in rows.items() if row["copies"] == "1"} == set(RING)
-    assert annotator_detail.copying_in_words(found).startswith("3 annotators may copy")
-    ring = next(one for one in scene.fusion.notices if "may copy from each other" in one)
+    assert annotator_detail.copying_in_words(found_copies).startswith("3 annotators may copy")
+    ring = next(notice for notice in scene.fusion.notices if "may copy from each other" in notice)
     for sentence in (tired, ring):
-        assert all(sentence in " ".join(one.split()) for one in (record, notices))
+        assert all(sentence in " ".join(text.split()) for text in (record, notices))
         assert sentence in page.replace("&lt;", "<")
     assert f"{OUT} (excluded: asleep)" in page

@@ -41,7 +41,7 @@ def written(path, *lines):
 
 
 def votes(path, header="annotator,task,label", tasks=SAID):
-    rows = [f"{who},c{at},{label}" for who in ("ann", "bob") for at, label in enumerate(tasks)]
+    rows = [f"{annotator},c{at},{label}" for annotator in ("ann", "bob") for at, label in enumerate(tasks)]
     return written(path, header, *rows)
 
 
@@ -64,9 +64,9 @@ def digits(folder, names):
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
     files = [votes(tmp_path / "votes.csv"), truths(tmp_path / "truth.csv")]
-    said = bring(*(files[at] for at in order))
-    assert "votes.csv: 8 votes by 2 annotators on 4 tasks." in said
-    assert "truth.csv: the truth of 2 tasks." in said
+    output = bring(*(files[at] for at in order))
+    assert "votes.csv: 8 votes by 2 annotators on 4 tasks." in output
+    assert "truth.csv: the truth of 2 tasks." in output
     (question,) = study.questions()
     assert question.scheme.outputs == ("cat", "dog")
     assert labels_of(study, question.id).label.tolist() == [0, 1, 0, 0] * 2
@@ -74,13 +74,13 @@ def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
 
 
 def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring, study, tmp_path):
-    asked = [
-        f"{who},{question},c{at},{label}"
+    tasks = [
+        f"{annotator},{question},c{at},{label}"
         for question, labels in (("species", ("cat", "dog")), ("age", ("old", "young")))
-        for who in ("ann", "bob")
+        for annotator in ("ann", "bob")
         for at, label in enumerate(labels)
     ]
-    votes = written(tmp_path / "votes.csv", "annotator,question,task,label", *asked)
+    votes = written(tmp_path / "votes.csv", "annotator,question,task,label", *tasks)
     named = written(tmp_path / "named.csv", "question,task,label", "age,c0,young", "species,c1,cat")
     bring(votes, named)
     species, age = study.questions()
@@ -122,8 +122,8 @@ class TestPictures:
             bring(table)
         (question,) = study.questions()
         names = {entry.id: entry.name for entry in study.images()}
-        found = {task: names[image] for task, image in pictures_of(study, question.id).items()}
-        assert found == {at: f"c{at}.png" for at in range(4)}
+        picture_names = {task: names[image] for task, image in pictures_of(study, question.id).items()}
+        assert picture_names == {at: f"c{at}.png" for at in range(4)}
         assert not study.items()["clicks"]
         assert not study.items()["masks"]
 
@@ -143,7 +143,7 @@ class TestPictures:
         bring(votes(tmp_path / "votes.csv"), *masks)
         assert not any(pictures_of(study, question.id) for question in study.questions())
         (image,) = study.items()["masks"]
-        assert {one.annotator for one in mask_entries(study, image.id)} == {"anna", "bob"}
+        assert {entry.annotator for entry in mask_entries(study, image.id)} == {"anna", "bob"}
 
 
 class TestBothAtOnce:
@@ -155,7 +155,7 @@ class TestBothAtOnce:
             **box["value"], "choices": ["very"]}}  # fmt: skip
         choice = {"type": "choices", "from_name": "stage", "to_name": "image", "value": {"choices": ["ring"]}}
         task = {"id": 1, "data": {"image": "/a/b.png"}, "annotations": [
-            {"completed_by": who, "result": [box, of_region, choice]} for who in (1, 2)
+            {"completed_by": annotator, "result": [box, of_region, choice]} for annotator in (1, 2)
         ]}  # fmt: skip
         path = written(tmp_path / "export.json", json.dumps([task]))
         bring(path)
@@ -177,9 +177,9 @@ class TestBothAtOnce:
                      json.dumps({"5": {"filename": "s.png"}}), "5"]  # fmt: skip
             return ",".join('"' + cell.replace('"', '""') + '"' for cell in cells)
 
-        said = bring(written(tmp_path / "export.csv", header, row(1, "ann"), row(2, "bob")))
-        assert "2 clicks" in said
-        assert "2 votes by 2 annotators on 1 task" in said
+        output = bring(written(tmp_path / "export.csv", header, row(1, "ann"), row(2, "bob")))
+        assert "2 clicks" in output
+        assert "2 votes by 2 annotators on 1 task" in output
         (question,) = study.questions()
         assert question.name.endswith("Any?")
         assert len(study.clicks(study.images()[0].id)) == 2
@@ -280,7 +280,7 @@ def test_votes_that_come_twice_are_told(bring, tmp_path):
     assert "earlier file" not in bring(first)
     assert "all 8 of a task that its annotator labels in an earlier file too" in bring(first)
     rows = ["cid,c0,cat", "ann,c0,cat", "ann,c9,dog", "bob,c1,dog"]
-    other = written(tmp_path / "other.csv", "annotator,task,label", *rows)
-    assert "(2 of a task that its annotator labels in an earlier file too)" in bring(other)
+    other_file = written(tmp_path / "other.csv", "annotator,task,label", *rows)
+    assert "(2 of a task that its annotator labels in an earlier file too)" in bring(other_file)
     third = written(tmp_path / "third.csv", "annotator,task,label", "dan,c0,cat", "ann,c20,dog")
     assert "earlier file" not in bring(third)

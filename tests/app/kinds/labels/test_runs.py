@@ -15,7 +15,7 @@ from tests.app.kinds.labels.made import CLASSES, LIAR, TASKS, make_study, truth,
 
 @pytest.fixture
 def study(tmp_path):
-    files = [write_votes(tmp_path / "votes.csv"), write_truth(tmp_path / "truth.csv", every=4)]
+    files = [write_votes(tmp_path / "votes.csv"), write_truth(tmp_path / "truth.csv", step=4)]
     with Study.open(make_study(tmp_path / "s.rscope", *files)) as opened:
         yield opened
 
@@ -26,7 +26,7 @@ def decide(study, task, label):
 
 
 def run(study, **texts):
-    inputs = gather([one.id for one in study.questions()], study)
+    inputs = gather([question.id for question in study.questions()], study)
     answer = fuse_inputs(inputs, LabelPlan.make("ibcc", texts))
     return inputs, answer, keep(answer, study)
 
@@ -34,11 +34,11 @@ def run(study, **texts):
 def test_what_is_kept_is_what_was_fused(study):
     _, answer, number = run(study)
     question = study.questions()[0]
-    kept = study.runs.result(number, question.id)
+    stored = study.runs.result(number, question.id)
     fused = answer.outcomes[question.name].fusion
-    np.testing.assert_array_equal(kept.fusion.posterior, fused.fusion.posterior)
-    np.testing.assert_array_equal(kept.communities.community, fused.communities.community)
-    np.testing.assert_array_equal(kept.fusion.label(), truth())
+    np.testing.assert_array_equal(stored.fusion.posterior, fused.fusion.posterior)
+    np.testing.assert_array_equal(stored.communities.community, fused.communities.community)
+    np.testing.assert_array_equal(stored.fusion.label(), truth())
     (record,) = study.runs.get(number).log["questions"]
     assert record["judged"] == TASKS / 4
     assert record["accuracy"] == 1.0
@@ -72,19 +72,19 @@ def test_truths_measure_only_what_was_not_told_of_them(study, truths, told, left
 
 
 def test_a_question_that_cannot_be_fused_does_not_lose_the_others(study, tmp_path, monkeypatch):
-    other = write_votes(tmp_path / "more.csv", question="other?")
-    make_study(tmp_path / "two.rscope", tmp_path / "votes.csv", other)
+    other_file = write_votes(tmp_path / "more.csv", question="other?")
+    make_study(tmp_path / "two.rscope", tmp_path / "votes.csv", other_file)
     from raterscope.app.kinds.labels import runs
 
-    whole = runs.fuse
+    fuse_all = runs.fuse
 
     def failing(labels, plan, truth, watch):
-        if len(seen) == 0:
-            seen.append(labels)
+        if len(calls) == 0:
+            calls.append(labels)
             raise LabelsError("These votes cannot be fused.")
-        return whole(labels, plan, truth, watch)
+        return fuse_all(labels, plan, truth, watch)
 
-    seen: list = []
+    calls: list = []
     monkeypatch.setattr(runs, "fuse", failing)
     with Study.open(tmp_path / "two.rscope") as two:
         _, answer, number = run(two)
@@ -95,18 +95,18 @@ def test_a_question_that_cannot_be_fused_does_not_lose_the_others(study, tmp_pat
 
 def test_the_digest_knows_votes_from_votes(study):
     inputs, _, _ = run(study)
-    before = digest_of(inputs.given)
-    assert digest_of(gather([study.questions()[0].id], study).given) == before
+    digest_before = digest_of(inputs.given)
+    assert digest_of(gather([study.questions()[0].id], study).given) == digest_before
     decide(study, "t9", "cat")
-    assert digest_of(gather([study.questions()[0].id], study).given) != before
+    assert digest_of(gather([study.questions()[0].id], study).given) != digest_before
 
 
 def test_the_log_is_json_whatever_the_truths_are(tmp_path):
     """Of truths of a single class there is no AUC."""
-    known = tmp_path / "truth.csv"
-    known.write_text("task,label\nt1,dog\n")
+    truth_file = tmp_path / "truth.csv"
+    truth_file.write_text("task,label\nt1,dog\n")
     votes = write_votes(tmp_path / "votes.csv")
-    with Study.open(make_study(tmp_path / "s.rscope", votes, known)) as study:
+    with Study.open(make_study(tmp_path / "s.rscope", votes, truth_file)) as study:
         _, _, number = run(study)
         (record,) = study.runs.get(number).log["questions"]
         assert record["auc"] is None

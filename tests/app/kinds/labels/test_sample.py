@@ -43,10 +43,10 @@ def study(folder):
 def test_all_of_it_says_that_it_is_simulated(folder, study):
     (question,) = study.questions()
     assert question.name.startswith("Simulated")  # where there is little room, the end is cut off
-    others = [path.name for path in folder.iterdir() if not path.name.startswith(STUDY)]
-    assert len(others) == 3
-    assert all(name.startswith("simulated_") for name in others)
-    assert all(name in about() for name in others)
+    other_files = [path.name for path in folder.iterdir() if not path.name.startswith(STUDY)]
+    assert len(other_files) == 3
+    assert all(name.startswith("simulated_") for name in other_files)
+    assert all(name in about() for name in other_files)
     for path in (folder / "simulated_cells").iterdir():
         with Image.open(path) as picture:
             assert "simulated" in picture.text["Description"]
@@ -58,33 +58,35 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
     assert (labels.outputs, labels.classes) == (crowd.outputs, crowd.classes)
     assert labels.meaning.tolist() == crowd.meaning.tolist()
     named = [
-        sorted(zip(np.round(one.time - begun, 1), [one.annotators[k] for k in one.annotator],
-                   [one.tasks[t] for t in one.task], one.label, strict=True))
-        for one, begun in ((labels, BEGUN), (crowd, 0.0))
+        sorted(zip(np.round(votes.time - begun, 1), [votes.annotators[k] for k in votes.annotator],
+                   [votes.tasks[t] for t in votes.task], votes.label, strict=True))
+        for votes, begun in ((labels, BEGUN), (crowd, 0.0))
     ]  # fmt: skip
     assert named[0] == named[1]
 
 
 def test_some_truths_are_told_and_all_that_are_told_are_true(study):
     crowd, (question,) = simulated(TASKS, ANNOTATORS), study.questions()
-    found = study.vote_set(question.id)
+    votes = study.vote_set(question.id)
     true = dict(zip(crowd.labels.tasks, crowd.truth.tolist(), strict=True))
-    known = {name: label for name, label in zip(found.tasks, found.truth.tolist(), strict=True) if label >= 0}
-    assert 100 < len(known) < len(found.tasks)
-    assert all(true[name] == label for name, label in known.items())
+    true_labels = {
+        name: label for name, label in zip(votes.tasks, votes.truth.tolist(), strict=True) if label >= 0
+    }
+    assert 100 < len(true_labels) < len(votes.tasks)
+    assert all(true[name] == label for name, label in true_labels.items())
 
 
 def test_pictures_show_what_the_crowd_agrees_on_least(study):
     (question,) = study.questions()
-    shown = pictures_of(study, question.id)
-    assert len(shown) == len(study.images()) == PICTURES
+    pictures = pictures_of(study, question.id)
+    assert len(pictures) == len(study.images()) == PICTURES
     assert all(study.locate(entry) is not None for entry in study.images())
     assert not study.items()["clicks"]
     labels = labels_of(study, question.id)
-    said = np.bincount(labels.task, np.asarray(labels.meaning)[labels.label], len(labels.tasks))
-    share = said / np.maximum(labels.votes_of_tasks(), 1)
+    counts = np.bincount(labels.task, np.asarray(labels.meaning)[labels.label], len(labels.tasks))
+    share = counts / np.maximum(labels.votes_of_tasks(), 1)
     split = np.minimum(share, 1 - share)
-    assert split[list(shown)].mean() > 1.2 * split.mean()
+    assert split[list(pictures)].mean() > 1.2 * split.mean()
 
 
 def test_the_votes_can_be_read_by_anybody(folder):
@@ -128,11 +130,11 @@ def test_each_method_has_a_folder_with_the_same_comparison(shown):
     _, results, *_ = shown
     assert {path.name for path in (results / "labels").iterdir()} == set(METHODS)
     for method in METHODS:
-        here = results / "labels" / method
-        record = json.loads((here / "run.json").read_text())
+        subfolder = results / "labels" / method
+        record = json.loads((subfolder / "run.json").read_text())
         assert record["inputs"][0]["simulated"] is True
         assert record["settings"]["algorithm"] == method
-        with (here / "evaluation.csv").open() as file:
+        with (subfolder / "evaluation.csv").open() as file:
             rows = {row["method"]: float(row["log_loss"]) for row in csv.DictReader(file)}
         assert set(rows) == set(METHODS)
         assert rows["pooled"] < rows["majority"]

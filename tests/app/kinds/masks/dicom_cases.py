@@ -61,14 +61,14 @@ def segmented(path: Path, volume: VolumeFile, structures: list[Structure], kind:
 
 def two_raters(folder: Path, volume: VolumeFile, kind: str = "dicom-seg") -> list[Path]:
     """Two raters' hearts and neoplasms, named by their files."""
-    found = []
+    paths = []
     for number, name in enumerate(("Dr Able", "Dr Baker")):
         structures = [
             Structure("pump", box(1, 5, 4, 14 + number, 5, 15), coding=HEART),
             Structure("spot", box(2, 4, 16, 20, 18, 24 + number), coding=NEOPLASM),
         ]
-        found.append(segmented(folder / f"{name}.dcm", volume, structures, kind))
-    return found
+        paths.append(segmented(folder / f"{name}.dcm", volume, structures, kind))
+    return paths
 
 
 def concept(code: Code) -> Concept:

@@ -24,10 +24,10 @@ from tests.app.tables import rows_of
 @pytest.fixture
 def call(capsys):
     def run(*arguments, fails=False):
-        status = main([str(one) for one in arguments])
-        said = capsys.readouterr()
-        assert status == (1 if fails else 0), said.err
-        return said
+        status = main([str(argument) for argument in arguments])
+        output = capsys.readouterr()
+        assert status == (1 if fails else 0), output.err
+        return output
 
     return run
 
@@ -74,7 +74,7 @@ def datasets(folder):
 
 
 def uids_in(dataset, keyword):
-    return [str(one.value) for one in dataset.iterall() if one.keyword == keyword]
+    return [str(element.value) for element in dataset.iterall() if element.keyword == keyword]
 
 
 def test_names_of_files_identify_nobody(exported):
@@ -88,18 +88,27 @@ def test_no_identifier_is_left_anywhere(exported):
     assert paths
     for path in paths:
         content = path.read_bytes()
-        assert [one for one in SECRETS if one.encode() in content] == [], path.name
+        assert [secret for secret in SECRETS if secret.encode() in content] == [], path.name
 
 
 def test_two_exports_are_of_one_space_and_refer_to_the_images_beside_them(exported):
-    found = datasets(exported)
-    images = {str(one.SOPInstanceUID): one for path, one in found.items() if path.parent != exported}
-    seg, contours = (found[exported / f"case-001_consensus_{kind}.dcm"] for kind in ("seg", "rtstruct"))
-    frames = {str(one.FrameOfReferenceUID) for one in found.values()}
+    datasets_by_path = datasets(exported)
+    images = {
+        str(dataset.SOPInstanceUID): dataset
+        for path, dataset in datasets_by_path.items()
+        if path.parent != exported
+    }
+    seg, contours = (
+        datasets_by_path[exported / f"case-001_consensus_{kind}.dcm"] for kind in ("seg", "rtstruct")
+    )
+    frames = {str(dataset.FrameOfReferenceUID) for dataset in datasets_by_path.values()}
     assert len(frames) == 1
     assert next(iter(frames)).startswith("2.25.")
-    assert len({str(one.StudyInstanceUID) for one in found.values()}) == 1
-    assert len({(str(one.PatientID), str(one.PatientName)) for one in found.values()}) == 1
+    assert len({str(dataset.StudyInstanceUID) for dataset in datasets_by_path.values()}) == 1
+    assert (
+        len({(str(dataset.PatientID), str(dataset.PatientName)) for dataset in datasets_by_path.values()})
+        == 1
+    )
     source = uids_in(seg.PerFrameFunctionalGroupsSequence[0], "ReferencedSOPInstanceUID")
     assert source
     assert set(uids_in(seg, "ReferencedSOPInstanceUID")) <= set(images)
@@ -108,10 +117,10 @@ def test_two_exports_are_of_one_space_and_refer_to_the_images_beside_them(export
     ]
     assert of_contours
     assert set(of_contours) <= set(images)
-    (series,) = {str(one.SeriesInstanceUID) for one in images.values()}
+    (series,) = {str(image.SeriesInstanceUID) for image in images.values()}
     assert uids_in(seg.ReferencedSeriesSequence[0], "SeriesInstanceUID") == [series]
-    for path, one in found.items():
-        assert one.file_meta.MediaStorageSOPInstanceUID == one.SOPInstanceUID, path
+    for path, dataset in datasets_by_path.items():
+        assert dataset.file_meta.MediaStorageSOPInstanceUID == dataset.SOPInstanceUID, path
 
 
 def test_pixels_and_places_are_as_they_were(exported, series):
@@ -127,25 +136,27 @@ def test_what_was_exported_opens_again_with_the_same_masks(exported, study, tmp_
         fusions = old.shown.result(1, "masks")[1].fusions
         entries = mask_entries(new)
         assert len(entries) == 4
-        assert len({one.image for one in entries}) == 1
+        assert len({entry.image for entry in entries}) == 1
         (image,) = new.images()
-        for one in entries:
-            fusion = next(f for f in fusions if f.structures[0] == one.structure)
-            record = masks_in(new, image.id, one.structure)[one.annotator]
-            assert one.voxels == int(fusion.mask[0].sum()) == np.count_nonzero(record.values)
+        for entry in entries:
+            fusion = next(f for f in fusions if f.structures[0] == entry.structure)
+            record = masks_in(new, image.id, entry.structure)[entry.annotator]
+            assert entry.voxels == int(fusion.mask[0].sum()) == np.count_nonzero(record.values)
 
 
 def test_the_files_state_the_profile_and_its_options(exported):
-    told = Counter()
-    for path, one in datasets(exported).items():
+    counts = Counter()
+    for path, dataset in datasets(exported).items():
         kind = "image" if path.parent != exported else "masks"
-        assert one.PatientIdentityRemoved == "YES"
-        assert one.LongitudinalTemporalInformationModified == "REMOVED"
-        values = tuple(item.CodeValue for item in one.DeidentificationMethodCodeSequence)
-        assert all(item.CodingSchemeDesignator == "DCM" for item in one.DeidentificationMethodCodeSequence)
-        told[kind, values] += 1
+        assert dataset.PatientIdentityRemoved == "YES"
+        assert dataset.LongitudinalTemporalInformationModified == "REMOVED"
+        values = tuple(item.CodeValue for item in dataset.DeidentificationMethodCodeSequence)
+        assert all(
+            item.CodingSchemeDesignator == "DCM" for item in dataset.DeidentificationMethodCodeSequence
+        )
+        counts[kind, values] += 1
     # Pixels are not cleaned, dates and devices not retained: only names of structures are kept, cleaned.
-    assert told == {("image", ("113100",)): SHAPE[0], ("masks", ("113100", "113105")): 2}
+    assert counts == {("image", ("113100",)): SHAPE[0], ("masks", ("113100", "113105")): 2}
 
 
 def test_identifiers_are_the_same_in_every_export_and_others_in_another_study(
@@ -154,8 +165,8 @@ def test_identifiers_are_the_same_in_every_export_and_others_in_another_study(
     first = pydicom.dcmread(exported / "case-001_consensus_seg.dcm")
     call("export", study, "--what", "consensus", "--deidentify", "-o", tmp_path / "later.dcm")
     later = pydicom.dcmread(tmp_path / "later.dcm")
-    other = a_study(tmp_path / "t.rscope", call, series, [tmp_path / "Dr Able.dcm"])
-    call("export", other, "--what", "consensus", "--deidentify", "-o", tmp_path / "other.dcm")
+    other_study = a_study(tmp_path / "t.rscope", call, series, [tmp_path / "Dr Able.dcm"])
+    call("export", other_study, "--what", "consensus", "--deidentify", "-o", tmp_path / "other.dcm")
     foreign = pydicom.dcmread(tmp_path / "other.dcm")
     for keyword in ("FrameOfReferenceUID", "StudyInstanceUID", "PatientID"):
         assert first[keyword].value == later[keyword].value != foreign[keyword].value
@@ -175,8 +186,8 @@ def test_names_of_people_in_names_of_structures_go(tmp_path, call, series):
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)
         call("export", study, "--what", "consensus", "--format", kind, "--deidentify", "-o", out / name)
-        read = [one.structure for one in read_masks(out / name, [series]).masks]
-        assert read == ["GTV rater-1", "structure 2"]
+        structures = [mask.structure for mask in read_masks(out / name, [series]).masks]
+        assert structures == ["GTV rater-1", "structure 2"]
         content = (out / name).read_bytes().upper()
         assert b"ZORGENFRI" not in content
         assert b"ABLE" not in content
@@ -212,16 +223,16 @@ def test_only_whole_names_are_replaced_and_each_once(name, clean):
 def test_weights_and_tables_name_raters_by_number(study, tmp_path, call):
     call("run", study, "laplace")
     out = tmp_path / "w"
-    said = call("export", study, "--what", "weights", "--deidentify", "-o", out / "x.nii.gz", fails=True)
-    assert "no folder" in said.err
+    output = call("export", study, "--what", "weights", "--deidentify", "-o", out / "x.nii.gz", fails=True)
+    assert "no folder" in output.err
     out.mkdir()
-    written = call("export", study, "--what", "weights", "--deidentify", "-o", out).out.split()
+    lines = call("export", study, "--what", "weights", "--deidentify", "-o", out).out.split()
     names = [path.name for path in sorted(out.glob("*.nii.gz"))]
-    assert len(written) == len(names) == 4
+    assert len(lines) == len(names) == 4
     assert all("rater-" in name and "Able" not in name for name in names)
-    for what in ("annotators", "agreement", "disputes"):
-        call("export", study, "--what", what, "--deidentify", "-o", out / f"{what}.csv")
-        content = (out / f"{what}.csv").read_text()
+    for table in ("annotators", "agreement", "disputes"):
+        call("export", study, "--what", table, "--deidentify", "-o", out / f"{table}.csv")
+        content = (out / f"{table}.csv").read_text()
         assert "Able" not in content
         assert "SECRETDESC" not in content
     assert {row["annotator"] for row in rows_of(out / "annotators.csv")} == {"rater-1", "rater-2"}
@@ -261,27 +272,27 @@ def test_text_in_the_pixels_is_warned_of(tmp_path, call, tags, words):
     volume = a_patient(tmp_path / "ct", **tags)
     study = a_study(tmp_path / "s.rscope", call, volume, two_raters(tmp_path, volume)[:1])
     ask = ("export", study, "--what", "consensus", "--deidentify", "-o", tmp_path / "out")
-    said = call(*ask, "--with-images").err
-    assert "note:" in said
-    assert words in said
-    assert f"{SHAPE[0]} of {SHAPE[0]} images" in said
-    images = [one for path, one in datasets(tmp_path / "out").items() if "images" in str(path)]
-    assert {one.PatientIdentityRemoved for one in images} == {"NO"}
+    output = call(*ask, "--with-images").err
+    assert "note:" in output
+    assert words in output
+    assert f"{SHAPE[0]} of {SHAPE[0]} images" in output
+    images = [dataset for path, dataset in datasets(tmp_path / "out").items() if "images" in str(path)]
+    assert {image.PatientIdentityRemoved for image in images} == {"NO"}
 
 
 def test_who_says_that_nothing_is_burned_in_is_believed(tmp_path, call):
     volume = a_patient(tmp_path / "ct", BurnedInAnnotation="NO", Modality="US")
     study = a_study(tmp_path / "s.rscope", call, volume, two_raters(tmp_path, volume)[:1])
-    said = call(
+    output = call(
         "export", study, "--what", "consensus", "--deidentify", "--with-images", "-o", tmp_path / "out"
     )
-    assert "note:" not in said.err
+    assert "note:" not in output.err
 
 
 class TestFormat:
     def test_a_dicom_case_leaves_as_dicom(self, study, tmp_path, call):
-        written = call("export", study, "--what", "consensus", "-o", tmp_path / "out").out.strip()
-        assert pydicom.dcmread(written).Modality == "SEG"
+        lines = call("export", study, "--what", "consensus", "-o", tmp_path / "out").out.strip()
+        assert pydicom.dcmread(lines).Modality == "SEG"
 
     def test_what_the_name_or_the_option_says_goes_first(self, study, tmp_path, call):
         call("export", study, "--what", "consensus", "-o", tmp_path / "out.nii.gz")

@@ -28,10 +28,10 @@ from tests.app.tables import rows_of
 @pytest.fixture
 def run(capsys):
     def call(*arguments):
-        status = main([str(one) for one in arguments])
-        said = capsys.readouterr()
-        assert status == 0, said.err
-        return said.out
+        status = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert status == 0, captured.err
+        return captured.out
 
     return call
 
@@ -39,7 +39,7 @@ def run(capsys):
 @pytest.fixture
 def refusal(capsys):
     def call(*arguments):
-        assert main([str(one) for one in arguments]) == 1
+        assert main([str(argument) for argument in arguments]) == 1
         err = capsys.readouterr().err
         assert err.count("\n") == 1
         return err.removeprefix("raterscope: ").strip()
@@ -89,19 +89,19 @@ def test_a_name_of_another_format_is_refused(study, tmp_path, what, name, capsys
 def test_what_was_settled_has_the_last_word(study, tmp_path, run):
     out = tmp_path / "c.nii.gz"
     run("export", study, "--what", "consensus", "-o", out)
-    before = read(out)
+    values_before = read(out)
     value = np.full((2, 3, 4), OPEN)
     value[0], value[1, 0] = 1, 0
     settle(study, (0, 0, 0), value)
     settle(study, (6, 12, 12), np.zeros((1, 1, 1)))
     run("export", study, "--what", "consensus", "-o", out)
-    after = read(out)
-    expected = before.copy()
+    values_after = read(out)
+    expected = values_before.copy()
     expected[0, :3, :4] = 1
     expected[1, 0, :4] = 0
     expected[6, 12, 12] = 0
-    assert before[6, 12, 12] == 1
-    np.testing.assert_array_equal(after, expected)
+    assert values_before[6, 12, 12] == 1
+    np.testing.assert_array_equal(values_after, expected)
     run("export", study, "--what", "probability", "-o", out)
     probability = read(out)
     assert (probability[0, :3, :4] == 1).all()
@@ -113,10 +113,10 @@ def test_the_name_tells_the_format_and_what_is_written_reads_back(study, tmp_pat
     out = tmp_path / name
     assert run("export", study, "--what", "consensus", "-o", out).strip() == str(out)
     (mask,) = read_masks(out).masks
-    whole = mask.whole()
-    assert whole.shape == SHAPE
+    values = mask.whole()
+    assert values.shape == SHAPE
     ball = a_ball() > 0
-    assert 2 * (whole & ball).sum() / (whole.sum() + ball.sum()) > 0.9
+    assert 2 * (values & ball).sum() / (values.sum() + ball.sum()) > 0.9
 
 
 def test_a_map_of_each_raters_weight(study, tmp_path, run):
@@ -160,8 +160,8 @@ def test_a_refused_export_leaves_no_folder_behind(tmp_path, run, refusal):
 
 
 def test_tables_name_image_and_structure(study, tmp_path, run):
-    for what in ("annotators", "agreement", "disputes", "decisions"):
-        run("export", study, "--what", what, "-o", tmp_path / f"{what}.csv")
+    for table in ("annotators", "agreement", "disputes", "decisions"):
+        run("export", study, "--what", table, "-o", tmp_path / f"{table}.csv")
     rows = rows_of(tmp_path / "annotators.csv")
     assert [(row["image"], row["annotator"]) for row in rows] == [
         ("chest.nii.gz", name) for name in ("anna", "ben", "carl", "dora")
@@ -174,10 +174,10 @@ def test_the_bias_of_a_table_is_that_of_the_window(study, tmp_path, run):
     with Study.open(study) as opened:
         (image,) = opened.images()
         scene = read_scene(image.id, None, opened, silent)
-    shown = {row.name: row.bias_mm for row in rater_rows(scene, "structure", {}, {})}
+    biases = {row.name: row.bias_mm for row in rater_rows(scene, "structure", {}, {})}
     rows = rows_of(tmp_path / "a.csv")
-    assert {row["annotator"]: float(row["bias_mm"]) for row in rows} == pytest.approx(shown, abs=1e-5)
-    assert shown["dora"] > 1.0
+    assert {row["annotator"]: float(row["bias_mm"]) for row in rows} == pytest.approx(biases, abs=1e-5)
+    assert biases["dora"] > 1.0
 
 
 def test_refusals(study, tmp_path, refusal):
@@ -199,8 +199,8 @@ def test_refusals(study, tmp_path, refusal):
 def test_nothing_leaves_that_was_not_fused(tmp_path, run, refusal):
     study = tmp_path / "s.rscope"
     run("import", study, write(tmp_path / "m.nii.gz", a_ball()), "--annotator", "a")
-    said = refusal("export", study, "--what", "consensus", "-o", tmp_path / "c.nii.gz")
-    assert "no run of masks yet" in said
+    output = refusal("export", study, "--what", "consensus", "-o", tmp_path / "c.nii.gz")
+    assert "no run of masks yet" in output
 
 
 def test_every_format_is_used_by_an_export():
@@ -219,10 +219,10 @@ def fused(tmp_path_factory, real_data):
         files.append(folder / f"rater{n}.nii.gz")
         write_array(files[-1], ball.astype(np.uint8), volume.grid)
     study = folder / "mr.rscope"
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         assert main(["import", str(study), str(series), *map(str, files)]) == 0
         assert main(["run", str(study), "majority"]) == 0
-    assert "1 volume." in said.getvalue()
+    assert "1 volume." in output.getvalue()
     return study, volume
 
 
@@ -237,9 +237,9 @@ class TestRealSeries:
             (entry,) = opened.images()
             fusion = opened.shown.result(entry.id, "masks")[1].fusions[0]
         out = tmp_path / "out"
-        what = ["--what", "consensus", "--format", format_name]
-        written = run("export", study, *what, *deidentify, "-o", out).strip()
-        (mask,) = read_masks(written, [volume]).masks
+        options = ["--what", "consensus", "--format", format_name]
+        output = run("export", study, *options, *deidentify, "-o", out).strip()
+        (mask,) = read_masks(output, [volume]).masks
         assert mask.grid.same_as(volume.grid)
         np.testing.assert_array_equal(mask.whole(), whole(fusion, fusion.mask[0]))
 
@@ -248,8 +248,8 @@ class TestRealSeries:
         head = pydicom.dcmread(volume.files[0], stop_before_pixels=True)
         out = tmp_path / "seg.dcm"
         run("export", study, "--what", "consensus", "--deidentify", "-o", out)
-        written = pydicom.dcmread(out)
+        dataset = pydicom.dcmread(out)
         for keyword in ("StudyDate", "InstitutionName", "PatientBirthDate", "PatientSex"):
-            assert not str(written.get(keyword) or "")
-        assert written.PatientID == written.PatientName != head.PatientID
-        assert written.StudyInstanceUID != head.StudyInstanceUID
+            assert not str(dataset.get(keyword) or "")
+        assert dataset.PatientID == dataset.PatientName != head.PatientID
+        assert dataset.StudyInstanceUID != head.StudyInstanceUID

@@ -32,12 +32,14 @@ def a_disc(shape=(60, 80), radius=15):
 
 def test_a_volume_and_its_raters_masks_in_any_order(bring, tmp_path):
     files = four_raters(tmp_path, "chest_")
-    said = bring(*files, a_volume(tmp_path / "chest.nii.gz"))
-    assert "1 volume." in said
-    assert "4 masks in 4 files on 1 image by 4 annotators" in said
-    found = marks(tmp_path)
-    assert set(found) == {("chest.nii.gz", name, "structure") for name in ("anna", "ben", "carl", "dora")}
-    assert found["chest.nii.gz", "ben", "structure"] == a_ball(radius=6.0).sum()
+    output = bring(*files, a_volume(tmp_path / "chest.nii.gz"))
+    assert "1 volume." in output
+    assert "4 masks in 4 files on 1 image by 4 annotators" in output
+    found_marks = marks(tmp_path)
+    assert set(found_marks) == {
+        ("chest.nii.gz", name, "structure") for name in ("anna", "ben", "carl", "dora")
+    }
+    assert found_marks["chest.nii.gz", "ben", "structure"] == a_ball(radius=6.0).sum()
 
 
 def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(bring, tmp_path):
@@ -48,11 +50,11 @@ def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(bring, tmp
     (folder / "notes.md").write_text("read me")
     (folder / "clicks.csv").write_text("annotator,image,x,y\n")
     (folder / "broken.nii").write_text("nothing")
-    said = bring(folder)
-    assert "4 masks in 4 files on 1 image" in said
-    assert "import clicks.csv by name" in said
-    assert "notes.md" in said
-    assert "broken.nii" in said
+    output = bring(folder)
+    assert "4 masks in 4 files on 1 image" in output
+    assert "import clicks.csv by name" in output
+    assert "notes.md" in output
+    assert "broken.nii" in output
     assert len(marks(tmp_path)) == 4
 
 
@@ -76,8 +78,8 @@ def test_the_volume_may_come_after_its_masks(bring, tmp_path):
         assert study.locate(entry) == tmp_path / "case1.nii.gz"
         assert len(mask_entries(study, entry.id)) == 4
     moved = a_ball().astype(np.int16) * 100 - 50
-    said = bring(write(tmp_path / "elsewhere" / "case1.nii.gz", moved, shift=5))
-    assert "1 volume" in said
+    output = bring(write(tmp_path / "elsewhere" / "case1.nii.gz", moved, shift=5))
+    assert "1 volume" in output
     assert len(marks(tmp_path)) == 4
 
 
@@ -91,11 +93,11 @@ def test_photographs_stay_images_and_masks_beside_them_become_masks(bring, tmp_p
     photograph = a_photograph(tmp_path / "cell.png")
     masks = [painted(tmp_path / f"cell_{name}.png", a_disc(radius=r)) for name, r in (("a", 12), ("b", 15))]
     gold = painted(tmp_path / "cell_gold.png", a_disc(radius=13))
-    said = bring(photograph, *masks, gold)
-    assert "1 image." in said
-    found = marks(tmp_path)
-    assert set(found) == {("cell.png", name, "structure") for name in ("a", "b", None)}
-    assert found["cell.png", "b", "structure"] == (a_disc() > 0).sum()
+    output = bring(photograph, *masks, gold)
+    assert "1 image." in output
+    found_marks = marks(tmp_path)
+    assert set(found_marks) == {("cell.png", name, "structure") for name in ("a", "b", None)}
+    assert found_marks["cell.png", "b", "structure"] == (a_disc() > 0).sum()
 
 
 def test_plain_pictures_with_a_table_of_clicks_stay_images(bring, tmp_path):
@@ -134,45 +136,47 @@ def test_each_label_of_a_map_is_a_structure(bring, tmp_path):
 
 def test_structures_in_the_names_of_files(bring, tmp_path):
     volume = a_volume(tmp_path / "ct.nii.gz")
-    names = [f"{who}_{what}.nii.gz" for who in ("anna", "ben") for what in ("liver", "spleen")]
+    names = [f"{rater}_{structure}.nii.gz" for rater in ("anna", "ben") for structure in ("liver", "spleen")]
     bring(volume, *(write(tmp_path / name, a_ball()) for name in names))
-    expected = {("ct.nii.gz", who, what) for who in ("anna", "ben") for what in ("liver", "spleen")}
+    expected = {
+        ("ct.nii.gz", rater, structure) for rater in ("anna", "ben") for structure in ("liver", "spleen")
+    }
     assert set(marks(tmp_path)) == expected
 
 
 def test_who_marked_a_single_file_must_be_told(bring, tmp_path):
     mask = write(tmp_path / "mask.nii.gz", a_ball())
-    said = bring(mask)
-    assert said.startswith("mask.nii.gz: nothing tells who marked it")
-    assert "--annotator" in said
+    output = bring(mask)
+    assert output.startswith("mask.nii.gz: nothing tells who marked it")
+    assert "--annotator" in output
     assert not (tmp_path / "s.rscope").exists()
     bring(mask, "--annotator", "Anna", "--structure", "nodule")
-    assert {(who, what) for _, who, what in marks(tmp_path)} == {("Anna", "nodule")}
+    assert {(rater, structure) for _, rater, structure in marks(tmp_path)} == {("Anna", "nodule")}
 
 
 def test_a_pattern_takes_names_apart(bring, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
-    files = [write(folder / f"n{n}-x-{who}.nii.gz", a_ball()) for n in (1, 2) for who in ("ab", "cd")]
+    files = [write(folder / f"n{n}-x-{rater}.nii.gz", a_ball()) for n in (1, 2) for rater in ("ab", "cd")]
     bring(*files, "--naming", "{item}-x-{annotator}")
-    expected = {(item, who, "structure") for item in ("n1", "n2") for who in ("ab", "cd")}
+    expected = {(item, rater, "structure") for item in ("n1", "n2") for rater in ("ab", "cd")}
     assert set(marks(tmp_path)) == expected
 
 
 def test_masks_that_are_the_truth(bring, tmp_path):
     bring(write(tmp_path / "ball.nii.gz", a_ball()), "--kind", "truth")
-    ((_, who, _),) = marks(tmp_path)
-    assert who is None
+    ((_, rater, _),) = marks(tmp_path)
+    assert rater is None
 
 
 class TestAnotherGrid:
     def test_a_shape_that_does_not_match_is_refused_with_both_named(self, bring, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
         short = write(tmp_path / "chest_anna.nii.gz", a_ball(shape=(10, 24, 24)))
-        said = bring(volume, short)
-        assert said.startswith("chest_anna.nii.gz: does not lie on chest.nii.gz")
-        assert "10 x 24 x 24" in said
-        assert "12 x 24 x 24" in said
+        output = bring(volume, short)
+        assert output.startswith("chest_anna.nii.gz: does not lie on chest.nii.gz")
+        assert "10 x 24 x 24" in output
+        assert "12 x 24 x 24" in output
         assert not (tmp_path / "s.rscope").exists()
 
     def test_nothing_is_resampled_unless_it_is_asked_for(self, bring, tmp_path):
@@ -190,8 +194,8 @@ class TestAnotherGrid:
 
     def test_pixels_without_a_place_are_never_resampled(self, bring, tmp_path):
         small = painted(tmp_path / "cell_anna.png", a_disc((50, 80)))
-        said = bring(a_photograph(tmp_path / "cell.png"), small, "--kind", "masks", "--resample")
-        assert "--resample" not in said
+        output = bring(a_photograph(tmp_path / "cell.png"), small, "--kind", "masks", "--resample")
+        assert "--resample" not in output
 
     def test_two_raters_on_two_grids(self, bring, tmp_path):
         files = [
@@ -203,28 +207,28 @@ class TestAnotherGrid:
 
 def test_one_annotator_cannot_have_drawn_the_same_twice(bring, tmp_path):
     files = four_raters(tmp_path)[:2]
-    said = bring(*files, "--annotator", "anna")
-    assert "anna.nii.gz" in said
-    assert "ben.nii.gz" in said
-    assert "one mask by each annotator" in said
+    output = bring(*files, "--annotator", "anna")
+    assert "anna.nii.gz" in output
+    assert "ben.nii.gz" in output
+    assert "one mask by each annotator" in output
 
 
 def test_a_mask_that_fits_two_images_is_not_guessed(bring, tmp_path):
-    one, two = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
-    said = bring(one, two, *four_raters(tmp_path)[:2])
-    assert "fits several images (left.nii.gz, right.nii.gz)" in said
+    first, second = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
+    output = bring(first, second, *four_raters(tmp_path)[:2])
+    assert "fits several images (left.nii.gz, right.nii.gz)" in output
 
 
 def test_an_empty_mask_is_a_rater_who_saw_nothing(bring, tmp_path):
     files = [*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", np.zeros(SHAPE, np.uint8))]
     assert "1 of them empty" in bring(*files)
-    assert next(n for (_, who, _), n in marks(tmp_path).items() if who == "emil") == 0
+    assert next(n for (_, rater, _), n in marks(tmp_path).items() if rater == "emil") == 0
 
 
 def test_what_nobody_named_is_the_structure_that_others_marked(bring, tmp_path):
     files = [write(tmp_path / f"nodule_{name}.nii.gz", a_ball()) for name in ("anna", "ben")]
     bring(*files, write(tmp_path / "gold.nii.gz", a_ball()))
-    assert {(who, what) for _, who, what in marks(tmp_path)} == {
+    assert {(rater, structure) for _, rater, structure in marks(tmp_path)} == {
         ("anna", "nodule"),
         ("ben", "nodule"),
         (None, "nodule"),
@@ -232,19 +236,21 @@ def test_what_nobody_named_is_the_structure_that_others_marked(bring, tmp_path):
 
 
 def test_a_mask_that_fits_none_of_several_images_is_a_case_of_its_own(bring, tmp_path):
-    one, two = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
-    other = write(tmp_path / "elsewhere.nii.gz", a_ball((5, 5, 5), 4, (11, 11, 11)))
-    assert "elsewhere.nii.gz fits none of the images" in bring(one, two, other, "--annotator", "anna")
+    first, second = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
+    elsewhere = write(tmp_path / "elsewhere.nii.gz", a_ball((5, 5, 5), 4, (11, 11, 11)))
+    assert "elsewhere.nii.gz fits none of the images" in bring(
+        first, second, elsewhere, "--annotator", "anna"
+    )
 
 
 class TestRealFiles:
     def test_contours_come_to_a_series_that_the_study_has(self, bring, tmp_path, real_data):
         folder = real_data / "formats" / "dicom" / "rtstruct"
-        said = bring(folder / "rt.dcm", "--annotator", "anna")
-        assert "add the folder of that series first" in said
+        output = bring(folder / "rt.dcm", "--annotator", "anna")
+        assert "add the folder of that series first" in output
         bring(folder / "ct_1.dcm")
         bring(folder / "rt.dcm", "--annotator", "anna")
-        assert {who for _, who, _ in marks(tmp_path)} == {"anna"}
+        assert {rater for _, rater, _ in marks(tmp_path)} == {"anna"}
 
     def test_a_segmentation_as_dicom_and_as_nrrd_is_the_same(self, bring, tmp_path, real_data):
         folder = real_data / "formats" / "dicom" / "seg_dcmqi"
@@ -253,16 +259,16 @@ class TestRealFiles:
         bring(folder / "liver_seg.nrrd", "--annotator", "ben", "--structure", "Liver")
         with Study.open(tmp_path / "s.rscope") as study:
             (entry,) = study.images()
-            one, other = read_masks(study, entry.id, "Liver").values()
-        assert one.origin == other.origin
-        np.testing.assert_array_equal(one.values, other.values)
+            first, second = read_masks(study, entry.id, "Liver").values()
+        assert first.origin == second.origin
+        np.testing.assert_array_equal(first.values, second.values)
 
     def test_four_radiologists_of_one_file(self, bring, tmp_path, real_data):
         bring(real_data / "formats" / "lidc" / "189_158.xml")
-        assert len({who for _, who, _ in marks(tmp_path)}) == 4
+        assert len({rater for _, rater, _ in marks(tmp_path)}) == 4
 
     def test_a_folder_of_mixed_series_says_what_is_odd(self, bring, real_data):
-        said = bring(real_data / "formats" / "dicom" / "pydicom")
-        assert "MR_truncated.dcm: is cut short" in said
-        assert "it is 2 volumes" in said
-        assert "rtstruct.dcm: was drawn on the series" in said
+        output = bring(real_data / "formats" / "dicom" / "pydicom")
+        assert "MR_truncated.dcm: is cut short" in output
+        assert "it is 2 volumes" in output
+        assert "rtstruct.dcm: was drawn on the series" in output

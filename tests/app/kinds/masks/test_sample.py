@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 def masks_of(folder, name):
     with Study.open(folder / STUDY) as study:
         (image,) = [entry.id for entry in study.images() if entry.name == name]
-        return {one.annotator: one for one in mask_entries(study, image)}
+        return {mask.annotator: mask for mask in mask_entries(study, image)}
 
 
 def test_the_files_say_that_they_are_simulated(folder):
@@ -51,7 +51,7 @@ def test_the_study_holds_volumes_seven_raters_and_the_truth(folder):
     for name in ("simulated_1.nii.gz", "simulated_2.nii.gz"):
         masks = masks_of(folder, name)
         assert set(masks) == {*RATERS, None}
-        assert {one.structure for one in masks.values()} == {"prostate"}
+        assert {mask.structure for mask in masks.values()} == {"prostate"}
 
 
 def test_the_raters_have_the_habits_that_the_text_tells(folder):
@@ -72,10 +72,10 @@ def test_nodules_have_readers_of_their_own_ct_alone(folder):
         real = [entry for entry in study.images() if is_real(entry)]
         assert {entry.name for entry in real} == {f"LIDC-000{number} nodule 1" for number in (1, 2, 3)}
         assert all(entry.grid.calibrated for entry in real)
-        seen = [{one.annotator for one in mask_entries(study, entry.id)} for entry in real]
-    assert all(len(readers) == 4 for readers in seen)
-    assert len(set.union(*seen)) == 12
-    assert "0002 R3" in set.union(*seen)
+        raters_of = [{mask.annotator for mask in mask_entries(study, entry.id)} for entry in real]
+    assert all(len(readers) == 4 for readers in raters_of)
+    assert len(set.union(*raters_of)) == 12
+    assert "0002 R3" in set.union(*raters_of)
 
 
 def test_the_text_tells_the_real_from_the_simulated(folder, tmp_path):
@@ -109,6 +109,6 @@ def nodule(patient, shift):
 def test_those_that_are_agreed_on_least_and_most_are_chosen_one_a_patient():
     nodules = [nodule(f"{shift}", shift) for shift in range(1, 16)]
     again = [nodule("15", 16), nodule("1", 0)]  # smaller ones of the same patients come later
-    chosen = [one.patient for one in choose([*nodules, *again])]
+    chosen = [nodule.patient for nodule in choose([*nodules, *again])]
     assert chosen == ["15", "14", "13", "12", "11", "3", "2", "1"]
-    assert [one.patient for one in choose(nodules[:3])] == ["3", "2", "1"]
+    assert [nodule.patient for nodule in choose(nodules[:3])] == ["3", "2", "1"]

@@ -37,10 +37,10 @@ from tests.app.kinds.masks.dicom_cases import (
 @pytest.fixture
 def run(capsys):
     def call(*arguments, fails=False):
-        status = main([str(one) for one in arguments])
-        said = capsys.readouterr()
-        assert status == (1 if fails else 0), said.err
-        return said.err if fails else said.out
+        status = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert status == (1 if fails else 0), captured.err
+        return captured.err if fails else captured.out
 
     return call
 
@@ -67,31 +67,35 @@ def export(run, study, out, *more):
 def test_a_segmentation_keeps_its_codes_and_colours(fused, tmp_path, run):
     seg = highdicom.seg.segread(export(run, fused, tmp_path / "out.dcm"))
     assert list(seg.segment_numbers) == [1, 2]
-    found = {one.segment_label: one for one in (seg.get_segment_description(n) for n in (1, 2))}
+    descriptions = {
+        description.segment_label: description
+        for description in (seg.get_segment_description(n) for n in (1, 2))
+    }
     for name, coding in (("pump", HEART), ("spot", NEOPLASM)):
-        one = found[name]
-        assert one.segmented_property_category == concept(coding.category)
-        assert one.segmented_property_type == concept(coding.type)
-        lab = highdicom.color.CIELabColor.from_dicom_value(list(one.RecommendedDisplayCIELabValue))
+        description = descriptions[name]
+        assert description.segmented_property_category == concept(coding.category)
+        assert description.segmented_property_type == concept(coding.type)
+        lab = highdicom.color.CIELabColor.from_dicom_value(list(description.RecommendedDisplayCIELabValue))
         assert lab.to_rgb() == coding.colour
-    kind = found["spot"].SegmentedPropertyTypeCodeSequence[0]
+    kind = descriptions["spot"].SegmentedPropertyTypeCodeSequence[0]
     assert kind.SegmentedPropertyTypeModifierCodeSequence[0].CodeMeaning == "Left"
-    assert found["spot"].anatomic_regions == [concept(NEOPLASM.region)]
+    assert descriptions["spot"].anatomic_regions == [concept(NEOPLASM.region)]
     assert (
-        "SegmentedPropertyTypeModifierCodeSequence" not in found["pump"].SegmentedPropertyTypeCodeSequence[0]
+        "SegmentedPropertyTypeModifierCodeSequence"
+        not in descriptions["pump"].SegmentedPropertyTypeCodeSequence[0]
     )
 
 
 @pytest.mark.parametrize("kind", ["seg.nrrd", "dicom-seg", "rtstruct"])
 def test_codes_survive_every_format_that_has_them(fused, tmp_path, run, series, kind):
     file = export(run, fused, tmp_path / "out", "--format", kind)
-    read = {one.structure: one.coding for one in read_masks(file, [series]).masks}
-    assert set(read) == {"pump", "spot"}
-    assert (read["pump"].type, read["pump"].category) == (HEART.type, HEART.category)
-    assert (read["spot"].type, read["spot"].region) == (NEOPLASM.type, NEOPLASM.region)
-    assert (read["pump"].colour, read["spot"].colour) == (HEART.colour, NEOPLASM.colour)
+    codings = {mask.structure: mask.coding for mask in read_masks(file, [series]).masks}
+    assert set(codings) == {"pump", "spot"}
+    assert (codings["pump"].type, codings["pump"].category) == (HEART.type, HEART.category)
+    assert (codings["spot"].type, codings["spot"].region) == (NEOPLASM.type, NEOPLASM.region)
+    assert (codings["pump"].colour, codings["spot"].colour) == (HEART.colour, NEOPLASM.colour)
     if kind != "rtstruct":  # it has no place for the side
-        assert read["spot"].modifier == NEOPLASM.modifier
+        assert codings["spot"].modifier == NEOPLASM.modifier
 
 
 def test_the_tags_are_those_of_slicer(fused, tmp_path, run):
@@ -134,9 +138,9 @@ def test_roles_and_colours_of_contours_are_kept(tmp_path, run, series):
     study = tmp_path / "s.rscope"
     run("import", study, series.path, file, "--annotator", "able")
     run("run", study, "majority")
-    written = pydicom.dcmread(export(run, study, tmp_path / "out", "--format", "rtstruct"))
-    assert written.RTROIObservationsSequence[0].RTROIInterpretedType == "CTV"
-    assert list(written.ROIContourSequence[0].ROIDisplayColor) == [12, 200, 99]
+    dataset = pydicom.dcmread(export(run, study, tmp_path / "out", "--format", "rtstruct"))
+    assert dataset.RTROIObservationsSequence[0].RTROIInterpretedType == "CTV"
+    assert list(dataset.ROIContourSequence[0].ROIDisplayColor) == [12, 200, 99]
 
 
 def test_damaged_codes_and_colours_are_left_out_and_the_mask_is_read(tmp_path, series):
@@ -154,16 +158,16 @@ def test_damaged_codes_and_colours_are_left_out_and_the_mask_is_read(tmp_path, s
 
 class TestNames:
     def test_the_table_holds_what_the_dictionary_holds(self):
-        known = {
-            (one.value, one.scheme_designator) for one in (getattr(codes.SCT, n) for n in codes.SCT.dir())
+        known_codes = {
+            (code.value, code.scheme_designator) for code in (getattr(codes.SCT, n) for n in codes.SCT.dir())
         }
-        known |= {
-            (one.value, one.scheme_designator) for one in (getattr(codes.DCM, n) for n in codes.DCM.dir())
+        known_codes |= {
+            (code.value, code.scheme_designator) for code in (getattr(codes.DCM, n) for n in codes.DCM.dir())
         }
         for name in (*tg263_names(), "Neoplasm", "Edema"):
             coding = suggested(name)
             for code in (coding.category, coding.type, coding.modifier):
-                assert code is None or (code.value, code.scheme) in known, name
+                assert code is None or (code.value, code.scheme) in known_codes, name
             assert coding.type is not None, name
             assert coding.role in ("", *ROLES), name
 
@@ -193,23 +197,23 @@ class TestNames:
 
     def test_the_search_finds_the_plainest_concept_first(self):
         assert find_code("heart")[0].value == "80891009"
-        assert [one.meaning for one in find_code("SCT:108369006")] == ["Neoplasm"]
+        assert [concept.meaning for concept in find_code("SCT:108369006")] == ["Neoplasm"]
         assert find_code("there is nothing like it") == ()
-        assert len({(one.value, one.scheme) for one in concepts()}) == len(concepts())
+        assert len({(concept.value, concept.scheme) for concept in concepts()}) == len(concepts())
 
 
 class TestChosen:
     def test_the_expert_has_the_last_word_and_can_take_it_back(self, fused, tmp_path, run):
         chosen = ("--type", "liver", "--role", "avoidance", "--colour", "#102030", "--label", "Liver")
-        said = run("structures", fused, "pump", *chosen)
-        assert "Liver (SCT:10200004)" in said
-        assert "AVOIDANCE" in said
+        output = run("structures", fused, "pump", *chosen)
+        assert "Liver (SCT:10200004)" in output
+        assert "AVOIDANCE" in output
         seg = pydicom.dcmread(export(run, fused, tmp_path / "a.dcm"))
-        assert "Liver" in [one.SegmentLabel for one in seg.SegmentSequence]
+        assert "Liver" in [segment.SegmentLabel for segment in seg.SegmentSequence]
         rt = pydicom.dcmread(export(run, fused, tmp_path / "b.dcm", "--format", "rtstruct"))
         roles = {
-            roi.ROIName: one.RTROIInterpretedType
-            for roi, one in zip(rt.StructureSetROISequence, rt.RTROIObservationsSequence, strict=True)
+            roi.ROIName: observation.RTROIInterpretedType
+            for roi, observation in zip(rt.StructureSetROISequence, rt.RTROIObservationsSequence, strict=True)
         }
         assert roles["Liver"] == "AVOIDANCE"
         with Study.open(fused) as study:
@@ -229,12 +233,12 @@ class TestChosen:
 
     def test_what_is_chosen_makes_no_run_stale(self, fused):
         with Study.open(fused) as study:
-            before = fold(study.decisions())
+            state_before = fold(study.decisions())
             subject = StructureSubject(structure="pump", coding=NEOPLASM)
             study.record(Decision(verb="describe", item=1, subject=subject))
-            after = fold(study.decisions())
-            assert not before.fixed("masks", 1)
-            assert not after.fixed("masks", 1)
+            state_after = fold(study.decisions())
+            assert not state_before.fixed("masks", 1)
+            assert not state_after.fixed("masks", 1)
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -248,9 +252,9 @@ class TestChosen:
         ],
     )
     def test_what_cannot_be_is_refused(self, fused, run, options, words):
-        said = run("structures", fused, *options, fails=True)
-        assert words in said
-        assert said.count("\n") == 1
+        output = run("structures", fused, *options, fails=True)
+        assert words in output
+        assert output.count("\n") == 1
 
     def test_a_code_of_another_dictionary(self, fused, run):
         run("structures", fused, "pump", "--type", "99LOCAL:abc-1=Pump of the house")
@@ -258,9 +262,9 @@ class TestChosen:
             assert codings_of(study)("pump").type == Code("abc-1", "99LOCAL", "Pump of the house")
 
     def test_nothing_is_written_for_a_list(self, fused, run):
-        said = run("structures", fused)
-        assert "pump: Heart (SCT:80891009)" in said
-        assert "from a file" in said
+        output = run("structures", fused)
+        assert "pump: Heart (SCT:80891009)" in output
+        assert "from a file" in output
         with Study.open(fused) as study:
             assert study.decisions() == []
 
@@ -280,8 +284,8 @@ def test_a_usual_name_alone_is_enough(tmp_path, run, series):
     study = tmp_path / "s.rscope"
     run("import", study, series.path, file, "--annotator", "able")
     run("run", study, "majority")
-    written = pydicom.dcmread(export(run, study, tmp_path / "o", "--format", "rtstruct"))
-    assert written.RTROIObservationsSequence[0].RTROIInterpretedType == "GTV"
+    dataset = pydicom.dcmread(export(run, study, tmp_path / "o", "--format", "rtstruct"))
+    assert dataset.RTROIObservationsSequence[0].RTROIInterpretedType == "GTV"
     seg = pydicom.dcmread(export(run, study, tmp_path / "o.dcm"))
     assert seg.SegmentSequence[0].SegmentedPropertyTypeCodeSequence[0].CodeValue == "228791009"
     assert SHAPE[1:] == (seg.Rows, seg.Columns)

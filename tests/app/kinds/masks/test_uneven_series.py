@@ -45,9 +45,13 @@ def test_what_is_missing_and_what_could_not_be_placed_is_said(case, capsys, tmp_
     _, series, files, _ = case
     capsys.readouterr()
     assert main(["import", str(tmp_path / "a.rscope"), str(series.folder), *map(str, files)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "10 slices are missing between 87.5 and 115.0 mm. Contours near the gap may be misplaced." in said
-    assert "could not be placed: the image has no slice there (tumour by cy, contour 9 at 100.00 mm)" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert (
+        "10 slices are missing between 87.5 and 115.0 mm. Contours near the gap may be misplaced." in output
+    )
+    assert (
+        "could not be placed: the image has no slice there (tumour by cy, contour 9 at 100.00 mm)" in output
+    )
 
 
 def test_masks_and_volumes_are_those_of_the_slices(case) -> None:
@@ -68,16 +72,16 @@ def test_exported_contours_lie_on_their_slices(case, tmp_path) -> None:
     export = ["export", str(study), "--what", "consensus", "--format", "rtstruct", "-o", str(out)]
     assert main(export) == 0
     contours = pydicom.dcmread(out).ROIContourSequence[0].ContourSequence
-    found = np.zeros((len(series.uids), *SHAPE[1:]), dtype=bool)
+    filled = np.zeros((len(series.uids), *SHAPE[1:]), dtype=bool)
     for contour in contours:
         at = series.uids.index(contour.ContourImageSequence[0].ReferencedSOPInstanceUID)
-        places = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
-        assert np.abs(places[:, 2] - series.places[at][2]).max() < 1e-3
+        points = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
+        assert np.abs(points[:, 2] - series.places[at][2]).max() < 1e-3
         from skimage.measure import grid_points_in_poly
 
-        outline = (places[:, 1::-1] - series.places[at][1::-1]) / 0.8
-        found[at] ^= grid_points_in_poly(SHAPE[1:], outline)
-    np.testing.assert_array_equal(found, expected(series))
+        outline = (points[:, 1::-1] - series.places[at][1::-1]) / 0.8
+        filled[at] ^= grid_points_in_poly(SHAPE[1:], outline)
+    np.testing.assert_array_equal(filled, expected(series))
 
 
 def test_exported_segments_lie_on_their_slices(case, tmp_path) -> None:
@@ -90,9 +94,9 @@ def test_exported_segments_lie_on_their_slices(case, tmp_path) -> None:
     for frame, pixels in zip(
         segmentation.PerFrameFunctionalGroupsSequence, segmentation.pixel_array, strict=True
     ):
-        place = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
-        at = int(np.abs(series.places - place).max(axis=1).argmin())
-        assert np.abs(series.places[at] - place).max() < 1e-3
+        position = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
+        at = int(np.abs(series.places - position).max(axis=1).argmin())
+        assert np.abs(series.places[at] - position).max() < 1e-3
         np.testing.assert_array_equal(pixels.astype(bool), expected(series)[at])
 
 
@@ -107,10 +111,10 @@ def test_nifti_is_refused_or_resampled(case, tmp_path, capsys) -> None:
     image = SimpleITK.ReadImage(out)
     values = SimpleITK.GetArrayFromImage(image)
     assert values.shape == SHAPE
-    for at, place in enumerate(series.places):
-        index = image.TransformPhysicalPointToIndex(place.tolist())
-        there = np.array(image.TransformIndexToPhysicalPoint(index))
-        assert np.abs(there - place).max() < 1e-3
+    for at, position in enumerate(series.places):
+        index = image.TransformPhysicalPointToIndex(position.tolist())
+        index_position = np.array(image.TransformIndexToPhysicalPoint(index))
+        assert np.abs(index_position - position).max() < 1e-3
         np.testing.assert_array_equal(values[index[2]].astype(bool), expected(series)[at])
     assert not values[list(MISSING)].any()
 
@@ -120,17 +124,17 @@ def test_fusing_files_refuses_or_resamples(case, tmp_path, capsys) -> None:
     fuse = ["fuse", "masks", *map(str, files), "--image", str(series.folder), "--algorithm", "majority"]
     out = tmp_path / "out"
     assert main([*fuse, "-o", str(out)]) == 1
-    said = capsys.readouterr().err
-    assert "10 slices are missing between 87.5 and 115.0 mm" in said
-    assert "--resample" in said
+    output = capsys.readouterr().err
+    assert "10 slices are missing between 87.5 and 115.0 mm" in output
+    assert "--resample" in output
     assert main([*fuse, "-o", str(out), "--resample"]) == 0
     values = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(out / "consensus_mask.nii.gz"))
-    kept = [at for at in range(SHAPE[0]) if at not in MISSING]
-    np.testing.assert_array_equal(values[kept].astype(bool), expected(series))
+    present = [at for at in range(SHAPE[0]) if at not in MISSING]
+    np.testing.assert_array_equal(values[present].astype(bool), expected(series))
     record = json.loads((out / "run.json").read_text())
     assert "10 slices are missing" in record["images"][0]["notices"][0]
-    (left,) = record["notices"]
-    assert left.startswith("cy.dcm: 1 contour could not be placed")
+    (notice,) = record["notices"]
+    assert notice.startswith("cy.dcm: 1 contour could not be placed")
 
 
 def test_the_report_says_what_is_missing(case, tmp_path) -> None:

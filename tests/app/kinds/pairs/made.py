@@ -21,16 +21,16 @@ def answers(seed: int = 7) -> list[tuple[str, str, str, str]]:
     """Give every annotator's answers on every pair: annotator, left, right, side."""
     rng = np.random.default_rng(seed)
     rows = []
-    for who in PEOPLE:
+    for annotator in PEOPLE:
         for low in range(len(ITEMS)):
             for high in range(low + 1, len(ITEMS)):
                 swap, wrong, idle = rng.random(3)
-                left, right = (high, low) if swap < 0.5 else (low, high)
-                better = left > right
+                first, second = (high, low) if swap < 0.5 else (low, high)
+                better = first > second
                 side = "left" if better != (wrong < 0.15) else "right"
-                if who in BAD:
+                if annotator in BAD:
                     side = "right"
-                elif who in UGLY and idle < 0.7:
+                elif annotator in UGLY and idle < 0.7:
                     side = "left"
-                rows.append((who, ITEMS[left], ITEMS[right], side))
+                rows.append((annotator, ITEMS[first], ITEMS[second], side))
     return rows

@@ -64,24 +64,24 @@ def test_what_was_planted_is_found_and_leaves(study, export):
 
 def test_decisions_and_a_fusion_after_them_leave_the_others_as_they_were(study, export):
     """Decisions only sharpen: correct ones never flag or clear anybody else."""
-    before = {row["annotator"]: row for row in rows_of(export(study, "annotators"))}
+    rows_before = {row["annotator"]: row for row in rows_of(export(study, "annotators"))}
     decisions = {BAD[0]: "flag", BAD[1]: "flag", GOOD[0]: "clear", GOOD[1]: "clear"}
     decide(study, decisions)
     assert run("run", study, "iss", "--set", "draws=9") == 0
-    after = {row["annotator"]: row for row in rows_of(export(study, "annotators"))}
+    rows_after = {row["annotator"]: row for row in rows_of(export(study, "annotators"))}
     for name in set(PEOPLE) - set(decisions):
-        assert after[name] == before[name]
-    now = {name for name, row in after.items() if row["flagged"] == "1"}
-    then = {name for name, row in before.items() if row["flagged"] == "1"}
-    assert len(now ^ BIASED) <= len(then ^ BIASED)
+        assert rows_after[name] == rows_before[name]
+    flagged_after = {name for name, row in rows_after.items() if row["flagged"] == "1"}
+    flagged_before = {name for name, row in rows_before.items() if row["flagged"] == "1"}
+    assert len(flagged_after ^ BIASED) <= len(flagged_before ^ BIASED)
 
 
 def test_the_experts_word_counts_for_flags_and_ranking(study, export):
-    found = flagged(export(study, "annotators"))
+    found_flags = flagged(export(study, "annotators"))
     plain = corrected(export(study, "ranking"))
-    (cleared, *_), (accused, *_) = sorted(found), sorted(set(GOOD) - found)
+    (cleared, *_), (accused, *_) = sorted(found_flags), sorted(set(GOOD) - found_flags)
     decide(study, {cleared: "clear", accused: "flag"})
-    assert flagged(export(study, "annotators")) == found - {cleared} | {accused}
+    assert flagged(export(study, "annotators")) == found_flags - {cleared} | {accused}
     behaviour = {row["annotator"]: row["behaviour"] for row in rows_of(export(study, "annotators"))}
     assert behaviour[cleared] in {"good", "not decidable"}
     assert behaviour[accused] == "ugly"
@@ -90,13 +90,16 @@ def test_the_experts_word_counts_for_flags_and_ranking(study, export):
 
 @pytest.mark.parametrize("graded", ["yes", "no"])
 def test_with_nobody_flagged_the_ranking_is_that_before(tmp_path, export, graded):
-    rows = [(who, left, right, 2 if side == "left" else -1) for who, left, right, side in answers()]
+    rows = [
+        (annotator, first, second, 2 if side == "left" else -1)
+        for annotator, first, second, side in answers()
+    ]
     path = tmp_path / "graded.rscope"
     assert run("import", path, write(tmp_path / "graded.csv", HEADER, rows)) == 0
     assert run("run", path, "lasso", "--set", "draws=5", f"graded={graded}") == 0
-    found = flagged(export(path, "annotators"))
-    assert found
-    decide(path, dict.fromkeys(found, "clear"))
+    found_flags = flagged(export(path, "annotators"))
+    assert found_flags
+    decide(path, dict.fromkeys(found_flags, "clear"))
     assert not flagged(export(path, "annotators"))
     ranking = export(path, "ranking")
     np.testing.assert_allclose(corrected(ranking), corrected(ranking, "score"))

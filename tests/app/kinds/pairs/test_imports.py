@@ -55,14 +55,14 @@ def digits(folder, names):
 def test_a_table_of_comparisons_is_told_from_others(bring, study, comparisons, tmp_path):
     votes = write(tmp_path / "votes.csv", ("annotator", "task", "label"), [("ann", "t1", "cat")])
     clicks = write(tmp_path / "clicks.csv", ("annotator", "image", "x", "y"), [("eve", "one.png", "3", "4")])
-    said = bring(votes, comparisons)
-    assert "better.csv: 4 comparisons of 3 items by 2 annotators." in said
+    output = bring(votes, comparisons)
+    assert "better.csv: 4 comparisons of 3 items by 2 annotators." in output
     assert read_files([clicks]).clicks
     (question,) = study.pair_questions()
     pairs = pairs_of(study, question.id)
     assert pairs.choice.tolist() == [1.0, -1.0, 0.0, 1.0]
     assert [pairs.items[at] for at in pairs.right] == ["c1", "c0", "c2", "c2"]
-    assert [one.name for one in study.questions()] == ["labels"]
+    assert [question.name for question in study.questions()] == ["labels"]
 
 
 def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
@@ -77,11 +77,11 @@ def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
 
 def test_what_is_left_out_is_told(bring, study, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
-    said = bring(write(tmp_path / "odd.csv", HEADER, rows))
-    assert "1 row was left out: line 6 compares an item with itself." in said
-    assert 'line 7 has the choice "perhaps"' in said
-    assert "1 row without an answer was left out." in said
-    assert "4 comparisons of 3 items by 2 annotators." in said  # cid is left with none
+    output = bring(write(tmp_path / "odd.csv", HEADER, rows))
+    assert "1 row was left out: line 6 compares an item with itself." in output
+    assert 'line 7 has the choice "perhaps"' in output
+    assert "1 row without an answer was left out." in output
+    assert "4 comparisons of 3 items by 2 annotators." in output  # cid is left with none
     assert study.pair_questions()[0].name == "pairs"
     bring(write(tmp_path / "others.csv", HEADER, [("ann", "x", "y", "left")]))
     assert study.pair_questions()[1].name == "others"
@@ -126,7 +126,7 @@ def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(bring, study, 
 
 def test_labels_beside_sides_come_in_as_labels_and_that_is_said(bring, study, tmp_path):
     header = ("annotator", "image", "left", "right", "label")
-    rows = [(who, f"p{n}", n, n + 40, "cat") for who in ("ann", "bob") for n in range(5)]
+    rows = [(annotator, f"p{n}", n, n + 40, "cat") for annotator in ("ann", "bob") for n in range(5)]
     path = write(tmp_path / "boxes.csv", header, rows)
     assert "boxes.csv was taken for labels, because label does not choose" in bring(path)
     assert not study.pair_questions()
@@ -173,6 +173,6 @@ def test_every_real_comparison_comes_in(bring, study, real_data, name, count):
 
 
 def test_real_rows_without_an_answer_are_told(bring, study, real_data):
-    said = bring(real_data / "pairs" / "music_sigir2010.csv")
-    assert "5 rows without an answer were left out" in said
+    output = bring(real_data / "pairs" / "music_sigir2010.csv")
+    assert "5 rows without an answer were left out" in output
     assert len(pairs_of(study, study.pair_questions()[0].id)) == 2805

@@ -55,32 +55,36 @@ def test_the_study_holds_the_crowd_that_was_simulated_and_a_picture_of_every_ite
     crowd = simulated().pairs
     with Study.open(shown[2]) as study:
         (question,) = study.pair_questions()
-        found = pairs_of(study, question.id)
+        pairs = pairs_of(study, question.id)
         assert set(item_pictures(study, question.id)) == set(range(len(crowd.items)))
-    told = [
+    rows = [
         sorted(
-            (one.annotators[who], one.items[left], one.items[right], choice)
-            for who, left, right, choice in zip(
-                one.annotator, one.left, one.right, one.choice.tolist(), strict=True
+            (crowd_pairs.annotators[annotator], crowd_pairs.items[first], crowd_pairs.items[second], choice)
+            for annotator, first, second, choice in zip(
+                crowd_pairs.annotator,
+                crowd_pairs.left,
+                crowd_pairs.right,
+                crowd_pairs.choice.tolist(),
+                strict=True,
             )
         )
-        for one in (found, crowd)
+        for crowd_pairs in (pairs, crowd)
     ]
-    assert told[0] == told[1]
-    assert np.ptp(found.time) == pytest.approx(np.ptp(crowd.time), abs=0.2)
+    assert rows[0] == rows[1]
+    assert np.ptp(pairs.time) == pytest.approx(np.ptp(crowd.time), abs=0.2)
 
 
 def test_most_who_prefer_a_side_are_found_and_the_ranking_moves(shown):
     _, results, _, _, (outcome,) = shown
     crowd, fusion = simulated(), outcome.fusion
-    biased = {name for name, one in zip(crowd.pairs.annotators, crowd.biased, strict=True) if one}
+    biased = {name for name, flag in zip(crowd.pairs.annotators, crowd.biased, strict=True) if flag}
     with (results / "pairs" / "annotators.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(crowd.pairs.annotators)
     with Study.open(shown[2]) as study:
         (question,) = study.pair_questions()
         names = pairs_of(study, question.id).annotators
-    flagged = {name for name, one in zip(names, fusion.flagged, strict=True) if one}
+    flagged = {name for name, flag in zip(names, fusion.flagged, strict=True) if flag}
     assert len(flagged & biased) > 0.8 * len(biased)
     assert len(flagged - biased) < 0.2 * len(flagged)
     assert (np.argsort(fusion.score) != np.argsort(fusion.corrected)).any()

@@ -32,10 +32,10 @@ def files(tmp_path):
 def test_a_ranking_is_read_with_its_groups(tmp_path):
     path = write(tmp_path / "r.csv", ("Image", "True rank", "group"), [("a", "1", "x"), ("b", "2", "y")])
     assert holds_ranking(path)
-    found = read_ranking(path)
-    assert found.items == ("a", "b")
-    assert found.place.tolist() == [1, 2]
-    assert found.group.tolist() == [0, 1]
+    ranking = read_ranking(path)
+    assert ranking.items == ("a", "b")
+    assert ranking.place.tolist() == [1, 2]
+    assert ranking.group.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_fuse_compares_with_it(files, tmp_path, capsys):
     assert "Kendall's tau with the ground-truth ranking" in capsys.readouterr().out
     record = json.loads((tmp_path / "o" / "run.json").read_text(encoding="utf-8"))["ground_truth_ranking"]
     assert record["corrected"]["items"] == len(ITEMS)
-    other = write(tmp_path / "other.csv", ("item", "rank"), [("x", "1"), ("y", "2")])
-    assert main(["fuse", "pairs", str(files[0]), "--truth", str(other), "-o", str(tmp_path / "p")]) == 1
+    other_file = write(tmp_path / "other.csv", ("item", "rank"), [("x", "1"), ("y", "2")])
+    assert main(["fuse", "pairs", str(files[0]), "--truth", str(other_file), "-o", str(tmp_path / "p")]) == 1
     assert "ranks no two items that were compared" in capsys.readouterr().err
