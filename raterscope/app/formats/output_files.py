@@ -1,4 +1,9 @@
-"""Output files: written completely or not at all."""
+"""Output files: a file appears under its name when it is complete, or not at all.
+
+The name of a draft contains the process and the machine that write it. Thus drafts of killed processes are
+distinguished from drafts in use, and the next process that writes into the folder removes them. Tables are
+CSV in UTF-8, without cells that a spreadsheet would run as formulas.
+"""
 
 from __future__ import annotations
 
@@ -58,32 +63,32 @@ __all__ = [
 
 
 _OLD = 600.0
-"""Seconds without a change, after which a draft of a process that is gone is removed."""
+"""Seconds without a change after which the draft of an ended process is removed."""
 _LONGEST = 120
-"""Bytes of the file's own name: with what is put before, a name has at most 255."""
+"""Bytes of the file's own name: with the prefix of a draft, a name has at most 255."""
 _DRAFT = re.compile(r"\.draft-([0-9a-f]{8})-([0-9]{1,10})-[0-9a-f]{8}\.", re.ASCII)
-_LOOKED_INTO: set[Path] = set()
+_CLEANED: set[Path] = set()
 
 
 def draft_for(path: Path) -> Path:
-    """Name a draft of a file, beside it; its name ends as the file's does.
+    """Return the path of a draft beside a file, with the same suffix.
 
-    The first one in a folder removes the drafts that killed processes left there.
+    The first draft in a folder removes the drafts that killed processes left there.
     """
-    if path.parent not in _LOOKED_INTO:
-        _LOOKED_INTO.add(path.parent)
+    if path.parent not in _CLEANED:
+        _CLEANED.add(path.parent)
         remove_stray_drafts(path.parent)
     name = os.fsdecode(os.fsencode(path.name)[-_LONGEST:])
     return path.with_name(f".draft-{_machine()}-{os.getpid()}-{uuid4().hex[:8]}.{name}")
 
 
 def remove_stray_drafts(folder: Path) -> None:
-    """Remove the old drafts in a folder whose process ran on this machine and is gone; others stay."""
+    """Remove the old drafts in a folder whose process ran on this machine and has ended; others stay."""
     now = time.time()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            found = _DRAFT.match(entry.name)
-            if found is None or found[1] != _machine() or _runs(int(found[2])):
+            match = _DRAFT.match(entry.name)
+            if match is None or match[1] != _machine() or _runs(int(match[2])):
                 continue
             with suppress(OSError):
                 if entry.is_file(follow_symlinks=False) and now - entry.stat().st_mtime > _OLD:
@@ -92,7 +97,7 @@ def remove_stray_drafts(folder: Path) -> None:
 
 @cache
 def _machine() -> str:
-    """Tell this machine, or this container on it, from others that see the same folder."""
+    """Return an identifier of this machine, or of this container on it."""
     spaces = ""
     if sys.platform == "linux":
         with suppress(OSError):
@@ -101,7 +106,7 @@ def _machine() -> str:
 
 
 def _runs(process: int) -> bool:
-    """Tell whether a process runs; where that cannot be told, it is taken to."""
+    """Return whether a process runs; true if that is unknown."""
     if sys.platform == "win32":
         return True
     try:
@@ -118,9 +123,9 @@ _new_files: ContextVar[list[Path] | None] = ContextVar("new_files", default=None
 
 @contextmanager
 def removing_new_files(*causes: type[BaseException]) -> Iterator[None]:
-    """Remove the files that were written inside when one of these exceptions ends it.
+    """Remove the files written within this context when it ends by one of these exceptions.
 
-    A file that replaced another one stays: the other one is gone.
+    A file that replaced another one stays, because the other one is gone.
     """
     written: list[Path] = []
     token = _new_files.set(written)
@@ -137,12 +142,12 @@ def removing_new_files(*causes: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give a draft's name for each file; all take their names when all are whole.
+    """Write several files under draft names; all get their names when all are complete.
 
     Raises
     ------
     InputError
-        When they cannot be written; for a folder, and for a file that is there and write-protected.
+        If a file cannot be written, is a folder, or exists and is write-protected.
     """
     for path in paths:
         check_place(path)
@@ -167,38 +172,38 @@ def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that takes its name when it is whole; what was there stays until then.
+    """Write a file that gets its name when it is complete; an existing file stays until then.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     with drafting([path]) as (draft,), draft.open("wb") as file:
         yield file
 
 
 def write_whole(path: Path, data: bytes) -> Path:
-    """Write a file whole or not at all; see `whole`."""
+    """Write the bytes of a file, completely or not at all."""
     with whole(path) as file:
         file.write(data)
     return path
 
 
 def check_place(path: Path) -> None:
-    """Make sure, before long work, that a file can be written as far as that can be seen.
+    """Check before long work that a file can be written, as far as can be known.
 
     Raises
     ------
     InputError
-        For a folder, one without a folder to be in, and one that is there and write-protected.
+        For a folder, a file in a missing folder, and an existing file that is write-protected.
     """
     if path.is_dir():
-        raise InputError("is a folder; expected the name of a file", file=path)
+        raise InputError("is a folder; expected a file name", file=path)
     if not path.parent.is_dir():
-        raise InputError(f"cannot be written, for there is no folder {path.parent}", file=path)
+        raise InputError(f"cannot be written: there is no folder {path.parent}", file=path)
     if path.exists() and not os.access(path, os.W_OK):
-        raise InputError("cannot be written: it is there already, and write-protected", file=path)
+        raise InputError("cannot be written: it exists and is write-protected", file=path)
 
 
 DECISIONS = (
@@ -207,22 +212,21 @@ DECISIONS = (
     "in_effect", "blind", "words", "standing",
 )  # fmt: skip
 
-_LONGEST_PART = (
-    80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
-)
-_FIRST = frozenset("'=+-@\t\r")  # of text that may be changed
+_LONGEST_PART = 80
+"""Bytes: a file name has up to three such parts, and at most 255 bytes on most disks."""
+_FIRST = frozenset("'=+-@\t\r")  # first characters of text that may be changed
 _RUNS = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Write a text file that takes its name when it is whole; what was there stays until then.
+    """Write a text file that gets its name when it is complete; an existing file stays until then.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     with whole(path) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
@@ -231,41 +235,41 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for files, where it is not there.
+    """Create a folder unless it exists.
 
     Raises
     ------
     InputError
-        When it cannot be made.
+        If it cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be made a folder: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
 
 
 def safe(name: str) -> str:
-    """Make a part of a file's name of what somebody or something is called."""
+    """Convert any name to a part of a file name."""
     kept = re.sub(r"[^\w+-]+", "-", plain(name)).strip("-")
     return kept.encode()[:_LONGEST_PART].decode(errors="ignore") or "unnamed"
 
 
-def distinct(name: str, taken: set[str]) -> str:
-    """Make a file's name differ from those taken, upper and lower case being one; it is taken then."""
-    found, number = name, 2
-    while found.casefold() in taken:
-        found, number = f"{name}-{number}", number + 1
-    taken.add(found.casefold())
-    return found
+def distinct(name: str, used: set[str]) -> str:
+    """Make a file name differ from the used ones, ignoring case, and add it to them."""
+    unique, number = name, 2
+    while unique.casefold() in used:
+        unique, number = f"{name}-{number}", number + 1
+    used.add(unique.casefold())
+    return unique
 
 
 def take_away(path: Path) -> None:
-    """Remove a file, where it is there.
+    """Remove a file if it exists.
 
     Raises
     ------
     InputError
-        When it cannot be removed.
+        If it cannot be removed.
     """
     try:
         path.unlink(missing_ok=True)
@@ -274,12 +278,12 @@ def take_away(path: Path) -> None:
 
 
 def write_record(path: Path, record: Mapping[str, object]) -> Path:
-    """Write what tells how results were made, as JSON that any program reads, whole or not at all.
+    """Write a JSON record of how results were computed, completely or not at all.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     with replacing(path) as file:
         json.dump(record, file, indent=1, ensure_ascii=False, allow_nan=False)
@@ -288,20 +292,20 @@ def write_record(path: Path, record: Mapping[str, object]) -> Path:
 
 
 def shortest(value: float) -> str:
-    """Write a number in the shortest way that loses nothing of worth; nothing for none."""
+    """Format a number with up to nine digits; empty if it is not finite."""
     return f"{value:.9g}" if math.isfinite(value) else ""
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """Write a CSV table with a header row, whole or not at all.
+    """Write a CSV table with a header row, completely or not at all.
 
     Parameters
     ----------
     path : Path
     columns : sequence of str
     rows : iterable of rows
-        Numbers are written as they are; None, NaN and infinity are empty; text is made harmless, that of
-        the header too.
+        Numbers are written as they are. None, NaN and infinity are empty. Text that a spreadsheet would run
+        gets an apostrophe, also in the header.
 
     Returns
     -------
@@ -311,7 +315,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -321,9 +325,9 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def harmless(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run: = + - @ tab CR. Numbers are no such text.
+    """Put an apostrophe before text that a spreadsheet would run: = + - @ tab CR. Numbers are not changed.
 
-    Text that has apostrophes there already gets one more, so that reading takes away just what was added.
+    Text that already has apostrophes there gets one more, so that reading removes just the added one.
     """
     return f"'{text}" if _RUNS.match(text) and not _NUMBER.fullmatch(text) else text
 
@@ -331,7 +335,7 @@ def harmless(text: str) -> str:
 def decision_rows(
     decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]
 ) -> Iterator[Sequence[object]]:
-    """Give the rows of decisions.csv, all of the journal in order; a decision on several spots has as many.
+    """Yield the rows of decisions.csv, the whole journal in order; a decision on several spots has several.
 
     Parameters
     ----------
@@ -339,13 +343,15 @@ def decision_rows(
     items : mapping of an item's kind and number to its name
     """
     state = fold(decisions)
-    for one in chain.from_iterable(map(one_by_one, decisions)):
+    for decision in chain.from_iterable(map(one_by_one, decisions)):
+        subject = decision.subject
         yield (
-            one.id, "" if one.at is None else one.at.isoformat(timespec="milliseconds"), one.who,
-            "" if one.subject is None else one.subject.kind, one.verb, _item(one, items),
-            *_subject_cells(one), "; ".join(one.annotators), getattr(one.subject, "weight", None), one.reason,
-            one.run, one.about, one.undoes, state.in_effect(one.id), getattr(one.subject, "blind", None),
-            state.in_words(one), "" if one.verb == "undo" else state.standing(one.id),
+            decision.id, "" if decision.at is None else decision.at.isoformat(timespec="milliseconds"),
+            decision.who, "" if subject is None else subject.kind, decision.verb, _item(decision, items),
+            *_subject_cells(decision), "; ".join(decision.annotators), getattr(subject, "weight", None),
+            decision.reason, decision.run, decision.about, decision.undoes, state.in_effect(decision.id),
+            getattr(subject, "blind", None), state.in_words(decision),
+            "" if decision.verb == "undo" else state.standing(decision.id),
         )  # fmt: skip
 
 
@@ -356,7 +362,7 @@ def _item(decision: Decision, items: Mapping[tuple[str, int], str]) -> str:
 
 
 def _subject_cells(decision: Decision) -> Sequence[object]:
-    """Give the cells from spot to label; a box is its first and last voxels, counted from 0."""
+    """Return the cells from spot to label; a box is its first and last voxels, counted from 0."""
     subject = decision.subject
     if isinstance(subject, SpotSubject):
         spot = (subject.number, subject.x, subject.y, subject.from_x, subject.from_y)

@@ -1,4 +1,4 @@
-"""Records of the readers: tables of marks by column, and images on disk."""
+"""Records of the readers: tables of annotations by column, images and volumes on disk, masks."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class ClickTable:
     time : (N,) float64, optional
         Seconds, from any origin.
     looked : frozenset of (annotator, image)
-        Indices of who looked at what, where the file says so; who has a mark there need not be named again.
+        Indices of who looked at which image, if the file contains it; those with marks may be missing.
     extents : mapping of image index to (width, height)
-        Where the file tells the size of its images.
+        Sizes of images, if the file contains them.
     lines : tuple of int
-        The line on which each image first appears; empty where the file has no lines to speak of.
+        The line on which each image first appears; empty if the file has no lines.
     notices : tuple of str
-        What the person should know of how the file was read, a sentence each.
+        Messages on how the file was read, one sentence each.
     """
 
     path: Path
@@ -82,15 +82,16 @@ class ClickTable:
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """True places, or detections of a program, on many images, N in all; attributes as in `ClickTable`.
+    """Positions of the ground truth, or detections of a program, on many images, N in all.
+
+    Other attributes are as in `ClickTable`.
 
     Attributes
     ----------
     searched : frozenset of int
-        Indices of images of which the file tells the truth, be it that nothing is there; those with places
-        need not be named again.
+        Indices of images whose ground truth is complete, even if empty; those with positions may be missing.
     score : (N,) float64, optional
-        Of detections of a program; these are no true places.
+        Of detections of a program, which are not ground truth.
     """
 
     path: Path
@@ -118,9 +119,9 @@ class ImageFile:
         The file's name.
     path : Path
     width, height : int
-        Pixels, as shown: an orientation that the file asks for is applied.
+        Pixels, as shown: after the orientation in the file was applied.
     pixel_size : float or None
-        Micrometres, where a TIFF of a microscope tells.
+        Micrometres, if a TIFF of a microscope contains it.
     """
 
     name: str
@@ -131,18 +132,17 @@ class ImageFile:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a study, a pipe, a device, a name that is no text: every reader does before it opens a file.
+    """Refuse a study, a pipe, a device, or a name that is not UTF-8; called before any reader opens a file.
 
-    On POSIX systems a process that closes any handle on a file loses its locks on it: having read an open
-    study's first bytes, this process would no longer keep others out of it. A pipe or a device may block, or
-    never end. A name that is not UTF-8 fits neither a study nor an export.
+    On POSIX systems a process that closes any handle on a file loses its locks on it. Reading the first bytes
+    of an open study would end its lock. A pipe or a device may block, or never end. A name that is not UTF-8
+    cannot be stored in a study or an export.
 
     Raises
     ------
     InputError
-        For a file that is called NAME.rscope, for a pipe, socket or device, and for a link to one of them;
-        for a name that is not UTF-8.
-        A missing file and a folder are left to the reader.
+        For a file NAME.rscope, a pipe, socket or device, and a link to one of them; for a name that is not
+        UTF-8. A missing file and a folder are not refused.
     """
     if STUDY_SUFFIX in (path.suffix.casefold(), Path(os.path.realpath(path)).suffix.casefold()):
         raise InputError("is a study; open it instead of importing it", file=path)
@@ -156,7 +156,7 @@ def refuse_special(path: Path) -> None:
 
 
 def refuse_name(path: Path, name: str) -> None:
-    """Refuse a file or folder whose name, on disk, is bytes that are not UTF-8.
+    """Refuse a file or folder whose name on disk is not UTF-8.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def refuse_name(path: Path, name: str) -> None:
 
 
 def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:
-    """Give names their numbers in the order of first appearance.
+    """Index names in the order of first appearance.
 
     Returns
     -------
@@ -188,20 +188,20 @@ class LabelTable:
     path : Path
         The file they come from.
     question : str
-        What was asked, where the file asks several things or names it; else empty.
+        The question, if the file has several or names it; else empty.
     annotators, tasks, outputs : tuple of names
-        Each once: annotators and tasks in the order of first appearance; outputs in the file's own order
-        where it has one, else by value where all are numbers, else by the alphabet.
+        Each once: annotators and tasks in the order of first appearance. Outputs in the file's own order if
+        it has one, else by value if all are numbers, else in alphabetical order.
     annotator, task : (V,) int32
     label : (V,) int16
     time : (V,) float64, optional
-        Seconds from any origin, NaN where it is not known.
+        Seconds from any origin, NaN if unknown.
     pictures : mapping of task index to a file name or path
-        Where the file says which picture a task is of; else a task's own name is looked for.
+        The picture of a task, if the file contains it; else the task's own name is used.
     missing : int
-        Rows without a label, which are left out.
+        Rows without a label, which are skipped.
     notices : tuple of str
-        What the person should know of how the file was read, a sentence each.
+        Messages on how the file was read, one sentence each.
     """
 
     path: Path
@@ -257,22 +257,22 @@ class PairTable:
     path : Path
         The file they come from.
     question : str
-        What was asked, where the file asks several things or names it; else empty.
+        The question, if the file has several or names it; else empty.
     annotators, items : tuple of names
-        Each once, in the order of first appearance; an item stays though its comparisons are left out.
+        Each once, in the order of first appearance; includes items whose comparisons are skipped.
     annotator, left, right : (E,) int32
-        An item is never compared with itself.
+        `left` and `right` always differ.
     choice : (E,) float64
         Above 0 where the left item was preferred, below 0 for the right one, 0 for a tie; 1 and -1 unless
         the file has numbers. Finite.
     time : (E,) float64, optional
-        Seconds from any origin, NaN where it is not known.
+        Seconds from any origin, NaN if unknown.
     pictures : mapping of item index to a file name or path
-        Where the file says which picture an item is; else an item's own name is looked for.
+        The picture of an item, if the file contains it; else the item's own name is used.
     missing : int
-        Rows without an answer, which are left out.
+        Rows without an answer, which are skipped.
     notices : tuple of str
-        What the person should know of how the file was read, a sentence each.
+        Messages on how the file was read, one sentence each.
     """
 
     path: Path
@@ -299,24 +299,24 @@ class VolumeFile:
     Attributes
     ----------
     name : str
-        For people, without the patient's: the file's name, or the series' description and number.
+        Shown to the user, without the patient's name: the file's name, or the series' description and number.
     path : Path
         The file, or the folder of a DICOM series.
     grid : Grid
     modality : str
-        As DICOM calls it: "CT", "MR"; empty where nothing tells.
+        In DICOM's terms: "CT", "MR"; empty if unknown.
     files : tuple of Path
         All files that hold voxels, in the order of the slices; one for a file that holds all.
     frames : tuple of int
-        Of a file with several images: those that are the slices, in their order.
+        Of a file with several images: numbers of those that are the slices, in their order.
     identifier : str
-        The series' UID, which contours refer to; empty where there is none.
+        The series' UID, which contours refer to; empty if there is none.
     instances : tuple of str
-        The UID of each slice; empty where there are none.
+        The UID of each slice; empty if there are none.
     window : (centre, width), optional
-        How the file wants its values shown.
+        The file's preferred display window.
     notices : tuple of str
-        What the person should know of how the file was read, a sentence each: gaps, tilt, a mixed folder.
+        Messages on how the file was read, one sentence each: gaps, tilt, a mixed folder.
     """
 
     name: str
@@ -338,7 +338,7 @@ class Volume:
     Attributes
     ----------
     values : (Z, Y, X) uint8, int16, uint16 or float32; or (Z, Y, X, 3) uint8 for colour
-        Rescaled as the file says: Hounsfield units for CT.
+        Rescaled as the file specifies: Hounsfield units for CT.
     grid : Grid
     modality : str
     window : (centre, width), optional
@@ -352,24 +352,24 @@ class Volume:
 
 @dataclass(frozen=True, eq=False)
 class RaterMask:
-    """What one annotator marked as one structure on one image.
+    """Mask by one annotator of one structure on one image.
 
     Attributes
     ----------
     annotator : str or None
-        None where the file does not say who.
+        None if the file does not contain it.
     item : str or None
-        The image's name or the series' UID, where the file says which.
+        The image's name or the series' UID, if the file contains it.
     structure : str
-        Empty where the file does not name it.
+        Empty if the file does not name it.
     grid : Grid
-        The whole image's.
+        Grid of the complete image.
     origin : (slice, row, column)
         The first voxel of `values` in the grid.
     values : (Z, Y, X) bool or float32
-        A mask, or probabilities 0 to 1, cropped to what is not 0; of no voxels where nothing was marked.
+        A mask, or probabilities 0 to 1, cropped to the non-zero part; empty if nothing was marked.
     coding : Coding
-        What the file says that the structure stands for.
+        Coded meaning of the structure.
     """
 
     annotator: str | None
@@ -381,7 +381,7 @@ class RaterMask:
     coding: Coding = NOTHING_CODED
 
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
-        """Give the mask on the whole grid."""
+        """Return the mask on the complete grid."""
         part = tuple(slice(at, at + n) for at, n in zip(self.origin, self.values.shape, strict=True))
         if self.values.dtype == np.bool_:
             mask = np.zeros(self.grid.shape, dtype=np.bool_)
@@ -401,7 +401,7 @@ class MaskTable:
     path : Path
     masks : tuple of RaterMask
     notices : tuple of str
-        What the person should know of how the file was read, a sentence each.
+        Messages on how the file was read, one sentence each.
     """
 
     path: Path

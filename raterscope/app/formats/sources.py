@@ -1,8 +1,9 @@
-"""Files that are sniffed once and parsed once: all kinds of annotation share what was read.
+"""Files that are sniffed once and parsed once, shared by all kinds of annotation.
 
 The sniff opens a file, reads its first bytes, detects the format, and reads the header that the format has
 there: the size of an image, the geometry of a volume, the first rows of a table. The parse opens it again and
-reads its content. Annotations in JSON and XML are parsed without a sniff before.
+reads its content. Annotations in JSON and XML are parsed without a sniff before. A format is detected by the
+file's first bytes and, for voxels, by its name.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ _SIGNATURES: dict[bytes, Format] = {
 
 
 def format_of(path: Path, start: bytes) -> Format:
-    """Detect the format of a file; empty for text and for what is not known."""
+    """Detect the format of a file; empty for text and for an unknown format."""
     if is_dicom_start(start):
         return "DICOM"
     name = path.name.casefold()
@@ -81,12 +82,12 @@ def format_of(path: Path, start: bytes) -> Format:
 
 def image_kind(start: bytes) -> Format:
     """Detect PNG, JPEG or TIFF; empty for any other file."""
-    found = _by_signature(start)
-    return found if found in IMAGES else ""
+    format_name = _by_signature(start)
+    return format_name if format_name in IMAGES else ""
 
 
 def is_dicom_start(start: bytes) -> bool:
-    """Tell whether a file is DICOM, with or without a preamble."""
+    """Return whether a file is DICOM, with or without a preamble."""
     if start[128:132] == b"DICM":
         return True
     group, element = int.from_bytes(start[:2], "little"), int.from_bytes(start[2:4], "little")
@@ -101,16 +102,16 @@ def _by_signature(start: bytes) -> Format:
 
 
 SUFFIXES = (".json", ".geojson", ".xml")
-"""Endings of names of annotation files that are no tables."""
+"""Suffixes of annotation files that are not tables."""
 
-_HELD = 400 << 20
-"""Bytes of memory that may be held at once, beside those of the file that is being read."""
+_MOST_MEMORY = 400 << 20
+"""Bytes of memory for parsed contents, in addition to the file that is being read."""
 
 _HEAD = 256 << 10
-"""Bytes of a table that its head is made of."""
+"""Bytes of a table from which its head is read."""
 
 _OBJECTS = 6
-"""Bytes of memory for a byte of a file that was decoded into objects."""
+"""Bytes of memory for each byte of a file that was decoded into objects."""
 
 
 class Source:
@@ -131,12 +132,12 @@ class Source:
 
     @property
     def format(self) -> Format:
-        """Format by the first bytes; empty for text, for what is not known, and for what cannot be opened.
+        """Format by the first bytes; empty for text, an unknown format, and a file that cannot be opened.
 
         Raises
         ------
         InputError
-            For a study, a pipe, a device, and a name that is no text.
+            For a study, a pipe, a device, and a name that is not UTF-8.
         """
         if self._format is None:
             refuse_special(self.path)
@@ -158,7 +159,7 @@ class Source:
         Raises
         ------
         InputError
-            For a file that is none of them, or is damaged; the same one each time.
+            For any other file, and a damaged one; the same error each time.
         """
         return cast("ImageHead", self._header("image"))
 
@@ -172,7 +173,7 @@ class Source:
         Raises
         ------
         InputError
-            For a file that is none of them, or is damaged; the same one each time.
+            For any other file, and a damaged one; the same error each time.
         """
         return cast("VoxelHead", self._header("voxels"))
 
@@ -182,7 +183,7 @@ class Source:
         Raises
         ------
         InputError
-            For a file that is no table; the same one each time.
+            For a file that is not a table; the same error each time.
         """
         return cast("Head", self._header("table head"))
 
@@ -190,12 +191,12 @@ class Source:
         return self._once(name, partial(_read, name, self.path, self.format))
 
     def document(self) -> Document | None:
-        """Parse a file of annotations; None for a format that is not known.
+        """Parse a file of annotations; None for an unknown format.
 
         Raises
         ------
         InputError
-            For a file that cannot be read; the same one each time.
+            For a file that cannot be read; the same error each time.
         """
         return cast("Document | None", self._once("document", lambda: _parse(self.path)))
 
@@ -205,7 +206,7 @@ class Source:
         Raises
         ------
         InputError
-            For a file that is no table; the same one each time.
+            For a file that is not a table; the same error each time.
         """
         from raterscope.app.formats.tables import read_table
 
@@ -223,28 +224,28 @@ class Source:
         Raises
         ------
         InputError
-            For a file that cannot be read; the same one each time.
+            For a file that cannot be read; the same error each time.
         """
         from raterscope.app.formats.masks.label_maps import read_values
 
         return cast("LabelMap", self._once("label map", lambda: read_values(self, watch)))
 
     def _once(self, name: str, read: Callable[[], object]) -> object:
-        """Read something, or give what was read before, be it a problem."""
-        known = self._contents if name in _CONTENTS else self._headers
-        if name not in known:
+        """Read a part once; return it, or raise its error, each time."""
+        parts = self._contents if name in _CONTENTS else self._headers
+        if name not in parts:
             try:
-                known[name] = read()
+                parts[name] = read()
             except InputError as error:
                 error.__cause__ = error.__context__ = None  # whose frames hold all of the file
-                known[name] = error
-        found = known[name]
-        if isinstance(found, InputError):
-            raise found.with_traceback(None)
-        return found
+                parts[name] = error
+        content = parts[name]
+        if isinstance(content, InputError):
+            raise content.with_traceback(None)
+        return content
 
     def contents(self, kind: Kind) -> frozenset[Content] | None:
-        """Find which sorts of annotations the file holds; None for a format that cannot hold a kind's.
+        """Find which sorts of annotations the file holds; None for a format that cannot hold `kind`.
 
         Parameters
         ----------
@@ -262,35 +263,35 @@ class Source:
 
     @property
     def memory(self) -> int:
-        """Bytes that are held, about."""
+        """Approximate bytes of memory in use."""
         try:
             size = self.path.stat().st_size if self._contents else 0
         except OSError:
             return 0
-        known = self._contents
-        taken = _OBJECTS * (min(size, _HEAD) * ("table head" in known) + size * ("table" in known))
-        if isinstance(document := known.get("document"), Document):
-            taken += size if document.is_text else _OBJECTS * size
-        return taken + getattr(known.get("label map"), "memory", 0)
+        contents = self._contents
+        held = _OBJECTS * (min(size, _HEAD) * ("table head" in contents) + size * ("table" in contents))
+        if isinstance(document := contents.get("document"), Document):
+            held += size if document.is_text else _OBJECTS * size
+        return held + getattr(contents.get("label map"), "memory", 0)
 
     def release(self) -> None:
-        """Drop the content, but not the header; if the content is needed again, it is read again."""
+        """Drop the content, but not the header; the content is read again if it is needed again."""
         self._contents.clear()
 
 
 _CONTENTS = {"table head", "document", "contents", "table", "label map"}
-"""Contents that are released; headers are small and are kept."""
+"""Contents that are released; headers are small and stay."""
 
 File = Path | str | Source
 
 
 def open_source(file: File) -> Source:
-    """Give the source of a file that may be open already."""
+    """Return the source of a file, which may be one already."""
     return file if isinstance(file, Source) else Source(file)
 
 
 def _header_of(format_name: Format, start: bytes) -> str | None:
-    """Name the header that a file of a format has; None for what has none."""
+    """Name the header that a file of a format has; None if it has none."""
     from raterscope.app.formats.dialects import may_be_text
 
     if format_name in IMAGES:
@@ -303,7 +304,7 @@ def _header_of(format_name: Format, start: bytes) -> str | None:
 
 
 def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = None) -> object:
-    """Read a header, from the file that the sniff has open if there is one."""
+    """Read a header, from the file that the sniff has opened if there is one."""
     if name == "image":
         from raterscope.app.formats.images import read_image_head
 
@@ -322,15 +323,15 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
 
 
 class Sources:
-    """The files of one import, so that each is sniffed once and parsed once.
+    """Files of one import, each sniffed once and parsed once.
 
-    Contents are held until they are released. Once they take more than 400 MB, those that came later are
-    read a second time when they are taken, which bounds the memory.
+    Contents are held until they are released. Once they use more than 400 MB, later files are parsed a second
+    time when they are imported, which bounds the memory.
 
     Parameters
     ----------
     is_lasting : bool
-        Whether to hold what was released too, within that bound, because the same files may be read again:
+        Whether to hold released contents too, within that limit, because the same files may be read again
         after a question to the user.
     """
 
@@ -342,7 +343,7 @@ class Sources:
         self._last: Path | None = None
 
     def open(self, path: Path) -> Source:
-        """Give the source of a file, the same one each time."""
+        """Return the source of a file, the same one each time."""
         if path != self._last and self._last is not None and self._is_full(self._last):
             self._drop(self._last)
         self._last = path
@@ -365,12 +366,12 @@ class Sources:
         self._total = 0
 
     def _is_full(self, path: Path) -> bool:
-        """Count what a file takes by now, and tell whether all take more than may be held."""
+        """Update a file's memory, and return whether all files use more than the limit."""
         if path in self._open:
             memory = self._open[path].memory
             self._total += memory - self._memory.get(path, 0)
             self._memory[path] = memory
-        return self._total > _HELD
+        return self._total > _MOST_MEMORY
 
     def _drop(self, path: Path) -> None:
         self._total -= self._memory.pop(path, 0)
@@ -379,7 +380,7 @@ class Sources:
 
 
 def _parse(path: Path) -> Document | None:
-    """Parse a JSON or XML file; None for a format that is not known."""
+    """Parse a JSON or XML file; None for an unknown format."""
     from raterscope.app.formats import coco, cvat, geojson, label_studio, labelme
     from raterscope.app.formats.points import tables
 
@@ -398,5 +399,5 @@ def _parse(path: Path) -> Document | None:
     if may_be_scores and (scored := tables.recognize(content)) is not None:
         return scored
     formats = (geojson, coco, label_studio, labelme)
-    documents = (one.recognize(path, content) for one in formats)
+    documents = (module.recognize(path, content) for module in formats)
     return next((document for document in documents if document is not None), None)

@@ -1,10 +1,9 @@
-"""Zooniverse classification exports that are replaced by longer ones, a classification at a time.
+"""Zooniverse classification exports that grow, read one classification at a time.
 
-A whole export tells what its lines mean together; one that grows must tell from the lines so far. Of a
-person's repeated classifications of a subject the first counts. Who marked nothing counts as having looked
-once it is known that the workflow has a drawing task: those before are kept until then. A subject's frames
-are those whose size the export tells, and those with marks. Of two subjects whose file has the same name the
-second is told apart by its number.
+A complete export is interpreted as a whole; a growing one by the lines so far. The first of a person's
+classifications of a subject counts. A person who marked nothing counts as having looked once the workflow is
+known to have a drawing task; until then the look waits. A subject's frames are those with a known size or
+with marks. If two subjects have the same file name, the second gets its number appended.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.app.formats.growing_files.records import Refusals, Rows, mended_table
+from raterscope.app.formats.growing_files.records import Refusals, Rows, repair_table
 from raterscope.app.formats.growing_files.state import ExportState, Waiting, added, contains, identity_of
 from raterscope.app.formats.tables import LONGEST_NAME, Table, seconds_or_nan
 from raterscope.app.formats.zooniverse import classifications_of, sizes_in, subject_name
 
-__all__ = ["Classification", "Exports", "classifications"]
+__all__ = ["Classification", "Exports", "read_classifications"]
 
 _Row = tuple[str, str, tuple[float, float, float, float, float], int]
 
@@ -31,22 +30,22 @@ _MOST_WORKFLOWS = 1000
 
 @dataclass(frozen=True)
 class Classification:
-    """What one person did with one subject.
+    """One person's classification of one subject.
 
     Attributes
     ----------
     line : int
     person, subject, workflow : str
     is_drawing : bool
-        Whether there are marks, so that the workflow has a drawing task.
+        Whether there are marks, which means that the workflow has a drawing task.
     name : str
-        Of the subject.
+        The subject's name.
     time : float
-        Seconds; NaN where it is not known.
+        Seconds; NaN if unknown.
     points : tuple of (frame, x, y)
     sizes : mapping of frame to (width, height)
     shapes : mapping of str to int
-        How many marks are no points, by their shape.
+        Number of marks that are not points, by shape.
     """
 
     line: int
@@ -62,53 +61,53 @@ class Classification:
 
     @property
     def identity(self) -> int:
-        """Tell it from others by person and subject."""
+        """Identity of person and subject."""
         return identity_of("classification", self.person, self.subject)
 
 
-def classifications(table: Table) -> tuple[list[Classification], Refusals]:
-    """Read the rows of an export, each for itself."""
-    table, wrong = mended_table(table, table.header)
+def read_classifications(table: Table) -> tuple[list[Classification], Refusals]:
+    """Read the rows of an export, each independently of the others."""
+    table, wrong = repair_table(table, table.header)
     refused = Refusals(table, wrong)
     data, metadata = table.column("subject_data"), table.column("metadata")
-    found = []
+    result = []
     for row, line in enumerate(table.lines):
-        one = Table(
+        single = Table(
             table.path, table.header, tuple(column[row : row + 1] for column in table.columns), (line,)
         )
-        faults, shapes = Refusals(one), Counter[str]()
-        read, drawing, _ = classifications_of(one, faults, shapes)
-        for field, what in faults.found.values():
-            refused.add([row], field, what)
+        faults, shapes = Refusals(single), Counter[str]()
+        looks, drawing, _ = classifications_of(single, faults, shapes)
+        for field, problem in faults.found.values():
+            refused.add([row], field, problem)
         if row in refused.found:
             continue
-        look, sizes = read[0], dict(sizes_in(metadata[row]))
+        look, sizes = looks[0], dict(sizes_in(metadata[row]))
         name = subject_name(data[row], look.subject)
         if not _is_name(name) or not all(map(_is_name, (look.annotator, look.subject, look.workflow))):
-            refused.add([row], "subject_data", f"has no names of at most {LONGEST_NAME} letters")
+            refused.add([row], "subject_data", f"has names longer than {LONGEST_NAME} letters")
             continue
-        found.append(
+        result.append(
             Classification(
                 line, look.annotator, look.subject, look.workflow, bool(drawing), name,
                 seconds_or_nan(look.time),
                 tuple(look.points), sizes, shapes,
             )
         )  # fmt: skip
-    return found, refused
+    return result, refused
 
 
 def _is_name(text: str) -> bool:
-    """Tell whether a text is short, and has no half of a letter, which JSON may spell."""
+    """Return whether a text is short enough, and has no lone surrogate, which JSON may contain."""
     return len(text) <= LONGEST_NAME and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Exports:
-    """What the exports of a source told so far, and the rows that come of what they tell next.
+    """Converter of classifications to rows, with the state that earlier lines of the exports left.
 
     Attributes
     ----------
     forgotten : int
-        Looks that waited for a drawing in their workflow until there were too many.
+        Waiting looks that were dropped because there were too many.
     """
 
     def __init__(self, state: ExportState) -> None:
@@ -118,30 +117,35 @@ class Exports:
         self._waiting = list(state.waiting)
 
     def state(self) -> ExportState:
-        """Give what is to be kept."""
+        """Return the state to store."""
         return ExportState(tuple(sorted(self._drawing)), self._owned, tuple(self._waiting))
 
-    def rows_of(self, found: Sequence[Classification]) -> Rows:
-        """Give the clicks, and who looked and marked nothing, in the order in which it becomes known."""
+    def rows_of(self, classifications: Sequence[Classification]) -> Rows:
+        """Return the clicks, and the looks without a mark, in the order in which they become known."""
         rows: list[_Row] = []
-        for one in found:
-            if one.is_drawing and one.workflow not in self._drawing and len(self._drawing) < _MOST_WORKFLOWS:
-                self._drawing.add(one.workflow)
-                rows += [_row_of(look, one.line) for look in self._waiting if look[0] == one.workflow]
-                self._waiting = [look for look in self._waiting if look[0] != one.workflow]
-            base = self._name(one.name, one.subject)
-            marked = {frame for frame, _, _ in one.points}
-            for frame in sorted({*one.sizes, *marked} or {0}):
+        for item in classifications:
+            is_new = item.is_drawing and item.workflow not in self._drawing
+            if is_new and len(self._drawing) < _MOST_WORKFLOWS:
+                self._drawing.add(item.workflow)
+                rows += [_row_of(look, item.line) for look in self._waiting if look[0] == item.workflow]
+                self._waiting = [look for look in self._waiting if look[0] != item.workflow]
+            base = self._name(item.name, item.subject)
+            marked = {frame for frame, _, _ in item.points}
+            for frame in sorted({*item.sizes, *marked} or {0}):
                 image = base + (f" frame {frame + 1}" if frame else "")
-                width, height = one.sizes.get(frame, (math.nan, math.nan))
-                if one.workflow not in self._drawing:
+                width, height = item.sizes.get(frame, (math.nan, math.nan))
+                if item.workflow not in self._drawing:
                     time, *size = (
-                        None if math.isnan(value) else value for value in (one.time, width, height)
+                        None if math.isnan(value) else value for value in (item.time, width, height)
                     )
-                    self._waiting.append((one.workflow, one.person, image, time, size[0], size[1]))
+                    self._waiting.append((item.workflow, item.person, image, time, size[0], size[1]))
                     continue
-                places = [(x, y) for where, x, y in one.points if where == frame] or [(math.nan, math.nan)]
-                rows += [(one.person, image, (x, y, one.time, width, height), one.line) for x, y in places]
+                positions = [point[1:] for point in item.points if point[0] == frame] or [
+                    (math.nan, math.nan)
+                ]
+                rows += [
+                    (item.person, image, (x, y, item.time, width, height), item.line) for x, y in positions
+                ]
         self.forgotten += max(len(self._waiting) - _MOST_WAITING, 0)
         self._waiting = self._waiting[-_MOST_WAITING:]
         numbers = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 5)
@@ -153,7 +157,7 @@ class Exports:
         )  # fmt: skip
 
     def _name(self, name: str, subject: str) -> str:
-        """Give the name to the subject that has it first; another's bears its number."""
+        """Return the name for its first subject; for any other, the name with the subject's number."""
         plain, owner = identity_of("name", name), identity_of("owner", name, subject)
         if not contains(self._owned, plain):
             self._owned = added(self._owned, [plain, owner])

@@ -1,4 +1,4 @@
-"""The lines of a file that is still written: only those that are complete."""
+"""Complete lines of a file that is still being written, and the check that it is the same file as before."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
     "begin",
     "digest_of",
     "is_settled",
-    "is_still",
-    "lines_in",
-    "mended",
-    "opened",
+    "is_unchanged",
+    "open_if_present",
+    "repair_cell",
     "size_of",
+    "split_lines",
     "stamp_of",
 ]
 
@@ -44,23 +44,22 @@ Hash = hashlib.blake2b
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """Give what tells that a file was written to: size, times and inode."""
+    """Return the size, times and inode of a file, which change when it is written to."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def is_settled(stamp: Stamp) -> bool:
-    """Tell whether a file with this stamp can be taken for unchanged as long as the stamp is the same.
+    """Return whether an equal stamp later means an unchanged file.
 
-    Clocks of file systems tick slowly: a file that was written to just now may be so again within the tick.
+    Clocks of file systems tick slowly: a file written to just now may change again within the same tick.
     """
     return time.time() - max(stamp[1:3]) / 1e9 > _SETTLED
 
 
 def digest_of(stream: BinaryIO, offset: int) -> bytes:
-    """Digest blocks spread evenly over the first bytes of a file, the first and the last among them.
+    """Digest blocks spread evenly over the first `offset` bytes of a file, including the first and the last.
 
-    A file that was replaced differs in one of them, unless what came instead has the same length up to there
-    and differs between the blocks alone.
+    The digest of a replaced file differs, unless the new content differs only between the blocks.
     """
     digest = hashlib.blake2b(digest_size=16)
     for start in sorted({max(offset - _BLOCK, 0) * step // _BLOCKS for step in range(_BLOCKS + 1)}):
@@ -69,28 +68,28 @@ def digest_of(stream: BinaryIO, offset: int) -> bytes:
     return digest.digest()
 
 
-def is_still(stream: BinaryIO, start: int, stop: int, taken: Hash) -> bool:
-    """Tell whether a part of a file is what was read of it: it may have been rewritten in between."""
-    again = Hash()
+def is_unchanged(stream: BinaryIO, start: int, stop: int, expected: Hash) -> bool:
+    """Return whether a part of a file still has the digest that it had when it was read."""
+    current = Hash()
     stream.seek(start)
     while stop > start and (data := stream.read(min(_PIECE, stop - start))):
-        again.update(data)
+        current.update(data)
         start += len(data)
-    return start == stop and again.digest() == taken.digest()
+    return start == stop and current.digest() == expected.digest()
 
 
-def opened(path: Path) -> BinaryIO | None:
-    """Open a file to read it; None where there is none.
+def open_if_present(path: Path) -> BinaryIO | None:
+    """Open a file for reading; None if it does not exist.
 
     Raises
     ------
     InputError
-        For what is a study, is no ordinary file, or cannot be read.
+        For a study, a special file, or a file that cannot be read.
     """
     refuse_special(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise InputError("is no file with rows", file=path)
+            raise InputError("is not a regular file", file=path)
         return path.open("rb", buffering=0)
     except FileNotFoundError:
         return None
@@ -99,7 +98,7 @@ def opened(path: Path) -> BinaryIO | None:
 
 
 LONGEST = 4 << 20
-"""Bytes of a line."""
+"""Bytes of the longest line that is read."""
 
 _MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff",
           "utf-32-le": b"\xff\xfe\x00\x00", "utf-32-be": b"\x00\x00\xfe\xff"}  # fmt: skip
@@ -107,19 +106,19 @@ _MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xf
 
 @dataclass(frozen=True)
 class Text:
-    """How a file's bytes are to be read: its codec, and the byte on which its text begins."""
+    """Encoding of a file: its codec, and the byte at which the text begins."""
 
     codec: str
     start: int
 
 
 def begin(data: bytes, path: Path, ended: bool) -> Text | None:
-    """Tell a file's encoding by its first line; None while that is not complete.
+    """Detect a file's encoding from its first line; None while that line is not complete.
 
     Raises
     ------
     InputError
-        For what is no text, or whose first line is too long.
+        For a file that is no text, or has a first line that is too long.
     """
     line = re.match(rb"[\r\n]*[^\r\n]+[\r\n]", data)
     if line is None and len(data) > LONGEST:
@@ -137,17 +136,17 @@ def begin(data: bytes, path: Path, ended: bool) -> Text | None:
     return Text(codec, len(_MARKS[codec]) if data.startswith(_MARKS[codec]) else 0)
 
 
-def lines_in(data: bytes, codec: str, ended: bool) -> tuple[list[str], int]:
-    """Cut bytes into the lines that are complete; a line end that may be half of one completes none.
+def split_lines(data: bytes, codec: str, ended: bool) -> tuple[list[str], int]:
+    """Split bytes into complete lines; a carriage return at the very end does not complete a line yet.
 
-    Bytes that are no UTF-8 are kept as Python keeps them (surrogateescape), for `mended` to read.
+    Bytes that are not UTF-8 become surrogates (surrogateescape), which `repair_cell` reads.
 
     Returns
     -------
     lines : list of str
-        With their ends.
+        With their line ends.
     rest : int
-        Bytes of the line that is not complete.
+        Bytes of the incomplete last line.
     """
     unit = _unit(codec)
     data = data[: len(data) - len(data) % unit]
@@ -164,13 +163,13 @@ def size_of(lines: Sequence[str], codec: str) -> int:
     return len("".join(lines).encode(codec, _errors(codec)))
 
 
-def mended(cell: str) -> str:
-    """Read a cell that is no UTF-8 as what old spreadsheets write (cp1252).
+def repair_cell(cell: str) -> str:
+    """Read a cell that is not UTF-8 as cp1252, which old spreadsheets write.
 
     Raises
     ------
     ValueError
-        For what is no text in either.
+        For a cell that is no text in either encoding.
     """
     if "\x00" in cell:
         raise ValueError("NUL")

@@ -1,4 +1,4 @@
-"""Rows of growing files: complete lines as cells, and cells as clicks."""
+"""Rows of growing files: parsed from complete lines of tables and JSON, and converted to clicks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from raterscope.app.formats.dialects import (
     no_text,
     rows_of,
 )
-from raterscope.app.formats.growing_files.lines import LONGEST, mended, size_of
+from raterscope.app.formats.growing_files.lines import LONGEST, repair_cell, size_of
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable, first_seen
 from raterscope.app.formats.tables import (
@@ -45,13 +45,13 @@ __all__ = [
     "Records",
     "Refusals",
     "Rows",
-    "cut_objects",
-    "cut_records",
-    "header_in",
     "is_json",
-    "joined",
-    "mended_table",
+    "join_rows",
+    "parse_objects",
+    "read_header",
     "read_rows",
+    "repair_table",
+    "split_records",
     "table_of",
 ]
 
@@ -66,48 +66,48 @@ _STRAY = f"has a quote that is never closed, or is longer than {LONGEST >> 20} M
 
 @dataclass
 class Records:
-    """Rows of cells, where each begins, what was refused, and how many lines that took.
+    """Rows of cells parsed from lines, and the lines that were refused.
 
     Attributes
     ----------
     rows : list of lists of str
     at : list of int
-        The line on which each row begins, counted from 0 among those given.
-    refused : list of (line, what is wrong)
-    taken : int
-        Lines that are done with; a row that goes on beyond the last line is left.
+        The line on which each row begins, counted from 0.
+    refused : list of (line, problem)
+    line_count : int
+        Lines consumed; a row that continues after the last line is not among them.
     """
 
     rows: list[list[str]] = field(default_factory=list)
     at: list[int] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
-    taken: int = 0
+    line_count: int = 0
 
     def first(self, most: int) -> Records:
-        """Give no more than some rows, and what was refused before them."""
+        """Return at most `most` rows, and the lines refused before the next one."""
         if len(self.rows) <= most:
             return self
-        taken = self.at[most]
-        refused = [(line, what) for line, what in self.refused if line < taken]
-        return Records(self.rows[:most], self.at[:most], refused, taken)
+        end = self.at[most]
+        refused = [(line, problem) for line, problem in self.refused if line < end]
+        return Records(self.rows[:most], self.at[:most], refused, end)
 
 
 @dataclass(frozen=True)
 class Header:
-    """A table's delimiter and columns, and how many lines that took."""
+    """Header of a table: delimiter, columns, and the number of lines up to its end."""
 
     delimiter: str
     columns: tuple[str, ...]
-    taken: int
+    line_count: int
 
 
-def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Header | None:
-    """Read the header; None while it is not complete. The first line alone tells the delimiter.
+def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Header | None:
+    """Read the header; None while it is not complete. The first line alone determines the delimiter.
 
     Raises
     ------
     InputError
-        For what has no columns.
+        For a file without columns.
     """
     first = next((index for index, line in enumerate(lines) if line.strip("\r\n")), None)
     if first is None:
@@ -116,13 +116,13 @@ def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Head
     begin = first + skip
     some = lines[begin : begin + _MOST_LINES + 1]
     ended = ended and begin + len(some) == len(lines)
-    records = cut_records(some, delimiter, None, path, codec, 0, ended)
+    records = split_records(some, delimiter, None, path, codec, 0, ended)
     if records.refused and (not records.rows or records.refused[0][0] < records.at[0]):
         raise InputError(records.refused[0][1], file=path, line=begin + 1)
     if not records.rows:
         return None
     try:
-        row = header_of([mended(cell) for cell in records.rows[0]], path)
+        row = header_of([repair_cell(cell) for cell in records.rows[0]], path)
     except ValueError:
         raise no_text(path) from None
     if len(row) > _MOST_COLUMNS or sum(map(len, row)) > _LONGEST_HEADER:
@@ -133,32 +133,32 @@ def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Head
     return Header(delimiter, distinct(row), after)
 
 
-def cut_records(
+def split_records(
     lines: Sequence[str], delimiter: str, width: int | None, path: Path, codec: str, rest: int, ended: bool
 ) -> Records:
-    """Cut complete lines into rows of cells.
+    """Split complete lines into rows of cells.
 
-    A quote that is never closed would swallow every line after it. So a row of several lines that does not
-    fit the header, or that is too long, is refused at its first line, and reading goes on with the second.
+    A quote that is never closed would swallow every line after it. Therefore a row of several lines that
+    does not fit the header, or is too long, is refused at its first line. Reading continues at the second.
 
     Parameters
     ----------
     lines : sequence of str
     delimiter : str
     width : int or None
-        Of the header; None for any.
+        Cells of the header; None accepts any number.
     path : Path
     codec : str
     rest : int
-        Bytes that follow, of a line that is not complete.
+        Bytes of the incomplete line that follows.
     ended : bool
-        Whether nothing will follow.
+        Whether the file is complete.
     """
-    found = Records()
+    records = Records()
     window = len(lines)
-    while found.taken < len(lines):
-        stop = min(found.taken + window, len(lines))
-        rows, at, is_open = _parsed(lines[found.taken : stop], delimiter, path, found.taken)
+    while records.line_count < len(lines):
+        stop = min(records.line_count + window, len(lines))
+        rows, at, is_open = _parse(lines[records.line_count : stop], delimiter, path, records.line_count)
         stray = next(
             (
                 index
@@ -170,33 +170,33 @@ def cut_records(
         )
         if stray is None and is_open:
             last = stop == len(lines)
-            left = size_of(lines[at[-2] : stop], codec) + (rest if last else 0)
-            if stop - at[-2] >= _MOST_LINES or left > LONGEST or (last and ended):
+            open_bytes = size_of(lines[at[-2] : stop], codec) + (rest if last else 0)
+            if stop - at[-2] >= _MOST_LINES or open_bytes > LONGEST or (last and ended):
                 stray = len(rows) - 1
         if stray is not None:
-            _keep(found, rows[:stray], at, width)
-            found.refused.append((at[stray], _STRAY))
-            found.taken = at[stray] + 1
+            _add_rows(records, rows[:stray], at, width)
+            records.refused.append((at[stray], _STRAY))
+            records.line_count = at[stray] + 1
             window = _MOST_LINES
         elif is_open:
-            _keep(found, rows[:-1], at, width)
-            found.taken = at[-2]
+            _add_rows(records, rows[:-1], at, width)
+            records.line_count = at[-2]
             if stop == len(lines):
                 break
             window += _MOST_LINES
         else:
-            _keep(found, rows, at, width)
-            found.taken = stop
+            _add_rows(records, rows, at, width)
+            records.line_count = stop
             window *= 4
-    return found
+    return records
 
 
-def _parsed(
+def _parse(
     lines: Sequence[str], delimiter: str, path: Path, before: int
 ) -> tuple[list[list[str]], list[int], bool]:
-    """Parse lines into rows; tell where each begins, where the last ends, and whether a quote is open there.
+    """Parse lines into rows; return also where each begins, where the last ends, and whether a quote is open.
 
-    A last line of our own tells: it is a row of its own, or part of the row before.
+    A marker line is appended: it becomes a row of its own, or part of the row before if a quote is open.
     """
     rows: list[list[str]] = []
     at: list[int] = []
@@ -211,7 +211,7 @@ def _parsed(
 def _is_stray(
     lines: Sequence[str], row: list[str], begin: int, delimiter: str, width: int | None, codec: str
 ) -> bool:
-    """Tell whether a row is held together by a quote that does not belong there, or is too long."""
+    """Return whether a row is joined by a stray quote, or is too long."""
     breaks = _breaks_in(row)
     some = lines[begin : begin + breaks + 1]
     if breaks >= _MOST_LINES or size_of(some, codec) > LONGEST:
@@ -232,24 +232,24 @@ def _breaks_in(row: list[str]) -> int:
     return sum(len(_BREAK.findall(cell)) for cell in row)
 
 
-def _keep(found: Records, rows: list[list[str]], at: list[int], width: int | None) -> None:
-    """Take rows that fit the header; refuse the others."""
+def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int | None) -> None:
+    """Add the rows that fit the header; refuse the others."""
     if width is None:
-        found.rows += rows
-        found.at += at[: len(rows)]
+        records.rows += rows
+        records.at += at[: len(rows)]
         return
     bad: list[tuple[int, int]] = []
     kept, where = even(rows, at[: len(rows)], width, bad)
-    found.rows += kept
-    found.at += where
-    found.refused += [
+    records.rows += kept
+    records.at += where
+    records.refused += [
         (line, f"has {counted(cells, 'cell')}, where the header has {width}") for line, cells in bad
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Clicks, N of them, and looks of people who marked nothing, whose x and y are NaN.
+    """N clicks; an annotator who looked at an image and marked nothing has x and y NaN.
 
     Attributes
     ----------
@@ -257,9 +257,9 @@ class Rows:
     x, y : (N,) float64
         Pixels.
     time : (N,) float64
-        Seconds; NaN where it is not known.
+        Seconds; NaN if unknown.
     width, height : (N,) float64
-        Of the image, pixels; NaN where they are not known.
+        Of the image, pixels; NaN if unknown.
     line : (N,) int64
     """
 
@@ -275,29 +275,29 @@ class Rows:
     def __len__(self) -> int:
         return len(self.x)
 
-    def kept(self, mask: np.ndarray) -> Rows:
-        """Give some of the rows."""
+    def select(self, mask: np.ndarray) -> Rows:
+        """Return the rows where `mask` is true."""
         if mask.all():
             return self
         chosen = np.flatnonzero(mask)
         people, images = ([column[row] for row in chosen.tolist()] for column in (self.people, self.images))
-        numbers = (getattr(self, one.name)[chosen] for one in fields(self)[2:])
+        numbers = (getattr(self, column.name)[chosen] for column in fields(self)[2:])
         return Rows(people, images, *numbers)
 
 
 class Refusals(Faults):
-    """What is wrong in rows of a table that are left out: the first thing in each."""
+    """Problems of the rows that are left out: the first of each row."""
 
-    def __init__(self, table: Table, found: Mapping[int, tuple[str, str]] | None = None) -> None:
+    def __init__(self, table: Table, problems: Mapping[int, tuple[str, str]] | None = None) -> None:
         super().__init__(table)
-        self.found = dict(found or {})
+        self.found = dict(problems or {})
 
-    def add(self, rows: Iterable[int], field: str, what: str) -> None:
-        """Note rows whose field is wrong; `what` may name the cell as {cell}."""
+    def add(self, rows: Iterable[int], field: str, problem: str) -> None:
+        """Note a problem of a field in some rows; `problem` may contain {cell}."""
         for row in rows:
             if row not in self.found:
                 cell = self._table.column(field)[row] if field in self._table.header else ""
-                self.found[row] = (field, what.replace("{cell}", plain(cell, 40)))
+                self.found[row] = (field, problem.replace("{cell}", plain(cell, 40)))
 
 
 def read_rows(
@@ -310,18 +310,18 @@ def read_rows(
     table : Table
     column : mapping of field to column
     pointed : bool
-        Whether a number in the file had a decimal point, after which a comma is none.
+        Whether a number in the file had a decimal point; then a comma is no decimal mark.
 
     Returns
     -------
     rows : Rows
-        Those that can be read.
+        The readable rows.
     refused : Refusals
     untimed : list of (line, cell)
-        Where the time is none; the row is there without it.
+        Unreadable times; these rows are kept without a time.
     pointed : bool
     """
-    table, wrong = mended_table(table, set(column.values()))
+    table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
     refused = Refusals(table, wrong)
     people = names(table, column["annotator"], refused)
@@ -329,27 +329,28 @@ def read_rows(
     x, y = (numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
     for these, those, name in ((x, y, "x"), (y, x, "y")):
         alone = np.flatnonzero(np.isnan(these) & ~np.isnan(those)).tolist()
-        refused.add(alone, column[name], "is empty; expected a place in pixels")
+        refused.add(alone, column[name], "is empty; expected a position in pixels")
     width, height = (_sizes(table, column.get(field), refused) for field in ("width", "height"))
     time, untimed = _times(table, column.get("time"))
     good = np.ones(len(table), dtype=bool)
     good[list(refused.found)] = False
     line = np.array(table.lines, dtype=np.int64)
-    rows = Rows(people, images, x, y, time, width, height, line).kept(good)
+    rows = Rows(people, images, x, y, time, width, height, line).select(good)
     return rows, refused, untimed, pointed
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
-    """Put rows after one another."""
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
-    people, images = ([name for part in parts for name in getattr(part, one)] for one in ("people", "images"))
-    numbers = (np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Rows)[2:])
+    people = [name for part in parts for name in part.people]
+    images = [name for part in parts for name in part.images]
+    numbers = (np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Rows)[2:])
     return Rows(people, images, *numbers)
 
 
 def table_of(rows: Rows, path: Path, *, has_lines: bool) -> ClickTable:
-    """Make a table of clicks."""
+    """Convert rows to a table of clicks."""
     annotators, annotator = first_seen(list(rows.people))
     images, image = first_seen(list(rows.images))
     empty = np.isnan(rows.x)
@@ -370,8 +371,8 @@ def table_of(rows: Rows, path: Path, *, has_lines: bool) -> ClickTable:
     )  # fmt: skip
 
 
-def mended_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, tuple[str, str]]]:
-    """Read cells that are no UTF-8 in the older encoding; tell the rows that are no text at all."""
+def repair_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, tuple[str, str]]]:
+    """Repair cells that are not UTF-8; return also the problems of rows that are no text at all."""
     columns: list[Sequence[str]] = []
     wrong: dict[int, tuple[str, str]] = {}
     for name, cells in zip(table.header, table.columns, strict=True):
@@ -379,7 +380,7 @@ def mended_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, t
             good = list(cells)
             for row, cell in enumerate(cells):
                 try:
-                    good[row] = mended(cell)
+                    good[row] = repair_cell(cell)
                 except ValueError:
                     good[row] = ""
                     wrong.setdefault(row, (name, "is no text"))
@@ -388,13 +389,13 @@ def mended_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, t
     return Table(table.path, table.header, tuple(columns), table.lines), wrong
 
 
-def _with_points(table: Table, places: Sequence[str], pointed: bool) -> tuple[Table, bool]:
-    """Turn decimal commas into points, in the rows before the file's first number that has a point.
+def _with_points(table: Table, names: Sequence[str], pointed: bool) -> tuple[Table, bool]:
+    """Replace decimal commas by points, in the rows before the file's first number with a point.
 
-    A whole table tells by all its numbers whether a comma is a decimal one or groups thousands. A table that
-    grows must tell by the numbers so far.
+    In a complete table all numbers decide whether a comma is a decimal mark or groups thousands. In a growing
+    table the numbers read so far decide.
     """
-    columns = [table.column(name) for name in places]
+    columns = [table.column(name) for name in names]
     if not pointed:
         pairs = list(zip(*columns, strict=True))
         first = next((row for row, cells in enumerate(pairs) if any("." in cell for cell in cells)), None)
@@ -407,23 +408,23 @@ def _with_points(table: Table, places: Sequence[str], pointed: bool) -> tuple[Ta
                 ]
                 for column in columns
             ]
-    replaced = dict(zip(places, columns, strict=True))
+    replaced = dict(zip(names, columns, strict=True))
     every = tuple(replaced.get(name, cells) for name, cells in zip(table.header, table.columns, strict=True))
     return Table(table.path, table.header, every, table.lines), pointed
 
 
 def _sizes(table: Table, column: str | None, refused: Refusals) -> FloatArray:
-    """Read the widths or the heights of images; NaN where there is none."""
+    """Read the widths or the heights of images; NaN if there is none."""
     if column is None:
         return np.full(len(table), math.nan)
     sizes = numbers(table, column, refused, empty=True, comma=False)
     wrong = np.flatnonzero(sizes <= 0).tolist()
-    refused.add(wrong, column, "{cell} is no size; expected pixels above 0")
+    refused.add(wrong, column, "{cell} is not a size; expected pixels above 0")
     return sizes
 
 
 def _times(table: Table, column: str | None) -> tuple[FloatArray, list[tuple[int, str]]]:
-    """Read numbers or dates as seconds, a row at a time."""
+    """Read numbers or dates as seconds, row by row."""
     seconds = np.full(len(table), math.nan)
     wrong: list[tuple[int, str]] = []
     if column is None:
@@ -459,52 +460,50 @@ _MOST_KEYS = 200
 
 
 def is_json(lines: Iterable[str]) -> bool:
-    """Tell whether lines are JSON lines, by the first that is not empty."""
+    """Return whether lines are JSON lines, judged by the first that is not empty."""
     return next((line for line in lines if line.strip()), "").lstrip().startswith("{")
 
 
-def cut_objects(lines: Sequence[str], path: Path, mapping: Mapping[str, str] | None) -> Records:
-    """Read objects as rows of cells under `HEADER`.
+def parse_objects(lines: Sequence[str], path: Path, mapping: Mapping[str, str] | None) -> Records:
+    """Parse JSON objects, one a line, into rows of cells under `HEADER`.
 
-    Who has neither x nor y, or null for both, marked nothing; but an object without them must not have keys
-    that nobody knows, which might be the places.
+    An object without x and y, or with null for both, means that the annotator marked nothing. Such an object
+    must not have unknown keys, which might hold the position.
     """
-    found = Records(taken=len(lines))
+    records = Records(taken=len(lines))
     known: dict[tuple[str, ...], dict[str, str]] = {}
     for index, line in enumerate(lines):
         if not line.strip():
             continue
         try:
-            found.rows.append(_cells(line, path, mapping, known))
-            found.at.append(index)
+            records.rows.append(_cells(line, path, mapping, known))
+            records.at.append(index)
         except ValueError as error:
-            found.refused.append((index, str(error)))
-    return found
+            records.refused.append((index, str(error)))
+    return records
 
 
 def _cells(
     line: str, path: Path, mapping: Mapping[str, str] | None, known: dict[tuple[str, ...], dict[str, str]]
 ) -> list[str]:
     if len(line) > LONGEST // 4:
-        raise ValueError(f"is longer than {LONGEST >> 22} MB; expected an object that tells one click")
+        raise ValueError(f"is longer than {LONGEST >> 22} MB; expected an object with one click")
     try:
-        told = decode_json(line)
+        values = decode_json(line)
     except ValueError as error:
-        raise ValueError(
-            f"{str(error).removeprefix('it ')}; expected an object that tells one click"
-        ) from None
-    if not isinstance(told, dict) or len(told) > _MOST_KEYS:
-        raise ValueError("is no object that tells one click")
-    keys = tuple(told)
+        raise ValueError(f"{str(error).removeprefix('it ')}; expected an object with one click") from None
+    if not isinstance(values, dict) or len(values) > _MOST_KEYS:
+        raise ValueError("is not an object with one click")
+    keys = tuple(values)
     if keys not in known:
         if len(known) > _MOST_KEYS:
             known.clear()
         known[keys] = _assigned(keys, path, mapping)
-    return [_cell(told, known[keys].get(field), field) for field in HEADER]
+    return [_cell(values, known[keys].get(field), field) for field in HEADER]
 
 
 def _assigned(keys: tuple[str, ...], path: Path, mapping: Mapping[str, str] | None) -> dict[str, str]:
-    """Tell which key holds which field."""
+    """Map fields to the keys that hold them."""
     table = Table(path, keys, tuple(() for _ in keys), ())
     by_hand = {key: field for key, field in (mapping or {}).items() if key in keys}
     try:
@@ -512,14 +511,14 @@ def _assigned(keys: tuple[str, ...], path: Path, mapping: Mapping[str, str] | No
     except UnknownColumns as unknown:
         raise ValueError(f"has no {' and no '.join(unknown.missing)}") from None
     if "x" not in key and "y" not in key:
-        rest = [one for one in keys if one not in key.values() and by_hand.get(one) != "ignore"]
-        if rest:
-            raise ValueError(f"has no x and no y, but {plain(', '.join(rest))}, which is not known")
+        unassigned = [name for name in keys if name not in key.values() and by_hand.get(name) != "ignore"]
+        if unassigned:
+            raise ValueError(f"has no x and no y, but the unknown keys {plain(', '.join(unassigned))}")
     return key
 
 
-def _cell(told: Mapping[str, Any], key: str | None, field: str) -> str:
-    value = None if key is None else told[key]
+def _cell(values: Mapping[str, Any], key: str | None, field: str) -> str:
+    value = None if key is None else values[key]
     if value is None:
         return ""
     if type(value) is str:
@@ -527,5 +526,5 @@ def _cell(told: Mapping[str, Any], key: str | None, field: str) -> str:
     if type(value) not in (int, float):
         raise ValueError(f"{plain(key)} is neither text nor a number")
     if type(value) is int and not is_number(value):
-        raise ValueError(f"{plain(key)} is a number of too many digits")
+        raise ValueError(f"{plain(key)} is a number with too many digits")
     return repr(value * scale_of(key) if field == "time" and key is not None else value)

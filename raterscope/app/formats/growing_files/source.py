@@ -1,4 +1,7 @@
-"""One look at a growing source of clicks: its files, and the new rows in them."""
+"""Reader of growing sources of clicks: the new rows of a file or of the files in a folder.
+
+A file is read from the position of the last look, block by block, up to its last complete line.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ import numpy as np
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import zooniverse
-from raterscope.app.formats.growing_files.exports import Classification, Exports, classifications
+from raterscope.app.formats.growing_files.exports import Classification, Exports, read_classifications
 from raterscope.app.formats.growing_files.lines import (
     LONGEST,
     Hash,
@@ -25,10 +28,10 @@ from raterscope.app.formats.growing_files.lines import (
     begin,
     digest_of,
     is_settled,
-    is_still,
-    lines_in,
-    opened,
+    is_unchanged,
+    open_if_present,
     size_of,
+    split_lines,
     stamp_of,
 )
 from raterscope.app.formats.growing_files.records import (
@@ -36,12 +39,12 @@ from raterscope.app.formats.growing_files.records import (
     Records,
     Refusals,
     Rows,
-    cut_objects,
-    cut_records,
-    header_in,
     is_json,
-    joined,
+    join_rows,
+    parse_objects,
+    read_header,
     read_rows,
+    split_records,
     table_of,
 )
 from raterscope.app.formats.growing_files.state import (
@@ -56,43 +59,43 @@ from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.tables import Table, assign
 
-__all__ = ["Findings", "Growth", "Reading", "look", "refused"]
+__all__ = ["Growth", "look"]
 
 
-_MOST_SAID = 10
+_MOST_MESSAGES = 10
 
 
 @dataclass
-class Findings:
-    """What came of one file."""
+class _Findings:
+    """Rows and messages from one look at one file."""
 
     path: Path
     position: FilePosition
     rows: list[Rows] = field(default_factory=list)
     marks: list[Classification] = field(default_factory=list)
     shapes: Counter[str] = field(default_factory=Counter)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     lines_read: int = 0
     refused: int = 0
     repeated: int = 0
     untimed: int = 0
 
-    def refuse(self, line: int, what: str, field: str | None = None) -> None:
-        """Take note of a line that is left out; the first ones are told in full."""
+    def refuse(self, line: int, problem: str, field: str | None = None) -> None:
+        """Count a line that is skipped; the first ones get a message each."""
         self.refused += 1
-        if self.refused <= _MOST_SAID:
-            self.said.append(str(InputError(what, file=self.path, line=line, field=field)))
+        if self.refused <= _MOST_MESSAGES:
+            self.messages.append(str(InputError(problem, file=self.path, line=line, field=field)))
 
-    def leave_untimed(self, cells: Sequence[tuple[int, str]]) -> None:
-        """Take note of times that are none, given as (line, cell)."""
+    def note_untimed(self, cells: Sequence[tuple[int, str]]) -> None:
+        """Count unreadable times, given as (line, cell)."""
         if cells and not self.untimed:
             line, cell = cells[0]
-            what = f'"{plain(cell, 40)}" is no time; the row came without one'
-            self.said.append(str(InputError(what, file=self.path, line=line)))
+            problem = f'"{plain(cell, 40)}" is not a time; the row is kept without one'
+            self.messages.append(str(InputError(problem, file=self.path, line=line)))
         self.untimed += len(cells)
 
-    def look_at_times(self) -> None:
-        """Say, once a file, that times go back."""
+    def check_order(self) -> None:
+        """Report, once a file, that times go back."""
         for rows in self.rows:
             timed = np.flatnonzero(np.isfinite(rows.time))
             if not len(timed):
@@ -102,31 +105,31 @@ class Findings:
             back = np.flatnonzero(times < before[:-1])
             if len(back) and not self.position.disordered:
                 line = int(rows.line[timed[back[0]]])
-                what = "this time is earlier than the previous one; rows are used in the order of the file"
-                self.said.append(str(InputError(what, file=self.path, line=line)))
+                problem = "this time is earlier than the previous one; rows are used in the order of the file"
+                self.messages.append(str(InputError(problem, file=self.path, line=line)))
             disordered = self.position.disordered or bool(len(back))
             self.position = replace(self.position, latest=float(before[-1]), disordered=disordered)
 
     def notices(self) -> tuple[str, ...]:
-        """Give the sentences for people."""
-        name, said = plain(self.path.name, 200), list(self.said)
-        if self.refused > _MOST_SAID:
-            said.append(f"{name}: {counted(self.refused - _MOST_SAID, 'more bad line')} left out.")
+        """Return the messages for the user."""
+        name, messages = plain(self.path.name, 200), list(self.messages)
+        if self.refused > _MOST_MESSAGES:
+            messages.append(f"{name}: {counted(self.refused - _MOST_MESSAGES, 'more bad line')} skipped.")
         if self.untimed > 1:
-            said.append(f"{name}: {counted(self.untimed - 1, 'more row')} without a time that can be read.")
+            messages.append(f"{name}: {counted(self.untimed - 1, 'more row')} without a readable time.")
         if self.repeated:
-            said.append(f"{name}: {counted(self.repeated, 'row')} left out, having come before.")
+            messages.append(f"{name}: {counted(self.repeated, 'row')} skipped: they were read before.")
         if self.shapes:
             kinds = ", ".join(f"{plain(kind, 20)} {count:,}" for kind, count in self.shapes.most_common(6))
-            said.append(f"{name}: marks that are no points were left out ({kinds}).")
-        return tuple(said)
+            messages.append(f"{name}: marks that are not points were skipped ({kinds}).")
+        return tuple(messages)
 
 
-def refused(path: Path, before: FilePosition | None, stamp: Stamp, error: InputError) -> Findings:
-    """Leave a file out until it changes, which is said once."""
+def _refuse(path: Path, before: FilePosition | None, stamp: Stamp, error: InputError) -> _Findings:
+    """Skip a file until it changes; the message is given once."""
     position = replace(before or FilePosition(), refused=True, stamp=stamp)
-    said = [] if before is not None and before.refused else [str(error)]
-    return Findings(path, position, said=said)
+    messages = [] if before is not None and before.refused else [str(error)]
+    return _Findings(path, position, messages=messages)
 
 
 _BLOCK = 1 << 20
@@ -134,8 +137,8 @@ _MOST_BYTES = 64 << 20
 
 
 @dataclass
-class Reading:
-    """One look at a source, file by file."""
+class _Reading:
+    """One look at a source: reads file by file within limits of rows and bytes."""
 
     memory: Memory
     exports: Exports
@@ -149,192 +152,197 @@ class Reading:
 
     @property
     def is_done(self) -> bool:
-        """Whether the look has as much as it takes."""
+        """Whether a limit of this look is reached."""
         return self.rows_left <= 0 or self.bytes_left <= 0
 
-    def read(self, path: Path, before: FilePosition | None) -> Findings | None:
-        """Read what came into a file; None where it has gone, or was rewritten in the meantime.
+    def read(self, path: Path, before: FilePosition | None) -> _Findings | None:
+        """Read the new rows of a file; None if it has gone, or was rewritten in the meantime.
 
         Raises
         ------
         InputError
             For a file that cannot be used.
         """
-        stream = opened(path)
+        stream = open_if_present(path)
         if stream is None:
             return None
         with stream:
             stamp = stamp_of(os.fstat(stream.fileno()))
-            found = Findings(path, before or FilePosition())
-            was = found.position
-            replaced = was.offset > 0 and (
-                stamp[0] < was.offset or digest_of(stream, was.offset) != was.digest
+            findings = _Findings(path, before or FilePosition())
+            previous = findings.position
+            is_replaced = previous.offset > 0 and (
+                stamp[0] < previous.offset or digest_of(stream, previous.offset) != previous.digest
             )
-            if replaced:
-                found.said.append(f"{plain(path.name, 200)} was replaced: it is read from its beginning.")
-                found.position = FilePosition(latest=was.latest, disordered=was.disordered)
-            begin, taken = found.position.offset, hashlib.blake2b()
-            is_whole = self._read_blocks(stream, found, taken)
+            if is_replaced:
+                name = plain(path.name, 200)
+                findings.messages.append(f"{name} was replaced and is read from its beginning.")
+                findings.position = FilePosition(latest=previous.latest, disordered=previous.disordered)
+            begin, digest_read = findings.position.offset, hashlib.blake2b()
+            is_at_end = self._read_blocks(stream, findings, digest_read)
             after = stamp_of(os.fstat(stream.fileno()))
-            if after != stamp and not is_still(stream, begin, found.position.offset, taken):
+            if after != stamp and not is_unchanged(stream, begin, findings.position.offset, digest_read):
                 return None
-            digest = digest_of(stream, found.position.offset)
-        if replaced:
+            digest = digest_of(stream, findings.position.offset)
+        if is_replaced:
             self.memory.begin_again(path.name)
-        self._tell_apart(found)
+        self._drop_repeated(findings)
         seen, again = self.memory.kept(path.name)
-        stamped = stamp if is_whole and stamp == after and is_settled(stamp) else None
-        found.position = replace(found.position, digest=digest, stamp=stamped, seen=seen, again=again)
-        return found
+        stamped = stamp if is_at_end and stamp == after and is_settled(stamp) else None
+        findings.position = replace(findings.position, digest=digest, stamp=stamped, seen=seen, again=again)
+        return findings
 
-    def _read_blocks(self, stream: BinaryIO, found: Findings, taken: Hash) -> bool:
-        """Read block after block; tell whether the file has no more complete line."""
+    def _read_blocks(self, stream: BinaryIO, findings: _Findings, digest_read: Hash) -> bool:
+        """Read block after block; return whether no complete line is left."""
         size = _BLOCK
         while not self.is_done:
-            begin = found.position.offset
+            begin = findings.position.offset
             stream.seek(begin)
             data = stream.read(size)
-            if self._take_block(data, found, self.ended and len(data) < size):
-                taken.update(data[: found.position.offset - begin])
+            if self._read_block(data, findings, self.ended and len(data) < size):
+                digest_read.update(data[: findings.position.offset - begin])
                 size = _BLOCK
             elif len(data) < size:
                 return True
             else:
                 size *= 2
-            self.watch(1 - max(self.rows_left, 1) / (self.most_rows + 1), f"reading {plain(found.path.name)}")
+            fraction = 1 - max(self.rows_left, 1) / (self.most_rows + 1)
+            self.watch(fraction, f"reading {plain(findings.path.name)}")
         return False
 
-    def _take_block(self, data: bytes, found: Findings, ended: bool) -> bool:
-        """Take the complete lines at the beginning of some bytes; tell whether there was anything to take."""
-        here = found.position
-        if not here.codec:
-            text = begin(data, found.path, ended)
+    def _read_block(self, data: bytes, findings: _Findings, ended: bool) -> bool:
+        """Read the complete lines at the beginning of some bytes; return whether anything was read."""
+        position = findings.position
+        if not position.codec:
+            text = begin(data, findings.path, ended)
             if text is not None:
-                found.position = replace(here, codec=text.codec, offset=text.start)
+                findings.position = replace(position, codec=text.codec, offset=text.start)
             return text is not None
-        lines, rest = lines_in(data, here.codec, ended)
-        if here.skipping or (not lines and rest > LONGEST):
-            return self._pass_over(data, lines, found)
-        if not here.kind:
-            taken = self._begin_table(lines, ended, found)
-        elif here.kind == "json":
-            taken = self._take_records(cut_objects(lines, found.path, self.mapping), found)
+        lines, rest = split_lines(data, position.codec, ended)
+        if position.skipping or (not lines and rest > LONGEST):
+            return self._skip_line(data, lines, findings)
+        if not position.kind:
+            line_count = self._begin_table(lines, ended, findings)
+        elif position.kind == "json":
+            line_count = self._read_records(parse_objects(lines, findings.path, self.mapping), findings)
         else:
-            width = len(here.header)
-            records = cut_records(lines, here.delimiter, width, found.path, here.codec, rest, ended)
-            taken = self._take_records(records, found)
-        size = size_of(lines[:taken], here.codec)
-        found.position = replace(found.position, offset=here.offset + size, line=here.line + taken)
+            width = len(position.header)
+            records = split_records(
+                lines, position.delimiter, width, findings.path, position.codec, rest, ended
+            )
+            line_count = self._read_records(records, findings)
+        size = size_of(lines[:line_count], position.codec)
+        findings.position = replace(
+            findings.position, offset=position.offset + size, line=position.line + line_count
+        )
         self.bytes_left -= size
-        return found.position != here
+        return findings.position != position
 
-    def _pass_over(self, data: bytes, lines: list[str], found: Findings) -> bool:
-        """Pass over a line that is too long, as far as it has come."""
-        here = found.position
-        if not here.skipping:
-            found.refuse(here.line, f"is longer than {LONGEST >> 20} MB")
-        size = size_of(lines[:1], here.codec) if lines else max(len(data) // 4 * 4 - 4, 0)
-        found.position = replace(
-            here, offset=here.offset + size, line=here.line + len(lines[:1]), skipping=not lines
+    def _skip_line(self, data: bytes, lines: list[str], findings: _Findings) -> bool:
+        """Skip a line that is too long, as far as it is there."""
+        position = findings.position
+        if not position.skipping:
+            findings.refuse(position.line, f"is longer than {LONGEST >> 20} MB")
+        size = size_of(lines[:1], position.codec) if lines else max(len(data) // 4 * 4 - 4, 0)
+        findings.position = replace(
+            position, offset=position.offset + size, line=position.line + len(lines[:1]), skipping=not lines
         )
         self.bytes_left -= size
         return size > 0
 
-    def _begin_table(self, lines: list[str], ended: bool, found: Findings) -> int:
-        """Tell what kind of file this is by its first line, and how many lines its header takes."""
-        here = found.position
+    def _begin_table(self, lines: list[str], ended: bool, findings: _Findings) -> int:
+        """Detect the kind of file by its first line; return how many lines its header takes."""
+        position = findings.position
         if is_json(lines):
-            found.position = replace(here, kind="json", header=HEADER)
+            findings.position = replace(position, kind="json", header=HEADER)
             return 0
-        header = header_in(lines, found.path, here.codec, ended)
+        header = read_header(lines, findings.path, position.codec, ended)
         if header is None:
             return 0
-        table = Table(found.path, header.columns, (), ())
+        table = Table(findings.path, header.columns, (), ())
         by_hand = set(self.mapping or ()) & set(header.columns)
         kind = "export" if zooniverse.is_export(table) and not by_hand else "table"
-        found.position = replace(here, kind=kind, delimiter=header.delimiter, header=header.columns)
-        return header.taken
+        findings.position = replace(position, kind=kind, delimiter=header.delimiter, header=header.columns)
+        return header.line_count
 
-    def _take_records(self, records: Records, found: Findings) -> int:
-        """Read rows of cells; give the number of lines that are done with."""
-        here = found.position
+    def _read_records(self, records: Records, findings: _Findings) -> int:
+        """Read rows of cells; return the number of lines consumed."""
+        position = findings.position
         records = records.first(self.rows_left)
         self.rows_left -= len(records.rows)
-        found.lines_read += len(records.rows) + len(records.refused)
+        findings.lines_read += len(records.rows) + len(records.refused)
         bad: list[tuple[int, str, str | None]] = [
-            (here.line + line, what, None) for line, what in records.refused
+            (position.line + line, problem, None) for line, problem in records.refused
         ]
         if records.rows:
-            lines = [here.line + line for line in records.at]
-            table = Table(found.path, here.header, tuple(zip(*records.rows, strict=True)), lines)
-            faults = self._read_table(table, found)
-            bad += [(lines[row], what, name) for row, (name, what) in faults.found.items()]
-        for line, what, name in sorted(bad, key=lambda one: one[0]):
-            found.refuse(line, what, name)
-        return records.taken
+            lines = [position.line + line for line in records.at]
+            table = Table(findings.path, position.header, tuple(zip(*records.rows, strict=True)), lines)
+            faults = self._read_table(table, findings)
+            bad += [(lines[row], problem, name) for row, (name, problem) in faults.found.items()]
+        for line, problem, name in sorted(bad, key=lambda fault: fault[0]):
+            findings.refuse(line, problem, name)
+        return records.line_count
 
-    def _read_table(self, table: Table, found: Findings) -> Refusals:
-        """Read rows of cells; tell what is wrong in some."""
-        here = found.position
-        if here.kind == "export":
-            marks, faults = classifications(table)
-            found.marks += marks
+    def _read_table(self, table: Table, findings: _Findings) -> Refusals:
+        """Read rows of cells; return the problems of some."""
+        position = findings.position
+        if position.kind == "export":
+            marks, faults = read_classifications(table)
+            findings.marks += marks
             return faults
-        column = assign(table, NEEDED, WANTED, self.mapping if here.kind == "table" else None)
-        rows, faults, untimed, pointed = read_rows(table, column, here.pointed)
-        found.rows.append(rows)
-        found.position = replace(here, pointed=pointed)
-        found.leave_untimed(untimed)
+        column = assign(table, NEEDED, WANTED, self.mapping if position.kind == "table" else None)
+        rows, faults, untimed, pointed = read_rows(table, column, position.pointed)
+        findings.rows.append(rows)
+        findings.position = replace(position, pointed=pointed)
+        findings.note_untimed(untimed)
         return faults
 
-    def _tell_apart(self, found: Findings) -> None:
-        """Leave out the rows that came before."""
-        name = found.path.name
-        if found.marks:
-            who = np.array([mark.identity for mark in found.marks], dtype=np.uint64)
-            new = self.memory.take(name, who, np.ones(len(who), dtype=bool))
-            marks = [mark for mark, is_new in zip(found.marks, new.tolist(), strict=True) if is_new]
-            found.rows = [self.exports.rows_of(marks)]
+    def _drop_repeated(self, findings: _Findings) -> None:
+        """Drop the rows that were read before."""
+        name = findings.path.name
+        if findings.marks:
+            row_ids = np.array([mark.identity for mark in findings.marks], dtype=np.uint64)
+            new = self.memory.take(name, row_ids, np.ones(len(row_ids), dtype=bool))
+            marks = [mark for mark, is_new in zip(findings.marks, new.tolist(), strict=True) if is_new]
+            findings.rows = [self.exports.rows_of(marks)]
             for mark in marks:
-                found.shapes.update(mark.shapes)
-        elif found.rows:
-            rows = joined(found.rows)
-            who = identities((rows.people, rows.images), (rows.x, rows.y, rows.time))
-            new = self.memory.take(name, who, np.isfinite(rows.time) | np.isnan(rows.x))
-            found.rows = [rows.kept(new)]
+                findings.shapes.update(mark.shapes)
+        elif findings.rows:
+            rows = join_rows(findings.rows)
+            row_ids = identities((rows.people, rows.images), (rows.x, rows.y, rows.time))
+            new = self.memory.take(name, row_ids, np.isfinite(rows.time) | np.isnan(rows.x))
+            findings.rows = [rows.select(new)]
         else:
             return
-        found.repeated += int((~new).sum())
-        found.rows = [rows for rows in found.rows if len(rows)]
-        found.look_at_times()
+        findings.repeated += int((~new).sum())
+        findings.rows = [rows for rows in findings.rows if len(rows)]
+        findings.check_order()
 
 
 _SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
-_FULL = f"more than {MOST_KEPT:,} rows or {MOST_FILES:,} files cannot be told apart; no more is read."
+_FULL = f"more than {MOST_KEPT:,} rows or {MOST_FILES:,} files cannot be distinguished; no more are read."
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What came since a position.
+    """Rows read since a position.
 
     Attributes
     ----------
     table : ClickTable or None
-        The rows that are new, in the order in which they came; None where there are none. It may tell of
-        looks alone, without a click.
+        The new rows in their order; None if there are none. They may be looks only, without a click.
     position : Position
-        From where to look next, once the rows are stored.
+        Where the next look begins, once the rows are stored.
     notices : tuple of str
-        Sentences for people.
+        Messages for the user.
     lines_read : int
-        Rows that were read, of which some may not be new and some were refused.
+        Rows that were read, including repeated and refused ones.
     refused : int
-        Rows that were left out because something is wrong in them.
+        Rows that were skipped because of a problem.
     repeated : int
-        Rows that were left out because they had come before.
+        Rows that were skipped because they were read before.
     more : bool
-        Whether more can be read at once.
+        Whether more can be read immediately.
     """
 
     table: ClickTable | None
@@ -355,25 +363,25 @@ def look(
     most_rows: int = 100_000,
     ended: bool = False,
 ) -> Growth:
-    """Read what came into a file or a folder since the last look.
+    """Read the rows added to a file or a folder since the last look.
 
-    It depends on the source and the position alone: who stores rows and position together, and looks again
-    from the position stored last, loses nothing and gets nothing twice.
+    The result depends only on the source and the position. A caller that stores rows and position together,
+    and continues from the position stored last, loses nothing and gets nothing twice.
 
     Parameters
     ----------
     source : Path
-        A table (CSV and its like), JSON lines or a Zooniverse classification export; or a folder with such
-        files, read in the order of their names. It need not be there yet.
+        A table (CSV, TSV), JSON lines or a Zooniverse classification export; or a folder with such files,
+        read in the order of their names. It need not exist yet.
     position : Position, optional
-        Where the last look ended; without it, all is read.
+        Where the last look ended; without it everything is read.
     mapping : mapping of column to field, optional
         Names columns by hand: annotator, image, x, y, time, width, height, ignore.
     watch : Watch
     most_rows : int
-        No more are read in one look.
+        Limit of rows for one look.
     ended : bool
-        Whether nothing more will come: a last line without an end is read too.
+        Whether the source is complete; then a last line without a line end is read too.
 
     Returns
     -------
@@ -382,9 +390,9 @@ def look(
     Raises
     ------
     UnknownColumns
-        Where the file's columns must be named by hand.
+        If the file's columns must be named by hand.
     InputError
-        For a file that cannot be used at all; in a folder such a file is left out, and that is said.
+        For a file that cannot be used at all; in a folder such a file is skipped with a notice.
     """
     source = Path(source)
     position = Position() if position is None else position
@@ -392,43 +400,43 @@ def look(
     listed = _files(source)
     absent, full = listed is None, False
     if absent and not position.absent:
-        there = "is no longer there" if position.files else "is not there yet"
-        notices.append(f"{plain(source.name, 200)} {there}: what comes will be read.")
+        state = "is no longer there" if position.files else "is not there yet"
+        notices.append(f"{plain(source.name, 200)} {state}; it is read when it appears.")
     changed = _changed(listed or [], position, again=mapping is not None)
     if not changed:
         return Growth(None, replace(position, absent=absent), tuple(notices))
     memory = Memory(position.files)
-    reading = Reading(memory, Exports(position.exports), mapping, watch, most_rows, ended)
-    files, found = dict(position.files), list[Findings]()
+    reading = _Reading(memory, Exports(position.exports), mapping, watch, most_rows, ended)
+    files, all_findings = dict(position.files), list[_Findings]()
     for path, stamp in changed:
         if len(memory) >= MOST_KEPT or (path.name not in files and len(files) >= MOST_FILES):
             full = True
             continue
         try:
-            one = reading.read(path, files.get(path.name))
+            findings = reading.read(path, files.get(path.name))
         except InputError as error:
             if path == source:
                 raise
-            one = refused(path, files.get(path.name), stamp, error)
-        if one is not None:
-            found.append(one)
-            files[path.name] = one.position
+            findings = _refuse(path, files.get(path.name), stamp, error)
+        if findings is not None:
+            all_findings.append(findings)
+            files[path.name] = findings.position
         if reading.is_done:
             break
     if full and not position.full:
         notices.append(f"{plain(source.name, 200)}: {_FULL}")
     if reading.exports.forgotten:
         looks = counted(reading.exports.forgotten, "look")
-        notices.append(f"{looks} without a mark left out: nobody has drawn in their workflow so far.")
-    table = _table(source, found)
+        notices.append(f"{looks} without a mark skipped: no marks in their workflow so far.")
+    table = _table(source, all_findings)
     watch(1.0, f"{counted(0 if table is None else len(table), 'new click')}")
     return Growth(
         table=table,
         position=Position(files, absent, full, reading.exports.state()),
-        notices=(*notices, *(notice for one in found for notice in one.notices())),
-        lines_read=sum(one.lines_read for one in found),
-        refused=sum(one.refused for one in found),
-        repeated=sum(one.repeated for one in found),
+        notices=(*notices, *(notice for findings in all_findings for notice in findings.notices())),
+        lines_read=sum(findings.lines_read for findings in all_findings),
+        refused=sum(findings.refused for findings in all_findings),
+        repeated=sum(findings.repeated for findings in all_findings),
         more=reading.is_done,
     )
 
@@ -436,7 +444,7 @@ def look(
 def _changed(
     listed: list[tuple[Path, Stamp]], position: Position, *, again: bool
 ) -> list[tuple[Path, Stamp]]:
-    """Leave out the files that are as they were; `again` says to try those of no use once more."""
+    """Select the files that changed; `again` includes files that were refused before."""
     known = position.files
     return [
         (path, stamp)
@@ -445,17 +453,17 @@ def _changed(
     ]
 
 
-def _table(source: Path, found: list[Findings]) -> ClickTable | None:
-    giving = [one for one in found if one.rows]
-    if not giving:
+def _table(source: Path, all_findings: list[_Findings]) -> ClickTable | None:
+    used = [findings for findings in all_findings if findings.rows]
+    if not used:
         return None
-    rows = joined([rows for one in giving for rows in one.rows])
-    alone = len(giving) == 1
-    return table_of(rows, giving[0].path if alone else source, has_lines=alone)
+    rows = join_rows([rows for findings in used for rows in findings.rows])
+    is_single = len(used) == 1
+    return table_of(rows, used[0].path if is_single else source, has_lines=is_single)
 
 
 def _files(source: Path) -> list[tuple[Path, Stamp]] | None:
-    """List the files to look at with their stamps, by name; None where nothing is there."""
+    """List the files with their stamps, by name; None if the source does not exist."""
     try:
         if not source.is_dir():
             return [(source, stamp_of(source.stat()))]
@@ -465,13 +473,13 @@ def _files(source: Path) -> list[tuple[Path, Stamp]] | None:
         return None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=source) from None
-    found = []
+    listed = []
     for name in names:
         with contextlib.suppress(OSError):
             status = (source / name).stat()
             if stat.S_ISREG(status.st_mode):
-                found.append((source / name, stamp_of(status)))
-    return found
+                listed.append((source / name, stamp_of(status)))
+    return listed
 
 
 def _is_wanted(name: str) -> bool:

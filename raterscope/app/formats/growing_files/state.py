@@ -1,4 +1,4 @@
-"""State kept between two looks at a growing source: positions in files, identities of rows.
+"""State between two looks at a growing source: positions in files, identities of rows.
 
 Identities of rows have 64 bits and are kept sorted. Two of n different rows share an identity with a chance
 of n^2 / 2^65: less than one in ten million for a million rows. Such a row would be skipped as read before.
@@ -39,7 +39,7 @@ __all__ = [
 
 MOST_FILES = 20_000
 MOST_KEPT = 2_000_000
-"""Rows whose identity is kept, 8 bytes each: a position never has more than some 40 MB."""
+"""Rows whose identity is stored, 8 bytes each: a position takes at most about 40 MB."""
 
 _BYTES_PER_ROW = 8
 
@@ -50,37 +50,37 @@ _Kept = Annotated[bytes, msgspec.Meta(max_length=2 * MOST_KEPT * _BYTES_PER_ROW)
 
 @dataclass(frozen=True)
 class FilePosition:
-    """How far one file was read.
+    """Position up to which one file was read.
 
     Attributes
     ----------
     offset : int
         Bytes that were read.
     line : int
-        The number of the line that begins there, from 1.
+        Number of the line that begins there, from 1.
     kind : str
         table, export or json; empty before the first line is complete.
     codec, delimiter : str
     header : tuple of str
         The table's columns.
     digest : bytes
-        Of blocks spread over what was read: tells a file that grew from another in its place.
+        Of blocks spread over the bytes read: distinguishes a file that grew from one that was replaced.
     stamp : (size, modified, changed, inode) or None
-        What the system says of the file, where it can be trusted that the same stamp means the same bytes.
+        Status of the file, if an equal stamp later means the same bytes.
     skipping : bool
-        Whether the rest of the present line is passed over, because the line is too long.
+        Whether the rest of the current line is skipped, because the line is too long.
     pointed : bool
-        Whether a number had a decimal point, after which a comma is none.
+        Whether a number had a decimal point; then a comma is no decimal mark.
     latest : float or None
-        The latest time that came, seconds.
+        Latest time so far, seconds.
     disordered : bool
-        Whether it was said that times go back.
+        Whether the message that times go back was given.
     refused : bool
-        Whether the file was said to be of no use.
+        Whether the message that the file cannot be used was given.
     seen : bytes
-        Sorted identities of the rows that the file ever gave, little-endian uint64 each.
+        Sorted identities of all rows that the file ever had, little-endian uint64 each.
     again : bytes or None
-        Where the file was replaced: those that the present file has given so far.
+        For a replaced file: identities of the rows of the current file so far.
     """
 
     offset: _Count = 0
@@ -102,17 +102,16 @@ class FilePosition:
 
 @dataclass(frozen=True)
 class ExportState:
-    """What classification exports told, which their later lines need.
+    """State of classification exports that their later lines need.
 
     Attributes
     ----------
     drawing : tuple of str
         Workflows that have a drawing task.
     owned : bytes
-        Sorted identities of names, and of names with the subject that had each first.
+        Sorted identities of names, and of names with their first subject.
     waiting : tuple of (workflow, person, image, time, width, height)
-        Who looked in a workflow of which it is not yet known whether it has a drawing task; None for a number
-        that is not known.
+        Looks in a workflow that has no drawing task so far; None for an unknown number.
     """
 
     drawing: tuple[str, ...] = ()
@@ -122,15 +121,15 @@ class ExportState:
 
 @dataclass(frozen=True)
 class Position:
-    """How far a source was read.
+    """Position up to which a source was read.
 
     Attributes
     ----------
     files : mapping of file name to FilePosition
     absent : bool
-        Whether it was said that the source is not there.
+        Whether the message that the source does not exist was given.
     full : bool
-        Whether it was said that no more rows can be told apart.
+        Whether the message that no more rows can be distinguished was given.
     exports : ExportState
     """
 
@@ -140,38 +139,38 @@ class Position:
     exports: ExportState = field(default_factory=ExportState)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Convert to types of JSON."""
         return dict(msgspec.to_builtins(self))
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Position:
-        """Take back what `as_dict` gave.
+    def from_dict(cls, content: Mapping[str, Any]) -> Position:
+        """Create from the result of `as_dict`.
 
         Raises
         ------
         InputError
-            For anything else.
+            For any other content.
         """
         try:
-            position = msgspec.convert(told, cls)
+            position = msgspec.convert(content, cls)
         except (msgspec.ValidationError, RecursionError) as error:
-            raise InputError(f"is no position in a source that grows: {error}") from None
+            raise InputError(f"is not a position in a growing source: {error}") from None
         files = position.files.values()
-        kept = [position.exports.owned, *(rows for one in files for rows in (one.seen, one.again or b""))]
-        whole = all(len(rows) % _BYTES_PER_ROW == 0 for rows in kept)
-        if not whole or len(files) > MOST_FILES or not all(map(_is_sound, files)):
-            raise InputError("is no position in a source that grows: its parts do not fit together")
+        kept = [position.exports.owned, *(rows for file in files for rows in (file.seen, file.again or b""))]
+        is_complete = all(len(rows) % _BYTES_PER_ROW == 0 for rows in kept)
+        if not is_complete or len(files) > MOST_FILES or not all(map(_is_sound, files)):
+            raise InputError("is not a position in a growing source: its parts do not fit together")
         return position
 
 
-def _is_sound(one: FilePosition) -> bool:
-    """Tell whether what is said of a file can be read on from."""
-    if one.kind == "json":
-        return bool(one.codec) and one.header == HEADER
-    table = Table(Path(), one.header, (), ())
-    if one.kind == "export" and not is_export(table):
+def _is_sound(file: FilePosition) -> bool:
+    """Return whether reading can continue from a position."""
+    if file.kind == "json":
+        return bool(file.codec) and file.header == HEADER
+    table = Table(Path(), file.header, (), ())
+    if file.kind == "export" and not is_export(table):
         return False
-    return not one.kind or bool(one.codec and one.delimiter and one.header)
+    return not file.kind or bool(file.codec and file.delimiter and file.header)
 
 
 UintArray = npt.NDArray[np.uint64]
@@ -181,7 +180,7 @@ _NONE: UintArray = np.empty(0, dtype=np.uint64)
 
 
 def identities(columns: Sequence[Sequence[str]], numbers: Sequence[FloatArray]) -> UintArray:
-    """Give rows of names and numbers an identity each; all NaN are the same.
+    """Compute an identity for each row of names and numbers; all NaN are the same.
 
     Parameters
     ----------
@@ -194,8 +193,8 @@ def identities(columns: Sequence[Sequence[str]], numbers: Sequence[FloatArray]) 
     """
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for names in columns:
-        told = {name: identity_of(name) for name in set(names)}
-        mixed = _mixed(mixed ^ np.fromiter((told[name] for name in names), np.uint64, len(names)))
+        number = {name: identity_of(name) for name in set(names)}
+        mixed = _mixed(mixed ^ np.fromiter((number[name] for name in names), np.uint64, len(names)))
     for values in numbers:
         same = np.where(np.isnan(values), np.nan, values + 0.0)
         mixed = _mixed(mixed ^ same.astype("<f8").view("<u8").astype(np.uint64))
@@ -203,13 +202,13 @@ def identities(columns: Sequence[Sequence[str]], numbers: Sequence[FloatArray]) 
 
 
 def identity_of(*texts: str) -> int:
-    """Give some texts an identity."""
+    """Compute the identity of some texts."""
     joined = "\x00".join(texts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(joined, digest_size=8).digest(), "little")
 
 
 def _mixed(values: UintArray) -> UintArray:
-    """Stir 64 bits so that each depends on all, as the generator SplitMix64 does ([steele2014]_).
+    """Mix 64 bits so that each depends on all, as the generator SplitMix64 does ([steele2014]_).
 
     References
     ----------
@@ -222,43 +221,45 @@ def _mixed(values: UintArray) -> UintArray:
     return values ^ (values >> np.uint64(31))
 
 
-def contains(kept: bytes, one: int) -> bool:
-    """Tell whether an identity is among those kept."""
-    return bool(_counts(_unpacked(kept), np.array([one], dtype=np.uint64))[0])
+def contains(kept: bytes, identity: int) -> bool:
+    """Return whether an identity is among the stored ones."""
+    return bool(_counts(_unpacked(kept), np.array([identity], dtype=np.uint64))[0])
 
 
 def added(kept: bytes, more: Sequence[int]) -> bytes:
-    """Keep some more identities."""
+    """Add identities to the stored ones."""
     return _packed(_merged(_unpacked(kept), np.sort(np.array(more, dtype=np.uint64))))
 
 
 class Memory:
-    """The rows that each file of a source gave, as multisets.
+    """Multiset of the rows that each file of a source had.
 
-    A file may hold a row twice: two clicks at one place. Where it is replaced, or where the row comes in
-    another file, a row counts as new only if it comes more often than it came in any file before. A row with
-    a time, or one that says that somebody marked nothing, cannot rightly come twice.
+    A file may hold a row twice: two clicks at one position. If the file is replaced, or the row comes in
+    another file, a row counts as new only if it is more frequent than in any file before. A row with a time,
+    or a look without a mark, is never legitimately repeated.
     """
 
     def __init__(self, files: Mapping[str, FilePosition]) -> None:
-        self._seen = {name: _unpacked(one.seen) for name, one in files.items()}
-        self._again = {name: _unpacked(one.again) for name, one in files.items() if one.again is not None}
+        self._seen = {name: _unpacked(position.seen) for name, position in files.items()}
+        self._again = {
+            name: _unpacked(position.again) for name, position in files.items() if position.again is not None
+        }
 
     def __len__(self) -> int:
         return sum(map(len, self._seen.values()))
 
     def begin_again(self, name: str) -> None:
-        """Take note that a file was replaced and is read from its beginning."""
+        """Note that a file was replaced and is read from its beginning."""
         if len(self._seen.get(name, _NONE)):
             self._again[name] = _NONE
 
     def kept(self, name: str) -> tuple[bytes, bytes | None]:
-        """Give what is to be kept of a file: `seen` and `again` of its position."""
+        """Return `seen` and `again` of a file's position."""
         again = self._again.get(name)
         return _packed(self._seen.get(name, _NONE)), None if again is None else _packed(again)
 
     def take(self, name: str, rows: UintArray, once: BoolArray) -> BoolArray:
-        """Take in rows of a file, and tell which are new.
+        """Add rows of a file; return which are new.
 
         Parameters
         ----------
@@ -266,7 +267,7 @@ class Memory:
         rows : (N,) uint64
             Their identities.
         once : (N,) bool
-            Which cannot rightly come twice.
+            Rows that are never legitimately repeated.
 
         Returns
         -------
@@ -275,18 +276,18 @@ class Memory:
         order = np.argsort(rows, kind="stable")
         rows, once = rows[order], once[order]
         seen, again = self._seen.get(name, _NONE), self._again.get(name)
-        given = _counts(seen, rows)
-        before = np.zeros_like(given) if again is None else given
+        earlier = _counts(seen, rows)
+        before = np.zeros_like(earlier) if again is None else earlier
         for other, theirs in self._seen.items():
             if other != name:
                 before = np.maximum(before, _counts(theirs, rows))
         number = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        number += given if again is None else _counts(again, rows)
+        number += earlier if again is None else _counts(again, rows)
         kept = ~once | (number == 0)
         if again is None:
             self._seen[name] = _merged(seen, rows[kept])
         else:
-            self._seen[name] = _merged(seen, rows[kept & (number >= given)])
+            self._seen[name] = _merged(seen, rows[kept & (number >= earlier)])
             self._again[name] = _merged(again, rows[kept])
             if len(self._again[name]) == len(self._seen[name]):
                 del self._again[name]
@@ -301,7 +302,7 @@ def _counts(kept: UintArray, rows: UintArray) -> npt.NDArray[np.int64]:
 
 
 def _merged(kept: UintArray, more: UintArray) -> UintArray:
-    """Put sorted identities in among others."""
+    """Insert sorted identities into sorted ones."""
     return np.insert(kept, np.searchsorted(kept, more), more)
 
 
