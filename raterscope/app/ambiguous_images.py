@@ -16,7 +16,7 @@ from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_fil
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
-from raterscope.app.formats.untrusted import checked_shape
+from raterscope.app.formats.untrusted import check_shape
 
 __all__ = ["MOST_DECODED", "Resolved", "Shape", "pictures_among", "resolve_pictures", "resolve_voxels"]
 
@@ -203,7 +203,7 @@ def _picture(source: Source) -> _Picture:
     shape = (1, head.rows, head.columns)
     if pages is not None:
         shape = (pages.slices, file.height, file.width)
-        checked_shape(path, shape)
+        check_shape(path, shape)
     channels, packed = head.channels, head.is_compressed
     heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
     return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)

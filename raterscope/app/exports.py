@@ -194,7 +194,7 @@ def files_for(
     InputError
         When the folder cannot be made.
     """
-    from raterscope.app.formats.output_files import distinct, make_folder, safe
+    from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 
     form = FORMATS[request.format]
     folder = _folder_of(request)
@@ -205,7 +205,7 @@ def files_for(
     for step, (item, name) in enumerate(items):
         here = part(watch, step / len(items), (step + 1) / len(items))
         here(0.0, f"writing {request.what} of {plain(name)}")
-        title = distinct(f"{safe(name)}_{request.what}{form.tag}", taken)
+        title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", taken)
         path = request.path if alone else folder / f"{title}{form.suffix}"
         yield item, path, here
 
@@ -252,7 +252,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     InputError
         When there is nothing to write yet, or a file cannot be written, or is a study.
     """
-    from raterscope.app.formats.output_files import removing_new_files, write_record
+    from raterscope.app.formats.output_files import remove_new_files_on, write_record
     from raterscope.app.formats.records import STUDY_SUFFIX
     from raterscope.app.provenance import record_of_export
 
@@ -270,7 +270,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     folder = _folder_of(request)
     there = folder.exists()
     try:
-        with study.shown.only(request.run), removing_new_files(Cancelled):
+        with study.shown.only(request.run), remove_new_files_on(Cancelled):
             files = export.write(study, request, watch)
             if made.runs:
                 names = [file.name for file in files]

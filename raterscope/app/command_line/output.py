@@ -14,7 +14,7 @@ from typing import Any, Generic, TextIO, TypeVar
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.output_files import distinct, safe
+from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study.digests import digest_of_file
 
@@ -104,7 +104,7 @@ def folders_of(
             continue
         item_folder = folder
         if len(answer.outcomes) > 1:
-            item_folder = folder / distinct(safe(name), names_in_use)
+            item_folder = folder / unique_name(file_name_part(name), names_in_use)
             make_folder(item_folder)
         step = part(watch, index / len(answer.outcomes), (index + 1) / len(answer.outcomes))
         yield name, outcome.fusion, item_folder, step

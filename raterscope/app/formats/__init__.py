@@ -6,17 +6,23 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.points.tables import are_detections, are_scores, points_of, read_scores, scores_of
+from raterscope.app.formats.points.tables import (
+    are_detections,
+    are_scores,
+    read_score_table,
+    read_scores,
+    read_truth_points,
+)
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
 from raterscope.app.formats.sources import File, open_source
-from raterscope.app.formats.tables import Table, UnknownColumns, assigned
+from raterscope.app.formats.tables import Table, UnknownColumns, find_columns
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
 KINDS = (
     "clicks", "truth", "image", "scores", "volume", "masks", "labels", "true-labels", "pairs", "true-ranking",
 )  # fmt: skip
-"""Of files; `read` is for the first four, `volumes`, `masks`, `labels` and `pairs` read the others."""
+"""Kinds of files; `read` reads the first four, `volumes`, `masks`, `labels` and `pairs` the others."""
 
 _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 
@@ -33,7 +39,7 @@ def read(
     ----------
     file : Path or Source
     kind : str, optional
-        clicks, truth, image or scores; without it, the file's first bytes and its header tell.
+        clicks, truth, image or scores; without it, detected from the file's first bytes and its header.
     mapping : mapping of column to field, optional
         Names columns of a table by hand.
     watch : Watch
@@ -41,14 +47,14 @@ def read(
     Returns
     -------
     ClickTable, PointTable or ImageFile
-        A table of image sizes is a ClickTable without clicks. Of an image the head alone is read.
+        A table of image sizes is a ClickTable without clicks. Of an image only the header is read.
 
     Raises
     ------
     UnknownColumns
-        When a table's columns must be named by hand.
+        If a table's columns must be named by hand.
     InputError
-        When the file cannot be read, in a sentence that says where and why.
+        If the file cannot be read; the message contains file, line and field.
 
     Examples
     --------
@@ -64,7 +70,7 @@ def read(
     source = open_source(file)
     path = source.path
     if kind not in (None, *KINDS[:4]):
-        raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:4])}")
+        raise InputError(f"{plain(kind)} is not a kind of table; expected one of {', '.join(KINDS[:4])}")
     refuse_special(path)
     if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
         return read_scores(source, mapping)
@@ -75,7 +81,7 @@ def read(
             return read_image(source)
     table = source.table(watch)
     if kind == "truth":
-        return points_of(table, mapping)
+        return read_truth_points(table, mapping)
     return _read_marks(table, kind, mapping, watch)
 
 
@@ -84,36 +90,36 @@ def _read_marks(
 ) -> ClickTable | PointTable:
     from raterscope.app.formats import zooniverse
     from raterscope.app.formats.points import tables
-    from raterscope.app.formats.points.collector import take_points
+    from raterscope.app.formats.points.collector import collect_points
 
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
-        return take_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
+        return collect_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
     try:
-        return tables.clicks_of(table, mapping, watch)
+        return tables.read_clicks(table, mapping, watch)
     except UnknownColumns as unknown:
-        if mapping is None and {"x", "y"} <= set(unknown.missing) and assigned(table, tables.SIZES):
-            return tables.sizes_of(table)
+        if mapping is None and {"x", "y"} <= set(unknown.missing) and find_columns(table, tables.SIZES):
+            return tables.read_image_sizes(table)
         if kind is None and unknown.missing == ("annotator",):
-            if mapping is None and are_scores(table) and not _is_called_truth(table):
-                return scores_of(table)
+            if mapping is None and are_scores(table) and not _is_named_truth(table):
+                return read_score_table(table)
             if _is_truth(table, unknown):
-                return points_of(table, mapping)
+                return read_truth_points(table, mapping)
         raise
 
 
 def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
-    """Tell whether places without an annotator are true places, rather than clicks with an odd header.
+    """Return whether points without an annotator are ground truth, rather than clicks with an unknown header.
 
-    They are when the file is called so, or holds detections, or when no column of words is left over that
-    could name annotators.
+    They are if the file's name says so, if it holds detections, or if no column of text is left that could
+    name annotators.
     """
-    if are_detections(table) or _is_called_truth(table):
+    if are_detections(table) or _is_named_truth(table):
         return True
-    rest = [name for name in table.header if name not in unknown.guess]
-    return all(all(_is_number(cell) for cell in table.column(name)[:1000]) for name in rest)
+    unassigned = [name for name in table.header if name not in unknown.guess]
+    return all(all(_is_number(cell) for cell in table.column(name)[:1000]) for name in unassigned)
 
 
-def _is_called_truth(table: Table) -> bool:
+def _is_named_truth(table: Table) -> bool:
     words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
     return any(word in _TRUTH_WORDS for word in words)
 

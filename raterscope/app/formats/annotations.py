@@ -1,8 +1,8 @@
-"""Neutral annotations that every format yields: annotator, image, shape or answer.
+"""Common form of annotations that every format yields: annotator, image, shape or answer.
 
-A format's module parses a file once into a `Document`. Each kind of annotation (clicks, masks, labels) takes
-from its sets what belongs to it. Shapes keep the values of the file, which nobody has checked: a file with a
-bad polygon still gives its points. Who takes a shape checks it.
+A format's module parses a file once into a `Document`. Each kind of annotation (clicks, masks, labels) reads
+its part of the document's sets. Shapes keep the file's values unchecked, so that a file with a bad polygon
+still yields its points. The reader of a shape checks it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
 ]  # fmt: skip
 
 Content = Literal["points", "areas", "labels", "marks", "others"]
-"""Marks are shapes on an image that are neither points nor areas; others have no place on an image."""
+"""Marks are shapes on an image that are neither points nor areas; others have no position on an image."""
 
 Kind = Literal["points", "masks", "labels"]
-"""A kind of annotation, as its readers are named."""
+"""A kind of annotation; also the name of the package that reads it."""
 
 _ANNOTATOR_KEYS = (
     "annotator", "annotator_id", "annotator_name", "rater", "reader", "worker_id", "worker", "user",
@@ -36,7 +36,7 @@ _ANNOTATOR_KEYS = (
 )  # fmt: skip
 
 _SHORT = 200
-"""Letters of a name that is worth remembering."""
+"""Characters of the longest name that is cached."""
 
 
 class Item(Struct, frozen=True, gc=False):
@@ -45,17 +45,17 @@ class Item(Struct, frozen=True, gc=False):
     Attributes
     ----------
     name : str
-        The image's file name; empty where the file does not give it.
+        The image's file name; empty if the file does not contain it.
     number : str
-        What an item without a name is called: "image 3", "task 7".
+        Name of an item without a file name: "image 3", "task 7".
     width, height
-        Pixels as the file has them, not checked.
+        Pixels as in the file, not checked.
     field : str or None
-        Where in the file the size is, for error messages; None where a file need not have it.
+        Field of the size in the file, for error messages; None if the size is optional.
     distinction : str
-        What tells tasks of one name apart: "task 7", "subject 12".
+        Distinguishes tasks of the same name: "task 7", "subject 12".
     line : int or None
-        Line of a table on which the item comes first.
+        Line of a table on which the item first appears.
     """
 
     name: str = ""
@@ -68,7 +68,7 @@ class Item(Struct, frozen=True, gc=False):
 
     @property
     def title(self) -> str:
-        """Name, or number where there is no name."""
+        """Name, or number if there is no name."""
         return self.name or self.number
 
 
@@ -78,9 +78,9 @@ class Points(Struct, frozen=True, gc=False):
     Attributes
     ----------
     pairs
-        Pairs of x and y; with `triples` a flat list x, y, visibility, ..., where visibility 0 is no point.
+        Pairs of x and y; with `triples` a flat list x, y, visibility, ..., where visibility 0 means no point.
     percent : bool
-        Whether places are in percent of the image's size instead of pixels.
+        Whether coordinates are in percent of the image's size instead of pixels.
     field : str
         Appended to the annotation's field in error messages.
     """
@@ -143,15 +143,15 @@ class Circle(Struct, frozen=True, gc=False):
 
 
 class Rectangle(Struct, frozen=True, gc=False):
-    """A box that says where something is: left, top, right, bottom by the file's own keys.
+    """A bounding box: left, top, right, bottom by the file's own keys.
 
     Attributes
     ----------
     values : mapping of key to value
     rotation
-        Degrees clockwise, about the centre or about the first corner.
+        Degrees clockwise, about the centre or the first corner.
     about_corner : bool
-        Then the last two values are width and height.
+        Whether the rotation is about the first corner; then the last two values are width and height.
     percent : bool
     """
 
@@ -168,7 +168,7 @@ class Corners(Struct, frozen=True, gc=False):
 
 
 class Bitmap(Struct, frozen=True, gc=False):
-    """A mask as a PNG in base64, whose first pixel lies at the first of `pairs`."""
+    """A mask as a PNG in base64; its first pixel is at the first of `pairs`."""
 
     packed: Any
     pairs: Any
@@ -184,23 +184,23 @@ class Annotation(Struct, frozen=True, gc=False):
     Attributes
     ----------
     noun : str
-        What it is, in the plural, for the count of what was left out: "polygons".
+        Plural noun for the count of skipped annotations: "polygons".
     field : str
-        Where in the file it is, for error messages.
+        Its field in the file, for error messages.
     shapes : tuple of Shape
-        Empty for an answer, and for marks that no kind takes.
+        Empty for an answer, and for marks that no kind reads.
     label : str
-        The class of what is marked.
+        The class of the marked object.
     answers : tuple of str
         Classes of the whole image or task that were chosen together.
     question : str
-        What they answer, where the file asks several questions.
+        The question, if the file has several.
     wording : str
-        The question as annotators read it.
+        The question as shown to annotators.
     problem : str
-        What is wrong with the answers, for the error message.
+        Problem of the answers, for the error message.
     size : (width, height), optional
-        Of the image, where the annotation itself gives it; not checked.
+        Size of the image, if the annotation itself contains it; not checked.
     attributes : mapping of name to value
     """
 
@@ -217,22 +217,22 @@ class Annotation(Struct, frozen=True, gc=False):
 
 
 class AnnotationSet(Struct, frozen=True, gc=False):
-    """What one annotator marked on one item.
+    """Annotations by one annotator on one item.
 
     Attributes
     ----------
     item : Item
     annotator : str or None
-        None where the file does not name one.
+        None if the file does not name one.
     annotations : sequence of Annotation
     is_complete : bool
-        Whether the annotator looked at the item and marked all that they saw, be it nothing.
+        Whether the annotator looked at the complete item, even if they marked nothing.
     question : str or None
-        The question that was asked about every item: a set without an answer to it lacks one.
+        A question about every item: a set without an answer to it counts as missing one.
     time : str
-        Date and time as the file has it.
+        Date and time as in the file.
     is_truth : bool
-        Whether the file calls it the ground truth.
+        Whether the file marks it as ground truth.
     """
 
     item: Item
@@ -246,12 +246,12 @@ class AnnotationSet(Struct, frozen=True, gc=False):
 
 @dataclass
 class Remarks:
-    """What to tell the user about a file that was read.
+    """Messages for the user about a file that was read.
 
     Attributes
     ----------
     left_out : Counter
-        Plural nouns of what was not read, with how often.
+        Number of skipped annotations by plural noun.
     notices : list of str
     """
 
@@ -260,19 +260,19 @@ class Remarks:
 
 
 class Document:
-    """A file of annotations that was parsed: each format has a class of its own.
+    """A parsed file of annotations; each format derives a class.
 
     Attributes
     ----------
     expected : mapping of Kind to str
-        For each kind that the format can hold, what a file was expected to have, for the message that
-        refuses a file without it.
+        For each kind that the format can hold, the expected annotations, for the error message of a file
+        without them.
     is_single : bool
-        Whether the file is one annotator's of one image.
+        Whether the file holds annotations of one image by one annotator.
     is_own : bool
         Whether this program wrote it.
     is_text : bool
-        Whether annotations stay text until they are taken, which needs less memory.
+        Whether annotations stay text until they are read, which needs less memory.
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {}
@@ -291,7 +291,7 @@ class Document:
         return frozenset({"areas"})
 
     def items(self) -> Sequence[Item]:
-        """List the images that the file names beside its annotations."""
+        """List the images that the file names separately from its annotations."""
         return ()
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
@@ -300,7 +300,7 @@ class Document:
         Parameters
         ----------
         kind : Kind
-            What is to be taken: shapes of other kinds need not be there.
+            The kind to read; shapes of other kinds may be missing.
         remarks : Remarks
             Collects the remarks for the user.
         watch : Watch
@@ -308,13 +308,13 @@ class Document:
         Raises
         ------
         InputError
-            For what cannot be read, with its field.
+            For an annotation that cannot be read, with its field.
         """
         raise NotImplementedError
 
 
 def find_annotator(*sources: Any) -> str | None:
-    """Give the annotator that the first of some mappings names, such as an object's attributes."""
+    """Return the annotator named by the first of some mappings, such as an object's attributes."""
     for source in sources:
         if isinstance(source, dict):
             for key in _ANNOTATOR_KEYS:

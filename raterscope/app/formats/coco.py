@@ -1,7 +1,7 @@
 """COCO: objects in images with keypoints, polygons and run lengths, and categories of whole images.
 
-The images and categories are decoded at once. Each annotation stays text until it is taken, and of it only
-what is asked for is decoded: so a file of 300 MB needs little more memory than its text.
+Images and categories are decoded immediately. Each annotation stays text until it is read, and only the
+needed parts are decoded. Thus a file of 300 MB needs little more memory than its text.
 
 References
 ----------
@@ -42,7 +42,7 @@ __all__ = ["CocoDocument", "parse", "recognize", "sniff"]
 
 _KEYS = (b'"images"', b'"annotations"', b'"categories"', b'"info"', b'"licenses"')
 _LONGEST_EMPTY = 8
-"""Bytes of JSON that may stand for nothing: null, false, [ ], { }."""
+"""Bytes of JSON that may be an empty value: null, false, [ ], { }."""
 
 
 class _File(Struct):
@@ -52,7 +52,7 @@ class _File(Struct):
 
 
 class _Object(Struct, gc=False):
-    """An annotation as the file has it; values that may be long stay text."""
+    """An annotation as in the file; values that may be long stay text."""
 
     image_id: Any = None
     category_id: Any = None
@@ -83,16 +83,16 @@ class _Text(_Object, gc=False):
 _decode_file = msgspec.json.Decoder(_File).decode
 _decode_object = msgspec.json.Decoder(_Text).decode
 _FIELDS = _Object.__struct_fields__
-_OWN = _FIELDS[_FIELDS.index("annotator") :]
+_ANNOTATOR_FIELDS = _FIELDS[_FIELDS.index("annotator") :]
 
 
 def sniff(head: bytes) -> bool:
-    """Tell by a file's first bytes whether it may be of this format."""
+    """Return whether a file may be of this format, by its first bytes."""
     return head.lstrip()[:1] == b"{" and any(key in head for key in _KEYS) and b'"shapes"' not in head
 
 
 def parse(path: Path, text: bytes) -> CocoDocument | None:
-    """Parse JSON of this format; None for other JSON, and for numbers such as NaN."""
+    """Parse JSON of this format; None for other JSON, and for JSON with NaN."""
     try:
         file = _decode_file(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -101,7 +101,7 @@ def parse(path: Path, text: bytes) -> CocoDocument | None:
 
 
 def recognize(path: Path, content: Any) -> CocoDocument | None:
-    """Take decoded JSON if it is of this format."""
+    """Recognize decoded JSON of this format."""
     if not isinstance(content, dict):
         return None
     images, objects = content.get("images"), content.get("annotations")
@@ -131,35 +131,35 @@ class CocoDocument(Document):
         self._path, self._images, self._objects = path, images, objects
         self.is_text = not objects or isinstance(objects[0], Raw)
         self._categories = {
-            one["id"]: text_of(one.get("name"))
-            for one in entries(categories)
-            if type(one.get("id")) in (int, str)
+            category["id"]: text_of(category.get("name"))
+            for category in entries(categories)
+            if type(category.get("id")) in (int, str)
         }
 
     def detections(self) -> dict[str, Any] | None:
-        """Give images and annotations as decoded JSON if all annotations have a score; None for others."""
-        found = []
-        for one in self._objects:
+        """Return images and annotations as decoded JSON if all annotations have a score; else None."""
+        detections = []
+        for text in self._objects:
             try:
-                value = _value(one)
+                value = _value(text)
             except ValueError:
                 return None
             if not isinstance(value, dict) or "score" not in value:
                 return None
-            found.append(value)
-        return {"images": self._images, "annotations": found} if found else None
+            detections.append(value)
+        return {"images": self._images, "annotations": detections} if detections else None
 
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are."""
-        found: set[Content] = set()
+        contents: set[Content] = set()
         for at in range(len(self._objects)):
             try:
-                one = self._object(at)
-                if one is not None:
-                    found |= _contents(one)
+                item = self._object(at)
+                if item is not None:
+                    contents |= _contents(item)
             except ValueError as error:
                 raise self._refusal(at, error) from None
-        return frozenset(found)
+        return frozenset(contents)
 
     @cached_property
     def _items(self) -> dict[int | str, Item]:
@@ -180,7 +180,7 @@ class CocoDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the objects, each as a set of its own, then the categories by annotator and image.
 
-        The annotator is what an object's attributes call so, or the object itself.
+        The annotator is named by an object's attributes, or by the object itself.
 
         Raises
         ------
@@ -194,50 +194,54 @@ class CocoDocument(Document):
                 watch(at / len(self._objects), "reading objects")
             field = f"annotations[{at}]"
             try:
-                one = self._object(at)
-                nouns, shapes = ((), ()) if one is None else _shapes(one, kind)
+                item = self._object(at)
+                nouns, shapes = ((), ()) if item is None else _shapes(item, kind)
             except ValueError as error:
                 raise self._refusal(at, error) from None
-            if one is None:
-                raise InputError("is no annotation", file=self._path, field=field)
-            is_answer = _is_answer(one)
+            if item is None:
+                raise InputError("is not an annotation", file=self._path, field=field)
+            is_answer = _is_answer(item)
             if kind == "labels" and not is_answer:
                 remarks.left_out[nouns[-1]] += 1
                 continue
-            if type(one.image_id) not in (int, str):
-                raise InputError("does not tell its image", file=self._path, field=field)
-            if one.image_id not in items:
-                what = plain(one.image_id, 40)
+            if type(item.image_id) not in (int, str):
+                raise InputError("does not name its image", file=self._path, field=field)
+            if item.image_id not in items:
+                image_id = plain(item.image_id, 40)
                 raise InputError(
-                    f"is on image {what}, which the file does not list", file=self._path, field=field
+                    f"is on image {image_id}, which the file does not list", file=self._path, field=field
                 )
-            attributes = one.attributes if isinstance(one.attributes, dict) else {}
-            who = find_annotator(attributes) or find_annotator({key: getattr(one, key) for key in _OWN})
+            attributes = item.attributes if isinstance(item.attributes, dict) else {}
+            annotator = find_annotator(attributes) or find_annotator(
+                {key: getattr(item, key) for key in _ANNOTATOR_FIELDS}
+            )
             if is_answer:
-                chosen.setdefault((who, one.image_id), []).append(self._answer(one.category_id, field))
+                chosen.setdefault((annotator, item.image_id), []).append(
+                    self._answer(item.category_id, field)
+                )
                 continue
-            label = self._categories.get(one.category_id, "") if type(one.category_id) in (int, str) else ""
+            label = self._categories.get(item.category_id, "") if type(item.category_id) in (int, str) else ""
             mark = Annotation(nouns[-1], field, shapes, label, attributes=attributes)
-            yield AnnotationSet(items[one.image_id], who, (mark,))
-        for (who, number), answers in chosen.items():
-            yield AnnotationSet(items[number], who, answers)
+            yield AnnotationSet(items[item.image_id], annotator, (mark,))
+        for (annotator, number), answers in chosen.items():
+            yield AnnotationSet(items[number], annotator, answers)
 
     def _object(self, at: int) -> _Object | None:
-        """Decode an annotation; None for what is no object."""
-        one = self._objects[at]
-        if isinstance(one, Raw):
+        """Decode an annotation; None if it is not an object."""
+        text = self._objects[at]
+        if isinstance(text, Raw):
             try:
-                return _decode_object(one)
+                return _decode_object(text)
             except msgspec.ValidationError:
                 return None
             except (msgspec.DecodeError, RecursionError, UnicodeError):
-                one = decode_json(bytes(one))
-        if not isinstance(one, dict):
+                text = decode_json(bytes(text))
+        if not isinstance(text, dict):
             return None
-        return _Object(**{key: one[key] for key in _FIELDS if key in one})
+        return _Object(**{key: text[key] for key in _FIELDS if key in text})
 
     def _answer(self, number: Any, field: str) -> Annotation:
-        """Make the category of a whole image an answer."""
+        """Convert the category of an image to an answer."""
         noun = "categories of images"
         if type(number) in (int, str) and number in self._categories:
             return Annotation(noun, field, answers=(self._categories[number],))
@@ -248,33 +252,33 @@ class CocoDocument(Document):
         return InputError(str(error).removeprefix("it "), file=self._path, field=f"annotations[{at}]")
 
 
-def _contents(one: _Object) -> set[Content]:
-    found: set[Content] = set()
-    keypoints = _value(one.keypoints) if _is_given(one.keypoints) else None
+def _contents(item: _Object) -> set[Content]:
+    contents: set[Content] = set()
+    keypoints = _value(item.keypoints) if _is_present(item.keypoints) else None
     if isinstance(keypoints, list) and any(keypoints[2::3]):
-        found.add("points")
-    if _is_given(one.segmentation):
-        found.add("areas")
-    return found or {"labels" if _is_answer(one) else "marks"}
+        contents.add("points")
+    if _is_present(item.segmentation):
+        contents.add("areas")
+    return contents or {"labels" if _is_answer(item) else "marks"}
 
 
-def _is_answer(one: _Object) -> bool:
-    """Tell whether an annotation is the category of a whole image."""
-    places = (one.segmentation, one.keypoints, one.bbox)
-    return one.category_id is not None and not any(map(_is_given, places))
+def _is_answer(item: _Object) -> bool:
+    """Return whether an annotation is the category of an image."""
+    geometry = (item.segmentation, item.keypoints, item.bbox)
+    return item.category_id is not None and not any(map(_is_present, geometry))
 
 
-def _shapes(one: _Object, kind: Kind) -> tuple[Sequence[str], tuple[Shape, ...]]:
-    """Name the shapes of an object, and give those that a kind takes."""
+def _shapes(item: _Object, kind: Kind) -> tuple[Sequence[str], tuple[Shape, ...]]:
+    """Return the nouns of an object's shapes, and the shapes that a kind reads."""
     nouns: list[str] = []
     shapes: list[Shape] = []
-    if _is_given(one.keypoints):
+    if _is_present(item.keypoints):
         nouns.append("keypoints")
         if kind == "points":
-            shapes.append(Points(_value(one.keypoints), triples=True, field=".keypoints"))
-    if _is_given(one.segmentation):
+            shapes.append(Points(_value(item.keypoints), triples=True, field=".keypoints"))
+    if _is_present(item.segmentation):
         nouns.append("polygons and run lengths")
-        drawn = _value(one.segmentation) if kind == "masks" else None
+        drawn = _value(item.segmentation) if kind == "masks" else None
         if isinstance(drawn, dict):
             size = drawn.get("size")
             rows, columns = size if isinstance(size, list) and len(size) == 2 else (size, None)
@@ -284,8 +288,8 @@ def _shapes(one: _Object, kind: Kind) -> tuple[Sequence[str], tuple[Shape, ...]]
     return nouns or ["objects without a shape"], tuple(shapes)
 
 
-def _is_given(value: Any) -> bool:
-    """Tell whether a value is there and not empty."""
+def _is_present(value: Any) -> bool:
+    """Return whether a value is present and not empty."""
     if isinstance(value, Raw):
         text = memoryview(value)
         return len(text) > _LONGEST_EMPTY or bool(_value(value))
@@ -293,11 +297,11 @@ def _is_given(value: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Decode what was left as text.
+    """Decode a value that stayed text.
 
     Raises
     ------
     ValueError
-        For text that is damaged; it follows "is no JSON".
+        For damaged text.
     """
     return decode_json(bytes(value)) if isinstance(value, Raw) else value

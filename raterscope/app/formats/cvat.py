@@ -67,10 +67,10 @@ class CvatDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the shapes and tags of each image.
 
-        The annotator is the assignee of the job or task, and in a project's file that of the image's task.
-        An image without a shape is one on which the assignee found nothing.
+        The annotator is the assignee of the job or task; in a project's file that of the image's task. On an
+        image without a shape the assignee found nothing.
         """
-        whole, tasks = _assignees(self._root)
+        default, tasks = _assignees(self._root)
         remarks.left_out[TRACKS] += len(self._root.findall("track"))
         images = self._root.findall("image")
         for at, image in enumerate(images):
@@ -79,32 +79,32 @@ class CvatDocument(Document):
             width, height = (_side(image.get(side)) for side in ("width", "height"))
             item = Item(name, number, width, height, f"image {name or number}")
             annotations = tuple(_annotation(shape, item.title) for shape in image)
-            who = tasks.get(image.get("task_id", ""), whole)
-            yield AnnotationSet(item, who, annotations, is_complete=True, question="")
+            annotator = tasks.get(image.get("task_id", ""), default)
+            yield AnnotationSet(item, annotator, annotations, is_complete=True, question="")
 
 
 def _assignees(root: Any) -> tuple[str | None, dict[str, str]]:
-    """Give the assignees of the file and of each task of a project."""
+    """Return the assignees of the file and of each task of a project."""
     meta = root.find("meta")
     if meta is None:
         return None, {}
-    whole = None
+    default = None
     for kind in ("job", "task", "project"):
-        if (found := meta.find(kind)) is not None:
-            whole = whole or _assignee(found)
+        if (element := meta.find(kind)) is not None:
+            default = default or _assignee(element)
     tasks = {}
     for task in meta.iterfind("project/tasks/task"):
-        number, who = text_of(task.findtext("id") or ""), _assignee(task)
-        if number and who:
-            tasks[number] = who
-    return whole, tasks
+        number, assignee = text_of(task.findtext("id") or ""), _assignee(task)
+        if number and assignee:
+            tasks[number] = assignee
+    return default, tasks
 
 
 def _assignee(element: Any) -> str | None:
-    found = element.find("assignee")
-    if found is None:
+    assignee = element.find("assignee")
+    if assignee is None:
         return None
-    return text_of(found.findtext("username") or found.text or "") or None
+    return text_of(assignee.findtext("username") or assignee.text or "") or None
 
 
 def _annotation(shape: Any, item: str) -> Annotation:
@@ -122,12 +122,12 @@ def _shape(shape: Any) -> Shape | None:
     if shape.tag == "polygon":
         return Polygons([_pairs(shape)])
     if shape.tag == "mask":
-        counts = [_parsed(count, int) for count in (shape.get("rle") or "").split(",")]
+        counts = [_parse_number(count, int) for count in (shape.get("rle") or "").split(",")]
         rows, columns, top, left = (
-            _parsed(shape.get(key), int) for key in ("height", "width", "top", "left")
+            _parse_number(shape.get(key), int) for key in ("height", "width", "top", "left")
         )
         return RunLengths(counts, rows, columns, top=top, left=left)
-    rotation = _parsed(shape.get("rotation") or "0", float)
+    rotation = _parse_number(shape.get("rotation") or "0", float)
     if shape.tag == "ellipse":
         return Ellipse(_numbers(shape, "cx", "cy", "rx", "ry"), rotation)
     if shape.tag == "box":
@@ -136,20 +136,20 @@ def _shape(shape: Any) -> Shape | None:
 
 
 def _side(text: str | None) -> float | None:
-    whole = _parsed(text, int)
-    return _parsed(text, float) if whole is None else whole
+    integer = _parse_number(text, int)
+    return _parse_number(text, float) if integer is None else integer
 
 
 def _numbers(shape: Any, *keys: str) -> dict[str, float | None]:
-    return {key: _parsed(shape.get(key), float) for key in keys}
+    return {key: _parse_number(shape.get(key), float) for key in keys}
 
 
 def _pairs(shape: Any) -> list[list[float | None]]:
     pairs = (shape.get("points") or "").split(";")
-    return [[_parsed(part, float) for part in pair.split(",")] for pair in pairs]
+    return [[_parse_number(part, float) for part in pair.split(",")] for pair in pairs]
 
 
-def _parsed(text: str | None, kind: Callable[[str], Number]) -> Number | None:
+def _parse_number(text: str | None, kind: Callable[[str], Number]) -> Number | None:
     try:
         return kind(text or "")
     except ValueError:

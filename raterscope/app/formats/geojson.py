@@ -1,4 +1,4 @@
-"""GeoJSON as QuPath writes it: points, and the centroids of what is outlined, on one image.
+"""GeoJSON of QuPath: points, and the centroids of outlined objects, on one image.
 
 References
 ----------
@@ -31,21 +31,23 @@ from raterscope.app.formats.annotations import (
     Remarks,
     find_annotator,
 )
-from raterscope.app.formats.points.collector import places_of
+from raterscope.app.formats.points.collector import position_array
 from raterscope.app.formats.untrusted import entries, text_of
 
 __all__ = ["GeoJsonDocument", "recognize"]
 
 _IGNORED = {"root", "PathRootObject", "tile", "PathTileObject", "tmaCore", "tma_core", "TMACoreObject"}
 _REGION = 2
-"""So many objects within an annotation's outline make it the region in which they were looked for."""
+"""Number of objects within an annotation's outline that make it a searched region."""
 
 
 def recognize(path: Path, content: Any) -> GeoJsonDocument | None:
-    """Take decoded JSON if it is a collection of features, a list of them, or one."""
+    """Recognize decoded JSON that is a collection of features, a list of them, or one feature."""
     if isinstance(content, dict):
-        listed = content.get("type") == "FeatureCollection" and isinstance(content.get("features"), list)
-        if not listed and not _is_feature(content):
+        is_collection = content.get("type") == "FeatureCollection" and isinstance(
+            content.get("features"), list
+        )
+        if not is_collection and not _is_feature(content):
             return None
     elif not isinstance(content, list) or not any(map(_is_feature, entries(content)[:100])):
         return None
@@ -54,12 +56,12 @@ def recognize(path: Path, content: Any) -> GeoJsonDocument | None:
 
 @dataclass(frozen=True, eq=False)
 class _Object:
-    """An object of a class on a plane: its places, and the outer rings of an outlined annotation."""
+    """An object of a class on a plane: its points, and the outer rings of an outlined annotation."""
 
     name: str
     plane: tuple[str, ...]
     annotator: str | None
-    places: FloatArray
+    points: FloatArray
     field: str
     rings: Sequence[FloatArray]
     attributes: Mapping[str, Any]
@@ -78,10 +80,10 @@ class GeoJsonDocument(Document):
 
     def __init__(self, path: Path, content: Any) -> None:
         self._path, self._content = path, content
-        self.is_own = self._image() is not None  # which this program alone writes
+        self.is_own = self._image() is not None  # only this program writes it
 
     def contents(self) -> frozenset[Content]:
-        """Claim points, be there none: the format holds no other kind that is read."""
+        """Return points, even if there are none: no other kind is read from this format."""
         return frozenset({"points"})
 
     def items(self) -> Sequence[Item]:
@@ -94,9 +96,8 @@ class GeoJsonDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield points, several of one object together, and the centroids of outlined objects.
 
-        An annotation with two objects or more within its outline is the region in which they were looked for,
-        and no object itself. Classes whose name ends in *, which QuPath ignores, are left out. The annotator
-        is what an object's metadata call so.
+        An annotation with two or more objects within its outline is a searched region, not an object. Classes
+        whose name ends in *, which QuPath ignores, are skipped. An object's metadata name its annotator.
 
         Raises
         ------
@@ -104,7 +105,7 @@ class GeoJsonDocument(Document):
             For a feature that cannot be read.
         """
         (item,) = self.items()
-        found: list[_Object] = []
+        objects: list[_Object] = []
         features = _features(self._content)
         for at, feature in enumerate(features):
             watch(at / len(features), "reading objects")
@@ -117,22 +118,22 @@ class GeoJsonDocument(Document):
                 remarks.left_out["ignored classes, tiles and cores"] += 1
                 continue
             try:
-                one = _object(feature, properties, where)
+                shape = _object(feature, properties, where)
             except ValueError as error:
                 raise InputError(f"cannot be read: it has {error}", file=self._path, field=where) from None
-            if one is None:
+            if shape is None:
                 remarks.left_out["lines and collections"] += 1
                 continue
-            found.append(one)
-        regions = _regions(found)
+            objects.append(shape)
+        regions = _regions(objects)
         remarks.left_out["outlines of regions"] += len(regions)
-        kept = [one for at, one in enumerate(found) if at not in regions]
+        kept = [shape for index, shape in enumerate(objects) if index not in regions]
         remarks.notices += _notices(kept)
-        for one in kept:
+        for shape in kept:
             mark = Annotation(
-                "objects", one.field, (Points(one.places),), one.name, attributes=one.attributes
+                "objects", shape.field, (Points(shape.points),), shape.name, attributes=shape.attributes
             )
-            yield AnnotationSet(item, one.annotator, (mark,))
+            yield AnnotationSet(item, shape.annotator, (mark,))
         if not kept:
             yield AnnotationSet(item, None, is_complete=True)
 
@@ -142,16 +143,16 @@ class GeoJsonDocument(Document):
 
 
 def _notices(objects: Sequence[_Object]) -> Iterator[str]:
-    planes = {one.plane for one in objects}
+    planes = {shape.plane for shape in objects}
     classes: Counter[str] = Counter()
-    for one in objects:
-        classes[one.name] += len(one.places)
+    for shape in objects:
+        classes[shape.name] += len(shape.points)
     named = [f"{plain(name, 40)} {count:,}" for name, count in classes.most_common(6) if name]
     if len(classes) > 1 and named:
         more = f" and {len(classes) - 6:,} more" if len(classes) > 6 else ""
-        yield f"Points of all classes were taken: {', '.join(named)}{more}."
+        yield f"Points of all classes are imported: {', '.join(named)}{more}."
     if len(planes) > 1:
-        yield f"The objects lie on {len(planes):,} planes, which were laid on one another."
+        yield f"The objects of {len(planes):,} planes were combined on one plane."
 
 
 def _is_feature(feature: dict[str, Any]) -> bool:
@@ -159,42 +160,45 @@ def _is_feature(feature: dict[str, Any]) -> bool:
 
 
 def _features(content: Any) -> list[Any]:
-    """List all features, those below others too."""
+    """List all features, including nested ones."""
     if isinstance(content, dict):
         content = [content] if _is_feature(content) else content["features"]
-    waiting, every = list(reversed(content)), []
-    while waiting:
-        feature = waiting.pop()
+    stack, every = list(reversed(content)), []
+    while stack:
+        feature = stack.pop()
         every.append(feature)
         properties = feature.get("properties") if isinstance(feature, dict) else None
         if isinstance(properties, dict):
             for key in ("childObjects", "children"):
-                below = properties.get(key)
-                waiting += reversed(below) if isinstance(below, list) else ()
+                nested = properties.get(key)
+                stack += reversed(nested) if isinstance(nested, list) else ()
     return every
 
 
 def _type_of(feature: dict[str, Any], properties: dict[str, Any]) -> str:
-    for told in (properties.get("objectType"), properties.get("object_type"), properties.get("type")):
-        if isinstance(told, str):
-            return told
-    before = feature.get("id")  # up to QuPath 0.2 the kind stood there
-    return before if isinstance(before, str) and before.startswith(("Path", "TMA")) else "annotation"
+    for object_type in (properties.get("objectType"), properties.get("object_type"), properties.get("type")):
+        if isinstance(object_type, str):
+            return object_type
+    identifier = feature.get("id")  # up to QuPath 0.2 it was the type
+    is_type = isinstance(identifier, str) and identifier.startswith(("Path", "TMA"))
+    return identifier if is_type else "annotation"
 
 
 def _class_of(properties: dict[str, Any]) -> str:
-    told = properties.get("classification")
-    if not isinstance(told, dict):
+    classification = properties.get("classification")
+    if not isinstance(classification, dict):
         return ""
-    names = told.get("names")
-    return ": ".join(map(text_of, names)) if isinstance(names, list) else text_of(told.get("name"))
+    names = classification.get("names")
+    return ": ".join(map(text_of, names)) if isinstance(names, list) else text_of(classification.get("name"))
 
 
 def _attributes(properties: dict[str, Any]) -> dict[str, Any]:
-    """Gather measurements and metadata of an object."""
+    """Collect measurements and metadata of an object."""
     measured = properties.get("measurements")
     if isinstance(measured, list):  # as QuPath wrote them up to 0.3
-        measured = {text_of(one.get("name")): one.get("value") for one in entries(measured)}
+        measured = {
+            text_of(measurement.get("name")): measurement.get("value") for measurement in entries(measured)
+        }
     parts = (measured, properties.get("metadata"))
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
 
@@ -207,59 +211,61 @@ def _object(feature: dict[str, Any], properties: dict[str, Any], where: str) -> 
     levels = tuple(text_of(plane.get(axis)) for axis in "zt") if isinstance(plane, dict) else ("0", "0")
     name, attributes = _class_of(properties), _attributes(properties)
     if kind in ("Point", "MultiPoint"):
-        places = places_of([coordinates] if kind == "Point" else coordinates)
-        return _Object(name, levels, annotator, places, where, (), attributes)
+        points = position_array([coordinates] if kind == "Point" else coordinates)
+        return _Object(name, levels, annotator, points, where, (), attributes)
     if kind not in ("Polygon", "MultiPolygon"):
         return None
     polygons = [coordinates] if kind == "Polygon" else coordinates
     if not isinstance(polygons, list) or not all(isinstance(rings, list) and rings for rings in polygons):
-        raise ValueError("no rings of places")
-    rings = [[places_of(ring) for ring in polygon] for polygon in polygons]
+        raise ValueError("no rings of positions")
+    rings = [[position_array(ring) for ring in polygon] for polygon in polygons]
     if not rings or not all(len(ring) > 2 for polygon in rings for ring in polygon):
-        raise ValueError("a ring of fewer than three places")
+        raise ValueError("a ring of fewer than three positions")
     outlined = _type_of(feature, properties) in ("annotation", "PathAnnotationObject")
-    outer = [one[0] for one in rings] if outlined else ()
+    outer = [polygon[0] for polygon in rings] if outlined else ()
     return _Object(name, levels, annotator, _centroid(rings)[None], where, outer, attributes)
 
 
 def _centroid(polygons: Sequence[Sequence[FloatArray]]) -> FloatArray:
-    """Give the centroid of polygons, whose first rings are their outlines and the others holes."""
+    """Compute the centroid of polygons; the first ring of each is its outline, the others are holes."""
     total, moment = 0.0, np.zeros(2)
     for rings in polygons:
         for number, ring in enumerate(rings):
-            # Seen from the first place, for the cross products of far places lose digits.
-            here = ring - ring[0]
-            after = np.roll(here, -1, axis=0)
-            cross = here[:, 0] * after[:, 1] - after[:, 0] * here[:, 1]
+            # Relative to the first position, because cross products of large coordinates lose digits.
+            shifted = ring - ring[0]
+            following = np.roll(shifted, -1, axis=0)
+            cross = shifted[:, 0] * following[:, 1] - following[:, 0] * shifted[:, 1]
             twice = float(cross.sum())
             area = abs(twice) / (-2 if number else 2)
             if area:
                 total += area
-                moment += area * (((here + after) * cross[:, None]).sum(axis=0) / (3 * twice) + ring[0])
+                moment += area * (
+                    ((shifted + following) * cross[:, None]).sum(axis=0) / (3 * twice) + ring[0]
+                )
     if total <= 0:
         return np.asarray(np.concatenate([rings[0] for rings in polygons]).mean(axis=0))
     return moment / total
 
 
 def _regions(objects: Sequence[_Object]) -> set[int]:
-    """Find the annotations within whose outline there are objects that are no outlined annotations."""
-    inner = [one.places for one in objects if not one.rings]
+    """Find the outlined annotations that contain other objects."""
+    inner = [shape.points for shape in objects if not shape.rings]
     if not inner or len(inner) == len(objects):
         return set()
-    places = np.concatenate(inner)
-    places = places[np.argsort(places[:, 0], kind="stable")]
+    points = np.concatenate(inner)
+    points = points[np.argsort(points[:, 0], kind="stable")]
     return {
-        at
-        for at, one in enumerate(objects)
-        if one.rings and sum(_within(ring, places) for ring in one.rings) >= _REGION
+        index
+        for index, shape in enumerate(objects)
+        if shape.rings and sum(_count_within(ring, points) for ring in shape.rings) >= _REGION
     }
 
 
-def _within(ring: FloatArray, places: FloatArray) -> int:
-    """Count the places within a ring; they are in the order of x."""
+def _count_within(ring: FloatArray, points: FloatArray) -> int:
+    """Count the points within a ring; they are sorted by x."""
     from skimage.measure import points_in_poly
 
     low, high = ring.min(axis=0), ring.max(axis=0)
-    near = places[slice(*np.searchsorted(places[:, 0], [low[0], high[0]]))]
-    near = near[(near[:, 1] >= low[1]) & (near[:, 1] <= high[1])]
-    return int(points_in_poly(near, ring).sum()) if len(near) else 0
+    inside = points[slice(*np.searchsorted(points[:, 0], [low[0], high[0]]))]
+    inside = inside[(inside[:, 1] >= low[1]) & (inside[:, 1] <= high[1])]
+    return int(points_in_poly(inside, ring).sum()) if len(inside) else 0

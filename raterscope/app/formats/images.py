@@ -1,4 +1,7 @@
-"""Photographs: PNG, JPEG and TIFF of 8 and 16 bit, grey and colour."""
+"""Images: PNG, JPEG and TIFF of 8 and 16 bit, grey and colour.
+
+The size that a file claims is checked before a pixel is decoded: a few hundred bytes can claim a gigabyte.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ from PIL.PngImagePlugin import PngImageFile
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import ImageFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_kind, open_source
-from raterscope.app.formats.tiff_pages import channels_of, mixed, tiff_levels, tiff_orientation
-from raterscope.app.formats.untrusted import in_a_sentence, opened
+from raterscope.app.formats.tiff_pages import find_channels, find_levels, mix_channels, tiff_orientation
+from raterscope.app.formats.untrusted import input_errors, open_file
 
 __all__ = [
     "JPEG_COMPRESSIONS",
@@ -30,81 +33,81 @@ __all__ = [
     "MOST_PIXELS",
     "ImageHead",
     "Pages",
-    "as_shown",
-    "contrast",
+    "apply_orientation",
+    "check_pixel_count",
+    "convert_samples",
+    "decode_pixels",
+    "detect_image_format",
+    "find_contrast",
+    "image_errors",
     "is_image",
-    "kind_of_file",
     "load_image",
-    "open_photograph",
-    "orientation",
-    "pillow_pixels",
+    "open_image",
+    "open_tiff_page",
     "read_image",
     "read_image_head",
-    "refuse_bomb",
-    "sentences",
-    "stretched",
-    "tiff_page",
-    "turned",
+    "read_orientation",
+    "stretch",
 ]
 
 
 MOST_PIXELS = 179_000_000
-"""Of an image that is decoded as a whole."""
+"""Pixels of an image that is decoded at once."""
 
 LARGEST = 400_000_000
-"""Pixels of an image that is decoded once to be cut into tiles."""
+"""Pixels of an image that is decoded once and cut into tiles."""
 
 JPEG_COMPRESSIONS = frozenset((6, 7, 34892, 33007))
-"""Of TIFF tiles: the decoder gives RGB, and they may lack tables that stand elsewhere in the file."""
+"""Compressions of TIFF tiles that decode to RGB, and may need tables from elsewhere in the file."""
 
 _SEPARATED, _YCBCR = 5, 6
 _MIDDLE = 128 / 255
 _BAND = 256
-_UNSEEN = (4, 8, 9, 10)
-"""Photometric interpretations that are no pictures here: masks for transparency, CIE Lab."""
+_UNSUPPORTED = (4, 8, 9, 10)
+"""Photometric interpretations that are not read: masks for transparency, CIE Lab."""
 
 _DARKEST, _BRIGHTEST = 0.1, 99.9
 _SAMPLE = 1_000_000
 _ORIENTATION = 0x0112
 _LONGEST_EXIF = 1 << 16
 
-# Pillow warns at half the size at which it refuses; these modules say themselves what is too large.
+# Pillow warns at half the size at which it refuses; the limits of this module are their own.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
-# tifffile writes to the terminal what is odd about a file; whether it can be shown is said here.
+# tifffile logs oddities of files to the terminal; this module reports whether a file can be read.
 logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 
 
-def kind_of_file(path: Path, file: BinaryIO | None = None) -> str:
-    """Tell PNG, JPEG or TIFF by a file's first bytes, read from `file` if it is open already.
+def detect_image_format(path: Path, file: BinaryIO | None = None) -> str:
+    """Detect PNG, JPEG or TIFF by a file's first bytes, read from `file` if it is open already.
 
     Raises
     ------
     InputError
-        For a file that is none of them, or is empty.
+        For any other file, and for an empty one.
     """
     refuse_special(path)
-    with opened(path, file) as stream:
+    with open_file(path, file) as stream:
         start = stream.read(SNIFFED)
         stream.seek(0)
     if not start:
         raise InputError("is empty; expected an image", file=path)
     kind = image_kind(start)
     if not kind:
-        raise InputError("is no image that Raterscope reads; expected PNG, JPEG or TIFF", file=path)
+        raise InputError("is not an image of a known format; expected PNG, JPEG or TIFF", file=path)
     return kind
 
 
 @contextmanager
-def sentences(path: Path) -> Iterator[None]:
-    """Turn whatever a decoder says of a damaged file into a sentence."""
-    with in_a_sentence(path, "an image"):
+def image_errors(path: Path) -> Iterator[None]:
+    """Convert any exception of an image decoder to an InputError."""
+    with input_errors(path, "an image"):
         try:
             yield
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise InputError(_too_large(MOST_PIXELS), file=path) from error
 
 
-def refuse_bomb(path: Path, *lengths: int, most: int = MOST_PIXELS) -> None:
+def check_pixel_count(path: Path, *lengths: int, most: int = MOST_PIXELS) -> None:
     """Refuse an image that claims no pixels, or more than `most`.
 
     Raises
@@ -122,22 +125,22 @@ def _too_large(most: int) -> str:
     return f"claims more than {most // 1_000_000} million pixels; {instead}"
 
 
-def open_photograph(path: Path | BinaryIO, kind: str) -> Image.Image:
-    """Read the head of a PNG or JPEG, of any size: `Image.open` refuses what is read here by tiles."""
+def open_image(path: Path | BinaryIO, kind: str) -> Image.Image:
+    """Read the header of a PNG or JPEG of any size; `Image.open` would refuse large ones."""
     return PngImageFile(path) if kind == "PNG" else JpegImageFile(path)
 
 
-def orientation(image: Image.Image) -> int:
-    """Give the orientation, 1 to 8, that the EXIF of a PNG or JPEG asks for, before its pixels are read."""
+def read_orientation(image: Image.Image) -> int:
+    """Read the EXIF orientation of a PNG or JPEG, 1 to 8, before its pixels are read."""
     try:
         if isinstance(image, PngImageFile):
-            # Asked itself, Pillow decodes all of a PNG to see whether EXIF follows.
+            # Pillow would decode all of a PNG to find EXIF after the pixels.
             exif = Image.Exif()
             exif.load(_png_exif(image.fp))
             turn = exif.get(_ORIENTATION) or _xmp_orientation(image)
         else:
             turn = image.getexif().get(_ORIENTATION, 1)
-    except Exception:  # damaged EXIF does not make the pixels worse
+    except Exception:  # damaged EXIF does not affect the pixels
         return 1
     return turn if turn in range(1, 9) else 1
 
@@ -159,11 +162,11 @@ def _png_exif(file: IO[bytes] | None) -> bytes:
 
 
 def _xmp_orientation(image: Image.Image) -> int:
-    found = re.search(r'tiff:Orientation(="|>)([1-8])', str(image.info.get("XML:com.adobe.xmp", "")))
-    return int(found[2]) if found else 1
+    match = re.search(r'tiff:Orientation(="|>)([1-8])', str(image.info.get("XML:com.adobe.xmp", "")))
+    return int(match[2]) if match else 1
 
 
-def pillow_pixels(image: Image.Image) -> NDArray[Any]:
+def decode_pixels(image: Image.Image) -> NDArray[Any]:
     """Decode an image to grey or RGB, its transparency dropped."""
     if image.mode.startswith(("I", "F")):
         return np.asarray(image)
@@ -172,20 +175,20 @@ def pillow_pixels(image: Image.Image) -> NDArray[Any]:
 
 
 @contextmanager
-def tiff_page(
+def open_tiff_page(
     path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False, file: BinaryIO | None = None
 ) -> Iterator[Any]:
-    """Open a TIFF's first page, having looked at what it claims.
+    """Open a TIFF's first page, after checking its claimed size and type.
 
     Parameters
     ----------
     path : Path
     most : int
-        Pixels that it may have; what is decoded at once has at most `MOST_PIXELS`.
+        Largest number of pixels; an image that is decoded at once has at most `MOST_PIXELS`.
     pyramids : bool
-        Let a pyramid of tiles have more.
+        Whether a pyramid of tiles may have more.
     file : BinaryIO, optional
-        The file where it is open already.
+        The file, if it is open already.
 
     Raises
     ------
@@ -196,32 +199,32 @@ def tiff_page(
     with tifffile.TiffFile(path if file is None else file) as tiff:
         page = tiff.pages[0]
         samples = page.samplesperpixel
-        if not (pyramids and tiff_levels(page)):
-            refuse_bomb(path, page.imagewidth, page.imagelength, page.imagedepth, most=most)
+        if not (pyramids and find_levels(page)):
+            check_pixel_count(path, page.imagewidth, page.imagelength, page.imagedepth, most=most)
         if page.is_tiled or page.compression != 1:
-            refuse_bomb(path, *page.chunks[: 2 if len(page.chunks) > 2 else None])
+            check_pixel_count(path, *page.chunks[: 2 if len(page.chunks) > 2 else None])
         if page.imagedepth != 1:
             raise InputError("is a volume; expected an image of one plane", file=path)
         if samples not in (1, 2, 3, 4):
             raise InputError(f"has {samples} channels; expected grey or RGB", file=path)
-        if page.photometric in _UNSEEN:
+        if page.photometric in _UNSUPPORTED:
             raise InputError(f"is in {page.photometric.name}; expected grey or RGB", file=path)
         if page.compression not in tifffile.TIFF.DECOMPRESSORS:
-            way = getattr(page.compression, "name", page.compression)
-            raise InputError(f"is compressed in a way that is not read here, {way}", file=path)
+            method = getattr(page.compression, "name", page.compression)
+            raise InputError(f"has an unsupported compression, {method}", file=path)
         if page.dtype is None or page.dtype.kind not in "bui f" or page.dtype.itemsize > 8:
             raise InputError("has pixels of an unknown type; expected 8 or 16 bit", file=path)
         yield page
 
 
-def as_shown(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
-    """Turn a page's samples into grey where more is brighter, or into colours.
+def convert_samples(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
+    """Convert a page's samples to grey, where more is brighter, or to colours.
 
     Parameters
     ----------
     page : tifffile.TiffPage
     pixels : (height, width) or (height, width, samples)
-        The whole page or a piece of it.
+        The complete page or a part of it.
     """
     if pixels.ndim == 3 and page.photometric == _SEPARATED and pixels.shape[-1] == 4:
         return _in_bands(pixels, _from_inks)
@@ -238,29 +241,29 @@ def as_shown(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
     return pixels
 
 
-def _in_bands(pixels: NDArray[Any], turn: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """Turn samples into RGB of their own depth; the floats of a whole image would be eight times its size."""
+def _in_bands(pixels: NDArray[Any], convert: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """Convert samples to RGB of the same depth, in bands: all as floats would need eight times the memory."""
     most = np.iinfo(pixels.dtype).max
-    found = np.empty((*pixels.shape[:2], 3), dtype=pixels.dtype)
+    converted = np.empty((*pixels.shape[:2], 3), dtype=pixels.dtype)
     for row in range(0, len(pixels), _BAND):
-        rgb = turn(pixels[row : row + _BAND].astype(np.float32) / most)
-        found[row : row + _BAND] = np.rint(np.clip(rgb, 0, 1) * most)
-    return found
+        rgb = convert(pixels[row : row + _BAND].astype(np.float32) / most)
+        converted[row : row + _BAND] = np.rint(np.clip(rgb, 0, 1) * most)
+    return converted
 
 
 def _from_inks(inks: NDArray[Any]) -> NDArray[Any]:
-    """Turn cyan, magenta, yellow and black, 0 to 1, into red, green and blue."""
+    """Convert cyan, magenta, yellow and black, 0 to 1, to red, green and blue."""
     return np.asarray((1 - inks[..., :3]) * (1 - inks[..., 3:]))
 
 
-def _from_luminance(told: NDArray[Any]) -> NDArray[Any]:
-    """Turn luminance and two differences of colour, 0 to 1, into red, green and blue (ITU-R BT.601)."""
-    y, blue, red = told[..., 0], told[..., 1] - _MIDDLE, told[..., 2] - _MIDDLE
+def _from_luminance(samples: NDArray[Any]) -> NDArray[Any]:
+    """Convert luminance and two colour differences, 0 to 1, to red, green and blue (ITU-R BT.601)."""
+    y, blue, red = samples[..., 0], samples[..., 1] - _MIDDLE, samples[..., 2] - _MIDDLE
     return np.stack([y + 1.402 * red, y - 0.344136 * blue - 0.714136 * red, y + 1.772 * blue], axis=-1)
 
 
-def contrast(pixels: NDArray[Any]) -> tuple[float, float]:
-    """Find which values are shown black and white: a regular sample's darkest and brightest thousandth."""
+def find_contrast(pixels: NDArray[Any]) -> tuple[float, float]:
+    """Find the values shown as black and white: the darkest and brightest thousandth of a regular sample."""
     step = max(1, math.isqrt(pixels.shape[0] * pixels.shape[1] // _SAMPLE))
     sample = pixels[::step, ::step].astype(np.float64)
     sample = sample[np.isfinite(sample)]
@@ -272,21 +275,21 @@ def contrast(pixels: NDArray[Any]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def stretched(pixels: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+def stretch(pixels: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
     """Map to 8 bit, `low` to black and `high` to white; bytes stay as they are."""
     if pixels.dtype == np.uint8:
         return pixels
     if high <= low:
         return np.zeros(pixels.shape, dtype=np.uint8)
     mapped = np.empty(pixels.shape, dtype=np.uint8)
-    for row in range(0, len(pixels), _BAND):  # the floats of a whole image would be eight times its size
+    for row in range(0, len(pixels), _BAND):  # all as floats would need eight times the memory
         band = (pixels[row : row + _BAND].astype(np.float64) - low) * (255.0 / (high - low))
         mapped[row : row + _BAND] = np.rint(np.clip(np.nan_to_num(band), 0.0, 255.0))
     return mapped
 
 
-def turned(pixels: NDArray[Any], turn: int) -> NDArray[Any]:
-    """Turn pixels as the EXIF orientation 1 to 8 asks."""
+def apply_orientation(pixels: NDArray[Any], turn: int) -> NDArray[Any]:
+    """Apply the EXIF orientation 1 to 8 to pixels."""
     if turn in (5, 6, 7, 8):
         pixels = pixels.swapaxes(0, 1)
     if turn in (3, 4, 7, 8):
@@ -301,18 +304,18 @@ _MICROMETRES = {
     "micron": 1.0, "microns": 1.0, "um": 1.0, "µm": 1.0, "μm": 1.0, "\\u00B5m": 1.0, "&#181;m": 1.0,
     "nm": 1e-3, "mm": 1e3, "cm": 1e4, "m": 1e6,
 }  # fmt: skip
-"""Of a unit, as ImageJ and OME call it."""
+"""Micrometres of a unit, by its name in ImageJ and OME."""
 
-_OF_RESOLUTION = {2: 25_400.0, 3: 10_000.0}
-"""Micrometres of the unit that a TIFF's resolution is told in: inch, centimetre."""
+_RESOLUTION_UNITS = {2: 25_400.0, 3: 10_000.0}
+"""Micrometres of the unit of a TIFF's resolution: inch, centimetre."""
 
 _FINER_THAN_PRINTERS = 5.0
-"""Micrometres: a resolution below it is a microscope's; printers and scanners of paper have coarser ones."""
+"""Micrometres of a pixel; below it the image is from a microscope, not from a scanner or for a printer."""
 
 
 @dataclass(frozen=True)
 class Pages:
-    """Pages of a TIFF: slices, and their distances (slice, row, column) in mm where the file has them."""
+    """Pages of a TIFF: slices, and their distances (slice, row, column) in mm if the file has them."""
 
     slices: int
     steps: tuple[float, float, float] | None = None
@@ -331,7 +334,7 @@ class ImageHead:
     channels : int
     is_compressed : bool
     pages : Pages, InputError or None
-        Of a TIFF; or why its pages make no volume.
+        Pages of a TIFF, or the reason why they are not a volume.
     """
 
     file: ImageFile
@@ -342,14 +345,14 @@ class ImageHead:
     pages: Pages | InputError | None = None
 
     def checked_pages(self) -> Pages | None:
-        """Give the pages of a TIFF, None for another format, or raise the problem."""
+        """Return the pages of a TIFF, None for another format, or raise the error."""
         if isinstance(self.pages, InputError):
             raise self.pages.with_traceback(None)
         return self.pages
 
 
 def is_image(file: File) -> bool:
-    """Tell by a file's first bytes whether it is an image of a kind that is read here."""
+    """Return whether a file is a PNG, JPEG or TIFF, by its first bytes."""
     try:
         return open_source(file).format in IMAGES
     except InputError:
@@ -357,13 +360,13 @@ def is_image(file: File) -> bool:
 
 
 def read_image(file: File) -> ImageFile:
-    """Read the head of an image: its size as shown, an orientation that it asks for applied.
+    """Read the header of an image; the size is that after its orientation is applied.
 
     Raises
     ------
     InputError
-        For a file that is no PNG, JPEG or TIFF, is damaged, or claims more than 400 million pixels and is no
-        pyramid.
+        For a file that is not PNG, JPEG or TIFF, is damaged, or claims more than 400 million pixels and is
+        not a pyramid.
     """
     if isinstance(file, Source):
         return file.image().file
@@ -371,14 +374,14 @@ def read_image(file: File) -> ImageFile:
 
 
 def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = False) -> ImageHead:
-    """Read the head of an image, from `file` if it is open already.
+    """Read the header of an image, from `file` if it is open already.
 
     Parameters
     ----------
     path : Path
     file : BinaryIO, optional
     pages : bool
-        Look for slices among the pages of a TIFF, unless it is too large to be one.
+        Whether to look for slices among the pages of a TIFF.
 
     Raises
     ------
@@ -387,49 +390,49 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
     """
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
 
-    pixel_size, found, channels, is_compressed = None, None, 1, True
-    with sentences(path), opened(path, file) as stream:
-        kind = kind_of_file(path, stream)
+    pixel_size, slices, channels, is_compressed = None, None, 1, True
+    with image_errors(path), open_file(path, file) as stream:
+        kind = detect_image_format(path, stream)
         if is_slide(path):
             slide, turn = SlideSource(path), 1
             (columns, rows), pixel_size, channels = slide.pyramid.levels[0], slide.pixel_size, 3
         elif kind == "TIFF":
-            with tiff_page(path, LARGEST, pyramids=True, file=stream) as page:
+            with open_tiff_page(path, LARGEST, pyramids=True, file=stream) as page:
                 columns, rows, turn = page.imagewidth, page.imagelength, tiff_orientation(page)
                 channels, is_compressed = int(page.samplesperpixel), int(page.compression) != 1
                 pixel_size = _micrometres(page)
                 if pages and columns * rows <= MOST_PIXELS:
-                    found = _pages(path, page.parent)
+                    slices = _pages(path, page.parent)
         else:
-            with open_photograph(stream, kind) as image:
-                (columns, rows), turn = image.size, orientation(image)
+            with open_image(stream, kind) as image:
+                (columns, rows), turn = image.size, read_orientation(image)
                 channels = 1 if image.mode == "P" else len(image.getbands())
-            refuse_bomb(path, columns, rows, most=LARGEST)
+            check_pixel_count(path, columns, rows, most=LARGEST)
     width, height = (rows, columns) if turn >= 5 else (columns, rows)
     image_file = ImageFile(name=path.name, path=path, width=width, height=height, pixel_size=pixel_size)
-    return ImageHead(image_file, rows, columns, channels, is_compressed, found)
+    return ImageHead(image_file, rows, columns, channels, is_compressed, slices)
 
 
 def _pages(path: Path, file: Any) -> Pages | InputError:
     from raterscope.app.formats.volumes.stacks import read_pages
 
     try:
-        with sentences(path):
+        with image_errors(path):
             return read_pages(path, file)
     except InputError as error:
-        error.__cause__ = error.__context__ = None  # whose frames hold the file
+        error.__cause__ = error.__context__ = None  # their frames hold the file
         return error
 
 
 def load_image(path: Path | str) -> NDArray[np.uint8]:
-    """Read the pixels for showing.
+    """Read the pixels for display.
 
     Returns
     -------
     (height, width) or (height, width, 3) uint8
         More than 8 bit are mapped so that the darkest thousandth is black and the brightest is white, the
-        same for all three colours. Transparency is dropped. Channels that lie page by page are laid over one
-        another in their colours, each with a contrast of its own.
+        same for all three colours. Transparency is dropped. Channels stored page by page are added up in
+        their colours, each with its own contrast.
 
     Raises
     ------
@@ -438,24 +441,26 @@ def load_image(path: Path | str) -> NDArray[np.uint8]:
         (`raterscope.app.formats.pyramids`).
     """
     path = Path(path)
-    with sentences(path):
-        kind = kind_of_file(path)
+    with image_errors(path):
+        kind = detect_image_format(path)
         if kind == "TIFF":
-            with tiff_page(path) as page:
+            with open_tiff_page(path) as page:
                 pixels, turn = _tiff_pixels(path, page), tiff_orientation(page)
-                if channels := channels_of(page.parent):
-                    pages = (page.parent.pages[one.page] for one in channels)
-                    pixels = mixed([_stretched(as_shown(one, one.asarray())) for one in pages], channels)
+                if channels := find_channels(page.parent):
+                    pages = (page.parent.pages[channel.page] for channel in channels)
+                    pixels = mix_channels(
+                        [_stretched(convert_samples(page, page.asarray())) for page in pages], channels
+                    )
         else:
-            with open_photograph(path, kind) as image:
-                refuse_bomb(path, *image.size)
-                turn = orientation(image)
-                pixels = pillow_pixels(image)
-        return np.ascontiguousarray(turned(_stretched(pixels), turn))
+            with open_image(path, kind) as image:
+                check_pixel_count(path, *image.size)
+                turn = read_orientation(image)
+                pixels = decode_pixels(image)
+        return np.ascontiguousarray(apply_orientation(_stretched(pixels), turn))
 
 
 def _stretched(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    return pixels if pixels.dtype == np.uint8 else stretched(pixels, *contrast(pixels))
+    return pixels if pixels.dtype == np.uint8 else stretch(pixels, *find_contrast(pixels))
 
 
 def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:
@@ -465,23 +470,23 @@ def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:
         raise InputError(f"has the axes {axes}; expected one plane, grey or RGB", file=path)
     if "S" in axes:
         pixels = np.moveaxis(pixels, axes.index("S"), -1)
-    return as_shown(page, pixels)
+    return convert_samples(page, pixels)
 
 
 def _micrometres(page: Any) -> float | None:
-    """Read the size of a pixel as ImageJ or OME writes it, else by a resolution that no printer has."""
+    """Read the size of a pixel as written by ImageJ or OME, else from a resolution finer than a printer's."""
     text = str(page.description or "")[:_LONGEST_DESCRIPTION]
     resolution = page.tags.get(282)
     pixels, length = resolution.value if resolution is not None else (0, 0)
-    along = length / pixels if pixels else 0.0
+    spacing = length / pixels if pixels else 0.0
     if text.startswith("ImageJ="):
         unit = re.search(r"^unit=(.*)$", text, re.MULTILINE)
-        size = along * _MICROMETRES.get(unit.group(1).strip(), 0.0) if unit is not None else 0.0
-    elif found := re.search(r'<Pixels\b[^>]*\bPhysicalSizeX="([0-9.eE+-]+)"', text):
+        size = spacing * _MICROMETRES.get(unit.group(1).strip(), 0.0) if unit is not None else 0.0
+    elif size_match := re.search(r'<Pixels\b[^>]*\bPhysicalSizeX="([0-9.eE+-]+)"', text):
         unit = re.search(r'<Pixels\b[^>]*\bPhysicalSizeXUnit="([^"]*)"', text)
-        size = float(found.group(1)) * (1.0 if unit is None else _MICROMETRES.get(unit.group(1), 0.0))
+        size = float(size_match.group(1)) * (1.0 if unit is None else _MICROMETRES.get(unit.group(1), 0.0))
     else:
-        told = page.tags.get(296)
-        size = along * _OF_RESOLUTION.get(2 if told is None else told.value, 0.0)
+        unit_tag = page.tags.get(296)
+        size = spacing * _RESOLUTION_UNITS.get(2 if unit_tag is None else unit_tag.value, 0.0)
         size = size if size < _FINER_THAN_PRINTERS else 0.0
     return size if 0.0 < size < 1e6 else None

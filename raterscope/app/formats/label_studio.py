@@ -1,9 +1,14 @@
-"""Label Studio: marks and choices in JSON, several annotators a task.
+"""Label Studio: marks and choices of several annotators in JSON, and export of labels.
+
+Labels are exported as Label Studio's JSON of tasks, with one choice a task: the expert's decision as
+annotation, the model's label as prediction. A choice belongs to a labelling interface by the names of two
+tags. Therefore the interface is written beside the tasks.
 
 References
 ----------
 HumanSignal, "Label Studio JSON format of annotated tasks",
-https://labelstud.io/guide/export.html#Label-Studio-JSON-format-of-annotated-tasks.
+https://labelstud.io/guide/export.html#Label-Studio-JSON-format-of-annotated-tasks;
+tasks: https://labelstud.io/guide/task_format; predictions: https://labelstud.io/guide/predictions.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ from raterscope.app.formats.annotations import (
     Shape,
 )
 from raterscope.app.formats.labels.writing import DecidedLabel
-from raterscope.app.formats.output_files import replacing
+from raterscope.app.formats.output_files import open_text_output
 from raterscope.app.formats.points.collector import size_of
 from raterscope.app.formats.untrusted import answer_text, entries, is_number, text_of
 
@@ -43,13 +48,13 @@ __all__ = ["LabelStudioDocument", "recognize", "write_label_studio"]
 
 _IMAGE_KEYS = ("image", "img", "url", "file", "filename", "picture")
 _AREAS = ("brush", "polygon", "ellipse")
-_PLACES = {"x", "points", "rle", "start"}
+_GEOMETRY_KEYS = {"x", "points", "rle", "start"}
 _NOUNS = {"brush": "brushes", "keypoint": "keypoints", "choices": "choices", "": "marks without a type"}
 _SNIFFED = 100
 
 
 def recognize(path: Path, content: Any) -> Document | None:
-    """Take decoded JSON if it is of this format; its short form is taken too, to be refused by name."""
+    """Recognize decoded JSON of this format, including its short form, which is refused later."""
     if not isinstance(content, list):
         return None
     head = entries(content[:_SNIFFED])
@@ -79,33 +84,33 @@ class LabelStudioDocument(Document):
 
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are."""
-        found: set[Content] = set()
+        contents: set[Content] = set()
         for task in entries(self._tasks):
-            for made in (task.get("annotations"), task.get("completions"), task.get("predictions")):
-                for one in entries(made):
-                    for region in entries(one.get("result")):
-                        found |= _contents(region)
-        return frozenset(found)
+            for results in (task.get("annotations"), task.get("completions"), task.get("predictions")):
+                for result in entries(results):
+                    for region in entries(result.get("result")):
+                        contents |= _contents(region)
+        return frozenset(contents)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the annotations and predictions of each task.
 
-        Cancelled annotations are left out. What a model predicted is by an annotator of the model's name.
+        Cancelled annotations are skipped. Predictions belong to an annotator with the model's name.
 
         Raises
         ------
         InputError
-            For a task that is none.
+            For an entry that is not a task.
         """
-        named = [_named(task) if isinstance(task, dict) else "" for task in self._tasks]
+        named = [_image_name(task) if isinstance(task, dict) else "" for task in self._tasks]
         shared = {name for name, count in Counter(named).items() if name and count > 1}
         for at, task in enumerate(self._tasks):
             watch(at / len(self._tasks), "reading tasks")
             if not isinstance(task, dict):
-                raise InputError("is no task", file=self._path, field=f"task {at + 1}")
+                raise InputError("is not a task", file=self._path, field=f"task {at + 1}")
             number, name = text_of(task.get("id")) or str(at + 1), named[at]
-            for one, annotator in _annotations(task, remarks):
-                regions = one["result"]
+            for entry, annotator in _annotations(task, remarks):
+                regions = entry["result"]
                 width, height = _size_of_set(regions)
                 item = Item(
                     name,
@@ -117,8 +122,8 @@ class LabelStudioDocument(Document):
                 yield AnnotationSet(
                     item, annotator,
                     tuple(_annotation(region, at + 1, count + 1) for count, region in enumerate(regions)),
-                    is_complete=True, time=text_of(one.get("created_at")),
-                    is_truth=one.get("ground_truth") is True,
+                    is_complete=True, time=text_of(entry.get("created_at")),
+                    is_truth=entry.get("ground_truth") is True,
                 )  # fmt: skip
 
 
@@ -141,22 +146,22 @@ class ShortDocument(Document):
 
 
 def _annotations(task: dict[str, Any], remarks: Remarks) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Give annotations and predictions, each with its annotator."""
-    done = task.get("annotations")
-    for one in entries(done if isinstance(done, list) else task.get("completions")):
-        if not isinstance(one.get("result"), list):
+    """Yield annotations and predictions, each with its annotator."""
+    annotations = task.get("annotations")
+    for entry in entries(annotations if isinstance(annotations, list) else task.get("completions")):
+        if not isinstance(entry.get("result"), list):
             continue
-        if one.get("was_cancelled") is True:
+        if entry.get("was_cancelled") is True:
             remarks.left_out["cancelled annotations"] += 1
             continue
-        yield one, _annotator(one.get("completed_by"))
-    for one in entries(task.get("predictions")):
-        if isinstance(one.get("result"), list):
-            yield one | {"ground_truth": None}, f"model {text_of(one.get('model_version'))}".strip()
+        yield entry, _annotator(entry.get("completed_by"))
+    for entry in entries(task.get("predictions")):
+        if isinstance(entry.get("result"), list):
+            yield entry | {"ground_truth": None}, f"model {text_of(entry.get('model_version'))}".strip()
 
 
-def _named(task: dict[str, Any]) -> str:
-    """Give the file name of a task's picture; empty where there is none."""
+def _image_name(task: dict[str, Any]) -> str:
+    """Return the file name of a task's image; empty if there is none."""
     data = task.get("data")
     if not isinstance(data, dict):
         return ""
@@ -166,28 +171,28 @@ def _named(task: dict[str, Any]) -> str:
 
 
 def _file_in(address: str) -> str:
-    """Give the name of the file at an address, or in its query, as in /data/local-files/?d=smears/a.png."""
-    place, _, query = address.partition("?")
-    name = PurePosixPath(unquote(place)).name
+    """Return the name of the file at an address, or in its query, as in /data/local-files/?d=smears/a.png."""
+    location, _, query = address.partition("?")
+    name = PurePosixPath(unquote(location)).name
     if not PurePosixPath(name).suffix:
         files = (PurePosixPath(part.partition("=")[2]) for part in unquote(query).split("&"))
         name = next((file.name for file in files if file.suffix), name)
     return name
 
 
-def _annotator(by: Any) -> str | None:
-    if isinstance(by, dict):
-        full = f"{text_of(by.get('first_name'))} {text_of(by.get('last_name'))}".strip()
-        name = full or text_of(by.get("username")) or text_of(by.get("email"))
-        return name or _annotator(by.get("id"))
-    if type(by) is int:
-        return f"annotator {by}"
-    return text_of(by) or None
+def _annotator(author: Any) -> str | None:
+    if isinstance(author, dict):
+        full = f"{text_of(author.get('first_name'))} {text_of(author.get('last_name'))}".strip()
+        name = full or text_of(author.get("username")) or text_of(author.get("email"))
+        return name or _annotator(author.get("id"))
+    if type(author) is int:
+        return f"annotator {author}"
+    return text_of(author) or None
 
 
 def _annotation(region: Any, task: int, number: int) -> Annotation:
     if not isinstance(region, dict):
-        return Annotation("entries that are no marks", f"task {task}, mark {number}")
+        return Annotation("entries that are not marks", f"task {task}, mark {number}")
     kind = _kind(region)
     field = f"task {task}, {kind or 'mark'} {number}"
     answers = _answers(region)
@@ -209,21 +214,21 @@ def _contents(region: dict[str, Any]) -> set[Content]:
         return {"points"}
     if kind in _AREAS:
         return {"areas"}
-    found: set[Content] = {"marks"} if "original_width" in region else set()
+    contents: set[Content] = {"marks"} if "original_width" in region else set()
     if _answers(region) is not None:
-        found.add("labels")
-    return found or {"others"}
+        contents.add("labels")
+    return contents or {"others"}
 
 
 def _answers(region: dict[str, Any]) -> tuple[str, ...] | None:
-    """Give what was chosen or rated; None for what is said of a mark, and not of the task."""
+    """Return the choices or rating of the task; None for those of a mark."""
     value = region.get("value")
-    if not isinstance(value, dict) or not _PLACES.isdisjoint(value):
+    if not isinstance(value, dict) or not _GEOMETRY_KEYS.isdisjoint(value):
         return None
     choices = value.get("choices")
     if isinstance(choices, list):
         # The choices of a tree are lists from its root.
-        paths = (one if isinstance(one, list) else [one] for one in choices)
+        paths = (choice if isinstance(choice, list) else [choice] for choice in choices)
         return tuple(" / ".join(map(answer_text, path)) for path in paths) or ("",)
     rating = value.get("rating")
     return (text_of(rating),) if is_number(rating) else None
@@ -237,7 +242,7 @@ def _size(region: Any) -> tuple[Any, Any] | None:
 
 
 def _size_of_set(regions: list[Any]) -> tuple[Any, Any]:
-    """Give the first size that is one, or any that is claimed, so that it is refused."""
+    """Return the first valid size, else any claimed size, which is refused later."""
     claimed = [size for region in regions if (size := _size(region)) is not None]
     likely = (size for size in claimed if size_of(*size) is not None)
     return next(likely, claimed[0] if claimed else (None, None))
@@ -255,7 +260,7 @@ def _label(region: dict[str, Any]) -> str:
 
 
 def _shape(region: dict[str, Any], kind: str) -> Shape | None:
-    """Give the shape of a region, in percent of the image but for brushes."""
+    """Return the shape of a region, in percent of the image except for brushes."""
     value = region.get("value")
     if not isinstance(value, dict):
         return Points(None, percent=True) if kind == "keypoint" else None
@@ -276,7 +281,7 @@ def _shape(region: dict[str, Any], kind: str) -> Shape | None:
 
 
 _CONTROL, _OBJECT = "label", "task"
-"""The names of the two tags."""
+"""Names of the two tags."""
 
 _BLOCK = 2000
 _LONGEST = 10_000
@@ -294,10 +299,10 @@ def write_label_studio(
     pictures: Mapping[int, str] | None = None,
     watch: Watch = silent,
 ) -> list[Path]:
-    """Write tasks for Label Studio, and beside them, as .xml, the labelling interface to import them into.
+    """Write tasks for Label Studio, and the labelling interface to import them into, as .xml beside them.
 
-    Annotations name nobody in the place for Label Studio's users, whom only the importing project knows: they
-    become the importing person's. Who decided, and why, is among the task's data.
+    Annotations have no Label Studio user, because users are known only to the importing project. They become
+    the importing user's. The expert's name and reason are in the task's data.
 
     Parameters
     ----------
@@ -306,13 +311,13 @@ def write_label_studio(
     tasks, classes : sequence of N and J names
     posterior : (N, J) float64
     label : (N,) int16
-        Index into `classes`, what the model says; below 0 for nothing.
+        The model's label as an index into `classes`; below 0 for none.
     model : str
-        What the predictions are told to come from.
+        Name of the model of the predictions.
     decided : mapping of task index to DecidedLabel, optional
         An empty label becomes an annotation without a choice.
     pictures : mapping of task index to a file name or address, optional
-        Without any, a task is shown as a text: its name.
+        Without any, a task is shown as text: its name.
     watch : Watch
 
     Returns
@@ -323,13 +328,13 @@ def write_label_studio(
     Raises
     ------
     InputError
-        When a file cannot be written.
+        If a file cannot be written.
     """
     pictures, decided = pictures or {}, decided or {}
     key = "image" if pictures else "text"
-    # The interface's XML holds nothing that cannot be printed, and both files must name the classes alike.
+    # XML cannot hold unprintable characters, and both files must use the same class names.
     choices = [plain(name, _LONGEST) for name in classes]
-    with replacing(path) as file:
+    with open_text_output(path) as file:
         file.write("[")
         for at, name in enumerate(tasks):
             if at % _BLOCK == 0:
@@ -338,27 +343,29 @@ def write_label_studio(
             data: dict[str, object] = {key: pictures.get(at, name)}
             if pictures:
                 data["task"] = name
-            data["probabilities"] = {one: round(share, 9) for one, share in zip(choices, shares, strict=True)}
+            data["probabilities"] = {
+                choice: round(share, 9) for choice, share in zip(choices, shares, strict=True)
+            }
             task: dict[str, object] = {"data": data, "annotations": [], "predictions": []}
             if label[at] >= 0:
                 result = _choice(at, choices[label[at]])
                 score = round(shares[label[at]], 9)
                 task["predictions"] = [{"model_version": model, "score": score, "result": result}]
             if at in decided:
-                one = decided[at]
-                data |= {"decided_by": one.who, "reason": one.reason}
+                decision = decided[at]
+                data |= {"decided_by": decision.who, "reason": decision.reason}
                 annotation: dict[str, object] = {
                     "ground_truth": True,
-                    "result": _choice(at, plain(one.label, _LONGEST)),
+                    "result": _choice(at, plain(decision.label, _LONGEST)),
                 }
-                if one.when is not None:
-                    annotation["created_at"] = one.when.isoformat(timespec="seconds")
+                if decision.when is not None:
+                    annotation["created_at"] = decision.when.isoformat(timespec="seconds")
                 task["annotations"] = [annotation]
             file.write(",\n" if at else "\n")
             file.write(json.dumps(task))
         file.write("\n]\n")
     interface = path.with_suffix(".xml")
-    with replacing(interface) as file:
+    with open_text_output(interface) as file:
         file.write(_interface(choices, key))
     return [path, interface]
 
@@ -372,7 +379,7 @@ def _choice(at: int, label: str) -> list[dict[str, object]]:
 
 
 def _interface(classes: Sequence[str], key: str) -> str:
-    """Give the labelling interface: a picture or a text, and a choice of one class with its key."""
+    """Return the labelling interface: an image or a text, and a choice of one class with its key."""
     shown = "Image" if key == "image" else "Text"
     choices = "".join(
         f"    <Choice value={quoteattr(name)}" + (f' hotkey="{number}"' if number < 10 else "") + "/>\n"

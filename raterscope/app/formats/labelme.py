@@ -38,7 +38,7 @@ _CONTENTS: Mapping[Any, Content] = {
 
 
 def recognize(path: Path, content: Any) -> LabelmeDocument | None:
-    """Take decoded JSON if it is of this format."""
+    """Recognize decoded JSON of this format."""
     if isinstance(content, dict) and isinstance(content.get("shapes"), list) and "imagePath" in content:
         return LabelmeDocument(path, content)
     return None
@@ -72,7 +72,7 @@ class LabelmeDocument(Document):
         return (Item(name, "", width, height, "imageHeight"),)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
-        """Yield all shapes as one set; a file without shapes is of an annotator who found nothing."""
+        """Yield all shapes as one set; in a file without shapes the annotator found nothing."""
         shapes = self._content["shapes"]
         annotations = tuple(_annotation(shape, f"shapes[{at}]") for at, shape in enumerate(shapes))
         yield AnnotationSet(self.items()[0], None, annotations, is_complete=True)
@@ -89,9 +89,9 @@ def _content(shape: dict[str, Any]) -> Content:
 
 def _annotation(shape: Any, field: str) -> Annotation:
     if not isinstance(shape, dict):
-        return Annotation("entries that are no shapes", field)
+        return Annotation("entries that are not shapes", field)
     kind, drawn = _kind(shape), _shape(shape)
-    noun = f"{text_of(kind).removesuffix('s')}s" if kind else "shapes of no kind"
+    noun = f"{text_of(kind).removesuffix('s')}s" if kind else "shapes without a kind"
     return Annotation(noun, field, () if drawn is None else (drawn,), text_of(shape.get("label")))
 
 

@@ -42,23 +42,23 @@ from raterscope.app.review import (
 
 __all__ = [
     "DECISIONS",
-    "check_place",
+    "check_writable",
     "decision_rows",
-    "distinct",
     "draft_for",
-    "drafting",
-    "harmless",
+    "escape_formula",
+    "file_name_part",
+    "format_number",
     "make_folder",
+    "open_output",
+    "open_text_output",
+    "remove_file",
+    "remove_new_files_on",
     "remove_stray_drafts",
-    "removing_new_files",
-    "replacing",
-    "safe",
-    "shortest",
-    "take_away",
-    "whole",
+    "unique_name",
+    "write_bytes",
     "write_record",
     "write_table",
-    "write_whole",
+    "write_together",
 ]
 
 
@@ -122,7 +122,7 @@ _new_files: ContextVar[list[Path] | None] = ContextVar("new_files", default=None
 
 
 @contextmanager
-def removing_new_files(*causes: type[BaseException]) -> Iterator[None]:
+def remove_new_files_on(*causes: type[BaseException]) -> Iterator[None]:
     """Remove the files written within this context when it ends by one of these exceptions.
 
     A file that replaced another one stays, because the other one is gone.
@@ -141,7 +141,7 @@ def removing_new_files(*causes: type[BaseException]) -> Iterator[None]:
 
 
 @contextmanager
-def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
+def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Write several files under draft names; all get their names when all are complete.
 
     Raises
@@ -150,7 +150,7 @@ def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
         If a file cannot be written, is a folder, or exists and is write-protected.
     """
     for path in paths:
-        check_place(path)
+        check_writable(path)
     drafts = [draft_for(path) for path in paths]
     try:
         yield drafts
@@ -171,7 +171,7 @@ def drafting(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def open_output(path: Path) -> Iterator[BinaryIO]:
     """Write a file that gets its name when it is complete; an existing file stays until then.
 
     Raises
@@ -179,18 +179,18 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     InputError
         If it cannot be written.
     """
-    with drafting([path]) as (draft,), draft.open("wb") as file:
+    with write_together([path]) as (draft,), draft.open("wb") as file:
         yield file
 
 
-def write_whole(path: Path, data: bytes) -> Path:
+def write_bytes(path: Path, data: bytes) -> Path:
     """Write the bytes of a file, completely or not at all."""
-    with whole(path) as file:
+    with open_output(path) as file:
         file.write(data)
     return path
 
 
-def check_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Check before long work that a file can be written, as far as can be known.
 
     Raises
@@ -220,7 +220,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.A
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
+def open_text_output(path: Path) -> Iterator[TextIO]:
     """Write a text file that gets its name when it is complete; an existing file stays until then.
 
     Raises
@@ -228,7 +228,7 @@ def replacing(path: Path) -> Iterator[TextIO]:
     InputError
         If it cannot be written.
     """
-    with whole(path) as file:
+    with open_output(path) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
         yield text
         text.detach()  # it flushes, and leaves the file open
@@ -248,13 +248,13 @@ def make_folder(folder: Path) -> None:
         raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
 
 
-def safe(name: str) -> str:
+def file_name_part(name: str) -> str:
     """Convert any name to a part of a file name."""
     kept = re.sub(r"[^\w+-]+", "-", plain(name)).strip("-")
     return kept.encode()[:_LONGEST_PART].decode(errors="ignore") or "unnamed"
 
 
-def distinct(name: str, used: set[str]) -> str:
+def unique_name(name: str, used: set[str]) -> str:
     """Make a file name differ from the used ones, ignoring case, and add it to them."""
     unique, number = name, 2
     while unique.casefold() in used:
@@ -263,7 +263,7 @@ def distinct(name: str, used: set[str]) -> str:
     return unique
 
 
-def take_away(path: Path) -> None:
+def remove_file(path: Path) -> None:
     """Remove a file if it exists.
 
     Raises
@@ -285,13 +285,13 @@ def write_record(path: Path, record: Mapping[str, object]) -> Path:
     InputError
         If it cannot be written.
     """
-    with replacing(path) as file:
+    with open_text_output(path) as file:
         json.dump(record, file, indent=1, ensure_ascii=False, allow_nan=False)
         file.write("\n")
     return path
 
 
-def shortest(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number with up to nine digits; empty if it is not finite."""
     return f"{value:.9g}" if math.isfinite(value) else ""
 
@@ -317,14 +317,14 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     InputError
         If it cannot be written.
     """
-    with replacing(path) as file:
+    with open_text_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([harmless(name) for name in columns])
+        writer.writerow([escape_formula(name) for name in columns])
         writer.writerows([_cell(cell) for cell in row] for row in rows)
     return path
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Put an apostrophe before text that a spreadsheet would run: = + - @ tab CR. Numbers are not changed.
 
     Text that already has apostrophes there gets one more, so that reading removes just the added one.
@@ -382,7 +382,7 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return harmless(value) if value[:1] in _FIRST else value
+        return escape_formula(value) if value[:1] in _FIRST else value
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if value is None or (isinstance(value, (float, np.floating)) and not math.isfinite(value)):

@@ -1,4 +1,9 @@
-"""Tables as spreadsheets write them: encoding, delimiter, header, numbers, and which column is what."""
+"""Tables (CSV, TSV, Parquet): columns as text, their assignment to fields, names, numbers and times.
+
+References
+----------
+Apache Software Foundation, "Apache Parquet", https://parquet.apache.org/docs/file-format/.
+"""
 
 from __future__ import annotations
 
@@ -18,30 +23,30 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.dialects import (
-    bytes_of,
-    decoded,
-    delimiter_of,
-    distinct,
-    even,
-    header_of,
+    decode_text,
+    detect_delimiter,
+    fit_width,
+    header_cells,
     is_headed,
-    others,
+    more_bad_lines,
+    read_table_bytes,
     refuse_uneven,
-    rows_of,
+    split_rows,
+    unique_names,
 )
-from raterscope.app.formats.untrusted import most_unpacked, opened
+from raterscope.app.formats.untrusted import most_unpacked, open_file
 
 __all__ = [
     "COLUMN_NAMES",
     "Faults",
     "Table",
     "UnknownColumns",
-    "assign",
-    "assigned",
-    "batches",
-    "column_names",
-    "names",
-    "numbers",
+    "assign_columns",
+    "find_columns",
+    "read_names",
+    "read_numbers",
+    "read_parquet_batches",
+    "read_parquet_columns",
     "read_table",
     "scale_of",
     "seconds_of",
@@ -90,19 +95,19 @@ COLUMN_NAMES = {
 _NAMED = ("annotator", "image", "task")
 
 
-class UnknownColumns(InputError):  # noqa: N818 - a question to the person, rather than an error
+class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather than an error
     """A table whose columns must be named by hand.
 
     Attributes
     ----------
     header : tuple of str
-        The columns' names; "column 1" and so on where the table has none.
+        The columns' names; "column 1" and so on if the table has none.
     rows : tuple of tuple of str
         The first rows.
     guess : dict of column to field
-        What was recognised.
+        The recognised columns.
     missing : tuple of str
-        Fields that no column was recognised as.
+        Fields without a recognised column.
     """
 
     def __init__(
@@ -115,7 +120,7 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the person, rath
         self.missing = tuple(missing)
         columns = ", ".join(plain(name, 30) for name in self.header[:12])
         super().__init__(
-            f"no column is known as {' or '.join(missing)}; the columns are {columns}: tell which is which",
+            f"no column is known as {' or '.join(missing)}; the columns are {columns}: name them by hand",
             file=file,
         )
 
@@ -142,38 +147,38 @@ class Table:
         return len(self.lines)
 
     def column(self, name: str) -> Sequence[str]:
-        """Give a column by its name."""
+        """Return a column by its name."""
         return self.columns[self.header.index(name)]
 
     def first_rows(self) -> list[tuple[str, ...]]:
-        """Give some rows to look at."""
+        """Return the first rows for a preview."""
         return [tuple(column[row] for column in self.columns) for row in range(min(5, len(self)))]
 
 
 class Faults:
-    """What is wrong in a table, line by line: the first is told, the others are counted."""
+    """Problems of a table: the first one is reported, the other bad lines are counted."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._lines: set[int] = set()
         self._first: tuple[int, str, str] | None = None
 
-    def add(self, rows: Iterable[int], field: str, what: str) -> None:
-        """Note rows whose field is wrong; `what` may name the cell as {cell}."""
+    def add(self, rows: Iterable[int], field: str, problem: str) -> None:
+        """Note a problem of a field in some rows; `problem` may contain {cell}."""
         for row in rows:
             self._lines.add(row)
             if self._first is None or row < self._first[0]:
                 cell = plain(self._table.column(field)[row], 40) if field in self._table.header else ""
-                self._first = (row, field, what.replace("{cell}", cell))
+                self._first = (row, field, problem.replace("{cell}", cell))
 
     def refuse(self) -> None:
-        """Raise InputError where anything was noted."""
+        """Raise InputError if any problem was noted."""
         if self._first is None:
             return
-        row, field, what = self._first
-        more = others(len(self._lines) - 1)
+        row, field, problem = self._first
+        more = more_bad_lines(len(self._lines) - 1)
         raise InputError(
-            f"{what}{more}; nothing was imported",
+            f"{problem}{more}; nothing was imported",
             file=self._table.path,
             line=self._table.lines[row],
             field=field,
@@ -183,39 +188,38 @@ class Faults:
 def read_table(
     path: Path, watch: Watch = silent, *, may_be_empty: bool = False, is_parquet: bool = False
 ) -> Table:
-    """Read a table of text, in any encoding and with any delimiter that a spreadsheet writes, or Parquet.
+    """Read a table of text, in any encoding and with any delimiter of spreadsheets, or Parquet.
 
-    The first row is the header unless it holds a number. Empty rows are passed over.
+    The first row is the header unless it holds a number. Empty rows are skipped.
 
     Parameters
     ----------
     path : Path
     watch : Watch
     may_be_empty : bool
-        Whether a header alone will do.
+        Whether a table without rows is accepted.
     is_parquet : bool
 
     Raises
     ------
     InputError
-        For a file that is missing, empty, no text, without columns, or whose rows differ in their number of
-        cells.
+        For a file that is missing, empty, not text, without columns, or with rows of different widths.
     """
     watch(0.0, f"reading {plain(path.name)}")
     if is_parquet:
         return _read_parquet(path, watch)
-    text = decoded(bytes_of(path), path)
-    delimiter, skip = delimiter_of(text, path)
+    text = decode_text(read_table_bytes(path), path)
+    delimiter, skip = detect_delimiter(text, path)
     header: list[str] = []
     columns: list[list[str]] = []
     lines: list[int] = []
     bad: list[tuple[int, int]] = []
-    for some, where in rows_of(io.StringIO(text, newline=""), delimiter, skip, path):
+    for some, where in split_rows(io.StringIO(text, newline=""), delimiter, skip, path):
         watch(0.5, f"reading {plain(path.name)}, line {where[0]:,}")
         if not header:
-            header = header_of(some[0], path)
+            header = header_cells(some[0], path)
             columns = [[] for _ in header]
-        rows, kept = even(some, where, len(header), bad)
+        rows, kept = fit_width(some, where, len(header), bad)
         for column, more in zip(columns, zip(*rows, strict=True), strict=False):
             column.extend(more)
         lines.extend(kept)
@@ -228,24 +232,24 @@ def read_table(
     if not lines and not may_be_empty:
         raise InputError("has a header but no rows", file=path)
     watch(0.8, f"{len(lines):,} rows read")
-    return Table(path, distinct(header), tuple(columns), lines)
+    return Table(path, unique_names(header), tuple(columns), lines)
 
 
 def _read_parquet(path: Path, watch: Watch) -> Table:
     with path.open("rb") as file:
-        names = column_names(path, file)
+        names = read_parquet_columns(path, file)
         columns: list[list[str]] = [[] for _ in names]
-        for batch in batches(path, names, file):
+        for batch in read_parquet_batches(path, names, file):
             watch(0.5, f"reading {plain(path.name)}, row {len(columns[0]):,}")
             for column, cells in zip(columns, batch, strict=True):
                 column.extend(cells.to_pylist())
     return Table(path, tuple(names), tuple(columns), range(1, len(columns[0]) + 1))
 
 
-def assign(
+def assign_columns(
     table: Table, needed: Sequence[str], wanted: Sequence[str], mapping: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Tell which column holds which field, by hand first, then by the usual names.
+    """Assign columns to fields, by hand first, then by the usual names.
 
     Returns
     -------
@@ -254,11 +258,11 @@ def assign(
     Raises
     ------
     UnknownColumns
-        When a needed field has no column.
+        If a needed field has no column.
     InputError
-        When the mapping names a column or a field that is not there.
+        If the mapping names an unknown column or field.
     """
-    found: dict[str, str] = {}
+    assigned_columns: dict[str, str] = {}
     by_hand = dict(mapping or {})
     for column, field in by_hand.items():
         if column not in table.header:
@@ -266,50 +270,52 @@ def assign(
             raise InputError(f"there is no column {plain(column)}; the columns are {known}", file=table.path)
         if field not in (*needed, *wanted, "ignore"):
             raise InputError(
-                f"{plain(field)} is no field; expected one of {', '.join((*needed, *wanted, 'ignore'))}",
+                f"{plain(field)} is not a field; expected one of {', '.join((*needed, *wanted, 'ignore'))}",
                 file=table.path, field=column,
             )  # fmt: skip
-        if field in found:
-            raise InputError(f"two columns are named {field}: {found[field]} and {column}", file=table.path)
+        if field in assigned_columns:
+            raise InputError(
+                f"two columns are named {field}: {assigned_columns[field]} and {column}", file=table.path
+            )
         if field != "ignore":
-            found[field] = column
+            assigned_columns[field] = column
     free = {_key(name): name for name in reversed(table.header) if name not in by_hand}
     for field in (*needed, *wanted):
-        if field not in found:
+        if field not in assigned_columns:
             column_or_none = next((free[key] for key in _keys(field) if key in free), None)
             if column_or_none is not None:
-                found[field] = column_or_none
+                assigned_columns[field] = column_or_none
                 free = {key: name for key, name in free.items() if name != column_or_none}
-    missing = [field for field in needed if field not in found]
+    missing = [field for field in needed if field not in assigned_columns]
     if missing:
-        guess = {column: field for field, column in found.items()}
+        guess = {column: field for field, column in assigned_columns.items()}
         raise UnknownColumns(table.path, table.header, table.first_rows(), guess, missing)
-    return found
+    return assigned_columns
 
 
-def assigned(table: Table, needed: Sequence[str]) -> dict[str, str] | None:
-    """Tell which column holds which field by the usual names; None where one is missing."""
+def find_columns(table: Table, needed: Sequence[str]) -> dict[str, str] | None:
+    """Assign columns to fields by the usual names; None if one is missing."""
     try:
-        return assign(table, needed, (), None)
+        return assign_columns(table, needed, (), None)
     except UnknownColumns:
         return None
 
 
-def numbers(
+def read_numbers(
     table: Table, column: str, faults: Faults, *, empty: bool = False, comma: bool | None = None
 ) -> FloatArray:
-    """Read a column of places in pixels.
+    """Read a column of coordinates or sizes in pixels.
 
     Parameters
     ----------
     table : Table
     column : str
     faults : Faults
-        Where cells that are no numbers are noted.
+        Collects the cells that are not numbers.
     empty : bool
-        Whether an empty cell is no fault but NaN.
+        Whether an empty cell is accepted as NaN.
     comma : bool, optional
-        Whether a comma is a decimal one; without it, the column tells.
+        Whether a comma is a decimal mark; without it, the column decides.
 
     Returns
     -------
@@ -329,16 +335,16 @@ def numbers(
     bad = ~(np.abs(values) <= FARTHEST) & ~(blank & empty)
     far = bad & np.isfinite(values)
     faults.add(
-        np.flatnonzero(bad & ~far).tolist(), column, '"{cell}" is not a number; expected a place in pixels'
+        np.flatnonzero(bad & ~far).tolist(), column, '"{cell}" is not a number; expected a position in pixels'
     )
-    faults.add(np.flatnonzero(far).tolist(), column, "{cell} is farther out than any image reaches")
+    faults.add(np.flatnonzero(far).tolist(), column, "{cell} is outside any possible image")
     return values
 
 
-def names(table: Table, column: str, faults: Faults) -> list[str]:
-    """Read a column of names; an empty or endless one is a fault.
+def read_names(table: Table, column: str, faults: Faults) -> list[str]:
+    """Read a column of names; an empty or too long one is a fault.
 
-    An apostrophe that `export.harmless` put before a name is taken away.
+    An apostrophe that `output_files.escape_formula` put before a name is removed.
     """
     cells = [cell.strip() for cell in table.column(column)]
     if any(cell.startswith("'") for cell in cells):
@@ -352,7 +358,7 @@ def names(table: Table, column: str, faults: Faults) -> list[str]:
 
 
 def _keys(field: str) -> list[str]:
-    """List the usual names of a field's column: the plain word before a name, a name before an id."""
+    """List the usual names of a field's column: first the plain word, then with "name", then with "id"."""
     words = COLUMN_NAMES[field].split()
     if field not in _NAMED:
         return words
@@ -364,7 +370,7 @@ def _key(name: str) -> str:
 
 
 def _number(cell: str, comma: bool) -> float:
-    """Read a number, with a decimal comma where the column has no point; NaN where it is none."""
+    """Read a number, with a decimal comma if the column has no point; NaN if it is not a number."""
     if comma and cell.count(",") == 1:
         cell = cell.replace(",", ".")
     if "_" in cell:
@@ -379,35 +385,35 @@ _MOST_CELLS = 2_000_000_000
 _BATCH = 1 << 17
 
 
-def column_names(path: Path, file: BinaryIO | None = None) -> list[str]:
-    """Read the names of the columns, from `file` if it is open already.
+def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
+    """Read the names of the columns of a Parquet file, from `file` if it is open already.
 
     Raises
     ------
     InputError
-        For a file that is damaged, or claims more than a file of its size may hold.
+        For a file that is damaged, or claims more content than its size allows.
     """
-    with _parsed(path, file) as parquet:
+    with _open_parquet(path, file) as parquet:
         names = list(parquet.schema_arrow.names)
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError("has one column, or two of one name; expected a table", file=path)
     return names
 
 
-def batches(
+def read_parquet_batches(
     path: Path, columns: Sequence[str] | None = None, file: BinaryIO | None = None, rows: int = _BATCH
 ) -> Iterator[list[Any]]:
-    """Read columns as Arrow arrays of text, some rows at a time; a cell without a value is empty.
+    """Read columns of a Parquet file as Arrow arrays of text, in batches; a missing value is empty.
 
     Raises
     ------
     InputError
-        As `column_names`, and for a column of lists or records.
+        As `read_parquet_columns`, and for a column of lists or records.
     """
     import pyarrow
     from pyarrow import compute
 
-    with _parsed(path, file) as parquet:
+    with _open_parquet(path, file) as parquet:
         names = list(parquet.schema_arrow.names) if columns is None else list(columns)
         for batch in parquet.iter_batches(rows, columns=names):
             texts = []
@@ -421,11 +427,11 @@ def batches(
 
 
 @contextmanager
-def _parsed(path: Path, file: BinaryIO | None) -> Iterator[Any]:
+def _open_parquet(path: Path, file: BinaryIO | None) -> Iterator[Any]:
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
-    with opened(path, file) as stream:
+    with open_file(path, file) as stream:
         try:
             parquet = ParquetFile(stream)
             metadata = parquet.metadata
@@ -439,24 +445,24 @@ def _parsed(path: Path, file: BinaryIO | None) -> Iterator[Any]:
 
 
 def scale_of(column: str) -> float:
-    """Tell how many seconds the numbers of a column of times count in, by its name."""
+    """Return the unit of a column of times in seconds, by the column's name."""
     return 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
 
 
 def seconds_of(text: str) -> float:
-    """Turn a date and time, "2024-01-02 03:04:05 UTC", into seconds since 1970.
+    """Convert a date and time, "2024-01-02 03:04:05 UTC", to seconds since 1970.
 
     Raises
     ------
     ValueError
-        For a text that is none.
+        For any other text.
     """
     moment = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def seconds_or_nan(text: str) -> float:
-    """Give a date and time in seconds, NaN for what is none."""
+    """Convert a date and time to seconds since 1970; NaN for any other text."""
     try:
         return seconds_of(text)
     except ValueError:

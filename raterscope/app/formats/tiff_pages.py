@@ -1,4 +1,7 @@
-"""Fluorescence: the channels of one plane that a TIFF keeps page by page, shown as one image in colours."""
+"""Pages of a TIFF: reduced copies of the first page, its orientation, and fluorescence channels.
+
+Channels of one plane, stored page by page, are shown as one image in colours.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Channel", "channels_of", "mixed", "tiff_levels", "tiff_orientation"]
+__all__ = ["Channel", "find_channels", "find_levels", "mix_channels", "tiff_orientation"]
 
 
 _MOST_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
 _LONGEST = 1 << 20
 _FURTHEST = 3
-"""Halvings between two copies: further apart, one tile on screen would take too many tiles of the file."""
+"""Most halvings between two copies: with more, one tile on screen would need too many tiles of the file."""
 _SMALLEST_COPY = 4096
-"""Pixels along the smallest copy, from which what is smaller is made."""
+"""Largest side of the smallest copy, from which smaller levels are computed."""
 
 
-def tiff_levels(page: Any) -> dict[int, Any]:
-    """Find the pages that are a half, a quarter, ... of a tiled page, so that it can be shown by its tiles.
+def find_levels(page: Any) -> dict[int, Any]:
+    """Find the pages that are a half, a quarter, ... of a tiled page, so that it can be shown tile by tile.
 
     Parameters
     ----------
@@ -35,8 +38,8 @@ def tiff_levels(page: Any) -> dict[int, Any]:
     Returns
     -------
     dict
-        Pages by how often they are halved; 0 is `page` itself. Empty where it has to be read as a whole: it
-        is not tiled, asks to be turned, or lacks copies.
+        Pages by number of halvings; 0 is `page` itself. Empty if the page must be read completely: it is not
+        tiled, has an orientation, or lacks copies.
     """
     if not _is_piecewise(page) or tiff_orientation(page) != 1:
         return {}
@@ -57,33 +60,33 @@ def tiff_levels(page: Any) -> dict[int, Any]:
 
 
 def tiff_orientation(page: Any) -> int:
-    """Give the orientation, 1 to 8, that a page asks for."""
+    """Return the orientation of a page, 1 to 8."""
     tag = page.tags.get(274)
     return tag.value if tag is not None and tag.value in range(1, 9) else 1
 
 
 def _candidates(page: Any) -> Iterator[Any]:
-    """Give the pages in which copies may be: those below the page, as OME has them, or those after it."""
+    """Yield the pages that may be copies: sub-pages, as in OME-TIFF, or the following pages."""
     for pages, first in ((page.pages if page.subifds else None, 0), (page.parent.pages, 1)):
         if pages is not None:
-            with suppress(IndexError):  # how many there are is only known once all were looked up
+            with suppress(IndexError):  # the number of pages is only known at the end
                 for number in range(first, _MOST_PAGES):
                     yield pages.get(number, cache=False, aspage=True)
 
 
 def _halvings(page: Any, other: Any) -> int | None:
-    alike = (
+    is_compatible = (
         _is_piecewise(other)
         and other.samplesperpixel == page.samplesperpixel
         and other.dtype == page.dtype
         and other.photometric == page.photometric
         and tiff_orientation(other) == 1
     )
-    if not alike or other.imagewidth >= page.imagewidth:
+    if not is_compatible or other.imagewidth >= page.imagewidth:
         return None
     level: int = round(page.imagewidth / other.imagewidth).bit_length() - 1
     for length, small in ((page.imagewidth, other.imagewidth), (page.imagelength, other.imagelength)):
-        # Whether the writer rounded down or up, at each step or once, the copy is that of this level.
+        # The writer may round down or up, at each step or once.
         if level < 1 or not length // 2**level - 1 <= small <= -(-length // 2**level) + 1:
             return None
     return level
@@ -102,29 +105,29 @@ _RED, _GREEN, _BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 _CYAN, _MAGENTA, _YELLOW = (0, 255, 255), (255, 0, 255), (255, 255, 0)
 _GREY = (255, 255, 255)
 _TWO = (_GREEN, _MAGENTA)
-"""Of two, those that people who do not tell red from green tell apart."""
+"""Colours of two channels, distinguishable with red-green colour blindness."""
 _SEVERAL = (_RED, _GREEN, _BLUE, _GREY, _CYAN, _MAGENTA, _YELLOW)
-"""In the order in which ImageJ gives them out."""
+"""Colours in the order of ImageJ."""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A channel.
+    """A fluorescence channel.
 
     Attributes
     ----------
     page : int
-        Its place among the file's pages.
+        Its number among the file's pages.
     colour : (red, green, blue)
-        In which it is shown, 0 to 255.
+        Its colour on screen, 0 to 255.
     """
 
     page: int
     colour: tuple[int, int, int]
 
 
-def channels_of(file: Any) -> tuple[Channel, ...]:
-    """Find the channels of a file of one plane, as OME or ImageJ tells of them.
+def find_channels(file: Any) -> tuple[Channel, ...]:
+    """Find the channels of a file of one plane by its OME or ImageJ description.
 
     Parameters
     ----------
@@ -134,24 +137,24 @@ def channels_of(file: Any) -> tuple[Channel, ...]:
     Returns
     -------
     tuple of Channel
-        Two or more; none where the first page is all there is, or several slices or times are there too.
+        Two or more; empty if there is one page only, or several slices or times.
     """
     first = file.pages[0]
     if first.samplesperpixel != 1 or first.photometric not in (0, 1):
         return ()
     text = str(first.description or "")[:_LONGEST_DESCRIPTION]
-    found = _of_imagej(text) if text.startswith("ImageJ=") else _of_ome(text)
-    if not 2 <= len(found) <= _MOST:
+    channels = _imagej_channels(text) if text.startswith("ImageJ=") else _ome_channels(text)
+    if not 2 <= len(channels) <= _MOST:
         return ()
     try:
-        pages = [file.pages.get(one.page, cache=False, aspage=True) for one in found]
+        pages = [file.pages.get(channel.page, cache=False, aspage=True) for channel in channels]
     except IndexError:
         return ()
-    return found if all(_alike(page, first) for page in pages) else ()
+    return channels if all(_has_same_layout(page, first) for page in pages) else ()
 
 
-def mixed(planes: Sequence[NDArray[np.uint8]], channels: Sequence[Channel]) -> NDArray[np.uint8]:
-    """Lay channels over one another, each in its colour: their light adds up.
+def mix_channels(planes: Sequence[NDArray[np.uint8]], channels: Sequence[Channel]) -> NDArray[np.uint8]:
+    """Add up channels, each in its colour.
 
     Parameters
     ----------
@@ -168,27 +171,27 @@ def mixed(planes: Sequence[NDArray[np.uint8]], channels: Sequence[Channel]) -> N
         light = np.zeros((height, width), dtype=np.uint16)
         for plane, channel in zip(planes, channels, strict=True):
             if channel.colour[number]:
-                light += plane if channel.colour[number] == 255 else _dimmed(plane, channel.colour[number])
+                light += plane if channel.colour[number] == 255 else _dim(plane, channel.colour[number])
         shown[..., number] = np.minimum(light, 255)
     return shown
 
 
-def _dimmed(plane: NDArray[np.uint8], share: int) -> NDArray[np.uint16]:
+def _dim(plane: NDArray[np.uint8], share: int) -> NDArray[np.uint16]:
     return (plane.astype(np.uint16) * np.uint16(share) // 255).astype(np.uint16)
 
 
-def _alike(page: Any, first: Any) -> bool:
-    told = ("shape", "dtype", "photometric", "chunks", "compression")
-    return all(getattr(page, name) == getattr(first, name) for name in told)
+def _has_same_layout(page: Any, first: Any) -> bool:
+    compared = ("shape", "dtype", "photometric", "chunks", "compression")
+    return all(getattr(page, name) == getattr(first, name) for name in compared)
 
 
-def _of_imagej(text: str) -> tuple[Channel, ...]:
+def _imagej_channels(text: str) -> tuple[Channel, ...]:
     facts = dict(line.partition("=")[::2] for line in text.splitlines())
     counts = [_count(facts.get(name, "1")) for name in ("channels", "slices", "frames")]
-    return _numbered(counts[0]) if counts[1:] == [1, 1] else ()
+    return _preset_channels(counts[0]) if counts[1:] == [1, 1] else ()
 
 
-def _of_ome(text: str) -> tuple[Channel, ...]:
+def _ome_channels(text: str) -> tuple[Channel, ...]:
     pixels = re.search(r"<Pixels\b[^>]*>", text)
     if pixels is None:
         return ()
@@ -197,21 +200,22 @@ def _of_ome(text: str) -> tuple[Channel, ...]:
     if counts[1:] != [1, 1] or counts[0] > _MOST:
         return ()
     inside = text[pixels.end() :].partition("</Pixels>")[0]
-    colours = [_colour(_attributes(one)) for one in re.findall(r"<Channel\b[^>]*>", inside)]
-    places = {}
-    for told in map(_attributes, re.findall(r"<TiffData\b[^>]*>", inside)):
-        if "IFD" in told and _count(told.get("PlaneCount", "1")) == 1:
-            places[_count(told.get("FirstC", "0"))] = _count(told["IFD"])
-    preset = _numbered(counts[0])
-    own = [colour for colour in colours if colour is not None]
-    if len(own) != len(preset) or len(set(own)) < len(own):
-        own = [one.colour for one in preset]
+    colours = [_colour(_attributes(element)) for element in re.findall(r"<Channel\b[^>]*>", inside)]
+    pages = {}
+    for attributes in map(_attributes, re.findall(r"<TiffData\b[^>]*>", inside)):
+        if "IFD" in attributes and _count(attributes.get("PlaneCount", "1")) == 1:
+            pages[_count(attributes.get("FirstC", "0"))] = _count(attributes["IFD"])
+    preset = _preset_channels(counts[0])
+    own_colours = [colour for colour in colours if colour is not None]
+    if len(own_colours) != len(preset) or len(set(own_colours)) < len(own_colours):
+        own_colours = [channel.colour for channel in preset]
     return tuple(
-        Channel(places.get(one.page, one.page), colour) for one, colour in zip(preset, own, strict=True)
+        Channel(pages.get(channel.page, channel.page), colour)
+        for channel, colour in zip(preset, own_colours, strict=True)
     )
 
 
-def _numbered(count: int) -> tuple[Channel, ...]:
+def _preset_channels(count: int) -> tuple[Channel, ...]:
     if not 2 <= count <= _MOST:
         return ()
     colours = _TWO if count == 2 else _SEVERAL
@@ -222,10 +226,10 @@ def _attributes(element: str) -> Mapping[str, str]:
     return dict(re.findall(r'\b(\w+)="([^"]*)"', element))
 
 
-def _colour(told: Mapping[str, str]) -> tuple[int, int, int] | None:
-    """Give the colour that OME writes as a signed number of red, green, blue and alpha; none for black."""
+def _colour(attributes: Mapping[str, str]) -> tuple[int, int, int] | None:
+    """Decode a colour that OME writes as a signed number of red, green, blue and alpha; None for black."""
     try:
-        number = int(told["Color"]) & 0xFFFFFFFF
+        number = int(attributes["Color"]) & 0xFFFFFFFF
     except (KeyError, ValueError):
         return None
     colour = number >> 24, number >> 16 & 255, number >> 8 & 255

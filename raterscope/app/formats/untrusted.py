@@ -1,4 +1,4 @@
-"""Untrusted files: limits of size and nesting before anything is decoded, and errors as one sentence."""
+"""Untrusted input: limits of size and nesting that are checked before decoding, and uniform errors."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ __all__ = [
     "LARGEST_TEXT",
     "MOST_VOXELS",
     "answer_text",
-    "checked_shape",
+    "check_shape",
     "decode_json",
     "entries",
-    "in_a_sentence",
+    "file_errors",
+    "input_errors",
     "is_number",
     "json_content",
     "most_unpacked",
-    "opened",
+    "open_file",
     "read_bytes",
     "read_xml",
     "refuse_packed",
     "refuse_size",
-    "sentences",
     "text_of",
 ]  # fmt: skip
 
 MOST_VOXELS = 2**30
-"""In one volume; a scan of the whole body at half a millimetre has half as many."""
+"""Voxels of one volume; a scan of the whole body at half a millimetre has half as many."""
 
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 768 << 20, 20
-"""Bytes that packed voxels may unpack to: always, and with each packed byte; labels pack 1000 to one."""
+"""Bytes that packed voxels may unpack to: in any case, and for each packed byte; labels pack 1000 to one."""
 
 LARGEST_TEXT = 500_000_000
 _MOST_ALONG = 100_000
 _DEEPEST = 64
 _LONGEST_NAME = 200
 _MOST_DIGITS = 310
-_LARGEST_WHOLE = int(sys.float_info.max)
-"""A whole number beyond it has no float; JSON may write one."""
+_LARGEST_INTEGER = int(sys.float_info.max)
+"""The largest integer that a float can hold; JSON may contain larger ones."""
 
 
-def opened(path: Path, file: BinaryIO | None = None) -> AbstractContextManager[BinaryIO]:
-    """Open a file to be read, unless it is open already as `file`, which stays open."""
+def open_file(path: Path, file: BinaryIO | None = None) -> AbstractContextManager[BinaryIO]:
+    """Open a file for reading, unless it is open already as `file`, which stays open."""
     return path.open("rb") if file is None else nullcontext(file)
 
 
 @contextmanager
-def sentences(path: Path) -> Iterator[None]:
-    """Turn whatever a reader says of a damaged file into a sentence."""
-    with in_a_sentence(path, "a file"), warnings.catch_warnings():
+def file_errors(path: Path) -> Iterator[None]:
+    """Convert any exception of a reader of a file to an InputError."""
+    with input_errors(path, "a file"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             yield
@@ -71,31 +71,31 @@ def sentences(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def in_a_sentence(path: Path, expected: str) -> Iterator[None]:
-    """Turn whatever a reader says of a damaged file into a sentence; expected is "an image", "a file"."""
+def input_errors(path: Path, expected: str) -> Iterator[None]:
+    """Convert any exception of a reader to an InputError; `expected` is "an image" or "a file"."""
     try:
         yield
     except (InputError, Cancelled):
         raise
     except FileNotFoundError as error:
-        raise InputError("is not there", file=path) from error
+        raise InputError("does not exist", file=path) from error
     except IsADirectoryError as error:
         raise InputError(f"is a folder; expected {expected}", file=path) from error
     except PermissionError as error:
-        raise InputError("cannot be read: you lack the permission", file=path) from error
+        raise InputError("cannot be read: permission denied", file=path) from error
     except MemoryError as error:
         raise InputError("does not fit into this computer's memory", file=path) from error
-    except Exception as error:  # readers of strangers' files raise anything
+    except Exception as error:  # readers of damaged files raise anything
         noun = expected.split()[-1]
         raise InputError(f"cannot be read: the {noun} is damaged or cut short", file=path) from error
 
 
 def most_unpacked(packed: int) -> int:
-    """Bytes that so many packed ones may unpack to."""
+    """Return the bytes that `packed` bytes may unpack to."""
     return _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * packed
 
 
-def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
+def check_shape(path: Path, shape: tuple[int, ...]) -> None:
     """Refuse a volume without voxels, or with more than 2^30."""
     if not shape or min(shape) < 1:
         raise InputError("has no voxels", file=path)
@@ -105,7 +105,7 @@ def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
 
 
 def refuse_packed(path: Path, unpacked: int) -> None:
-    """Refuse an image whose pixels would take more bytes than a file of its size may unpack to.
+    """Refuse an image with more bytes of pixels than its file size allows.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def refuse_packed(path: Path, unpacked: int) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file of annotations whole.
+    """Read all bytes of a file of annotations.
 
     Raises
     ------
@@ -130,47 +130,47 @@ def read_bytes(path: Path) -> bytes:
 
 
 def json_content(path: Path, content: bytes) -> Any:
-    """Decode the JSON of a file, which may hold NaN as other programs write it.
+    """Decode the JSON of a file; NaN is accepted, because other programs write it.
 
     Raises
     ------
     InputError
-        For what is no JSON, or is nested without end.
+        For invalid JSON, or JSON that is nested too deeply.
     """
     collecting = gc.isenabled()
-    gc.disable()  # which would look through millions of new objects again and again, and find nothing to free
+    gc.disable()  # it would search millions of new objects repeatedly, without anything to free
     try:
         return decode_json(content)
     except ValueError as error:
-        what = str(error).removeprefix("it ")
-        raise InputError(f"{what}; expected a file of annotations", file=path) from None
+        problem = str(error).removeprefix("it ")
+        raise InputError(f"{problem}; expected a file of annotations", file=path) from None
     finally:
         if collecting:
             gc.enable()
 
 
 def decode_json(content: bytes | str) -> Any:
-    """Decode JSON, which may hold NaN as other programs write it.
+    """Decode JSON; NaN is accepted, because other programs write it.
 
     Raises
     ------
     ValueError
-        For what is no JSON, or is nested without end.
+        For invalid JSON, or JSON that is nested too deeply.
     """
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         pass
     try:
-        return json.loads(content, parse_int=_whole)
+        return json.loads(content, parse_int=_parse_integer)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError:
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not JSON") from None
 
 
 def read_xml(path: Path) -> Any:
-    """Parse an XML file, whose tags are given without their name space.
+    """Parse an XML file; tags have no name space.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def read_xml(path: Path) -> Any:
     Raises
     ------
     InputError
-        For what is no XML, declares entities, is nested too deeply, or is too large.
+        For a file that is not XML, declares entities, is nested too deeply, or is too large.
     """
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import ParseError, iterparse
@@ -197,14 +197,16 @@ def read_xml(path: Path) -> Any:
             if depth > _DEEPEST:
                 raise InputError("is nested too deeply; expected a file of annotations", file=path)
     except DefusedXmlException as error:
-        raise InputError("declares entities, which no file of annotations needs", file=path) from error
+        raise InputError(
+            "declares entities, which are not allowed in a file of annotations", file=path
+        ) from error
     except (ParseError, ValueError, LookupError) as error:
-        raise InputError("is no XML; expected a file of annotations", file=path) from error
+        raise InputError("is not XML; expected a file of annotations", file=path) from error
     return root
 
 
 def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
-    """Refuse sizes that are none, or more voxels than are read.
+    """Refuse sizes that are not positive integers, or too many voxels.
 
     Raises
     ------
@@ -212,42 +214,42 @@ def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
     """
     if not all(type(size) is int and 0 < size <= _MOST_ALONG for size in sizes):
         shown = " x ".join(plain(size, 20) for size in sizes)
-        raise InputError(f"claims a size of {shown}; expected whole numbers above 0", file=path, field=field)
-    checked_shape(path, sizes)
+        raise InputError(f"claims a size of {shown}; expected integers above 0", file=path, field=field)
+    check_shape(path, sizes)
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Tell whether a decoded value is a finite number that a float can hold."""
+    """Return whether a decoded value is a finite number that a float can hold."""
     if type(value) is int:
-        return abs(value) <= _LARGEST_WHOLE
+        return abs(value) <= _LARGEST_INTEGER
     return type(value) is float and math.isfinite(value)
 
 
 def entries(value: Any) -> list[dict[str, Any]]:
-    """Give the objects in a decoded list; none of what is no list, and none that are no objects."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    """Return the objects in a decoded list, without other entries; empty for any other value."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: Any) -> str:
-    """Give a stranger's name as one short line; empty for what is neither text nor a number."""
+    """Convert an untrusted name to one short line; empty for a value that is neither text nor a number."""
     if type(value) not in (str, int, float):
         return ""
     return plain(str(value).strip(), _LONGEST_NAME)
 
 
 def answer_text(value: Any) -> str:
-    """Give an answer as one line, its blanks and line breaks as single blanks."""
+    """Convert an answer to one line, with single blanks."""
     return text_of(" ".join(value.split()) if isinstance(value, str) else value)
 
 
-def _whole(digits: str) -> int | float:
-    """Convert a whole number; one that no float can hold is infinite, as 1e999 is."""
+def _parse_integer(digits: str) -> int | float:
+    """Convert an integer; infinite if no float can hold it, as for 1e999."""
     return int(digits) if len(digits) <= _MOST_DIGITS else math.copysign(math.inf, int(digits[:2]))
 
 
 def _check_text(path: Path) -> None:
     refuse_special(path)
-    with sentences(path):
+    with file_errors(path):
         size = path.stat().st_size
     if size > LARGEST_TEXT:
         raise InputError(f"has {size / 1e6:.0f} MB; expected at most {LARGEST_TEXT // 1_000_000}", file=path)

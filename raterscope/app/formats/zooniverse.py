@@ -1,10 +1,9 @@
 """Zooniverse classification exports: point marks of both versions of the annotations, and answers.
 
 One row is one classification of one subject by one volunteer. Its `annotations` are JSON, a list of tasks.
-The value of a drawing task is a list of marks. In version 1 the keys of a mark tell its shape (a point has x
-and y and no key of another shape); in version 2 `toolType` does. A volunteer who classified a subject in a
-workflow with a drawing task looked at the subject, with marks or without: a question before the drawing may
-skip it.
+The value of a drawing task is a list of marks. In version 1 the keys of a mark determine its shape (a point
+has x and y and no key of another shape); in version 2 `toolType` does. A volunteer who classified a subject
+in a workflow with a drawing task looked at the subject, with or without marks: a question may skip the drawing.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from raterscope.app.formats.annotations import (
     Points,
     Remarks,
 )
-from raterscope.app.formats.labels.collector import joined
+from raterscope.app.formats.labels.collector import join_choices
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 from raterscope.app.formats.untrusted import answer_text, decode_json, entries, text_of
 
 __all__ = [
     "Classification",
     "ZooniverseDocument",
-    "classifications_of",
     "is_export",
-    "sizes_in",
-    "subject_name",
+    "name_subject",
+    "parse_classifications",
+    "read_frame_sizes",
 ]
 
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
@@ -64,7 +63,7 @@ class Classification:
     annotator, subject, workflow : str
     points : list of (frame, x, y)
     time : str
-        As the export has it.
+        As in the export.
     """
 
     row: int
@@ -76,17 +75,17 @@ class Classification:
 
 
 def is_export(table: Table) -> bool:
-    """Tell whether a table is a classification export."""
+    """Return whether a table is a classification export."""
     return set(_NEEDED) <= set(table.header)
 
 
 class ZooniverseDocument(Document):
-    """A classification export. The JSON of a row is decoded when its annotations are taken.
+    """A classification export. The JSON of a row is decoded when its annotations are read.
 
     Parameters
     ----------
     table : Table
-        The whole export, or its first rows for `contents` alone.
+        The complete export, or its first rows, which are enough for `contents`.
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {"points": "point marks", "labels": "answers"}
@@ -96,25 +95,25 @@ class ZooniverseDocument(Document):
 
     def contents(self) -> frozenset[Content]:
         """Find out whether there are answers and marks; rows that cannot be read are skipped."""
-        found: set[Content] = set()
+        contents: set[Content] = set()
         for cell in self._table.column("annotations"):
             try:
                 tasks = decode_json(cell)
                 if any(True for _ in _marks_in(tasks)):
-                    found.add("marks")
+                    contents.add("marks")
                 if any(isinstance(answer, str) for _, _, answer in _answers(tasks)):
-                    found.add("labels")
+                    contents.add("labels")
             except ValueError:
                 continue
-        return frozenset(found)
+        return frozenset(contents)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the points of each classification by frame, or each answer as a set of its own.
 
-        Of several classifications of a subject by one volunteer the first gives points. An image has the name
-        of the file in the subject's data, else the subject's number; each frame with marks is an image.
-        Several answers at once, and several animals of a survey, are one label. A question is the same
-        within a workflow. Drawings, texts, sliders and drop-downs are no labels.
+        The first of a volunteer's classifications of a subject yields points. An image has the name of the
+        file in the subject's data, else the subject's number; each frame with marks is an image. Several
+        answers at once, and several animals of a survey, are one label. A question is the same within a
+        workflow. Drawings, texts, sliders and drop-downs are not labels.
 
         Raises
         ------
@@ -125,30 +124,36 @@ class ZooniverseDocument(Document):
 
     def _points(self, remarks: Remarks, watch: Watch) -> Iterator[AnnotationSet]:
         table, faults, shapes = self._table, Faults(self._table), Counter[str]()
-        found, drawing, repeats = classifications_of(table, faults, shapes, watch)
+        classifications, drawing, repeats = parse_classifications(table, faults, shapes, watch)
         faults.refuse()
-        found = [one for one in found if one.workflow in drawing]
-        if not any(one.points for one in found):
-            beside = ", ".join(f"{count:,} of {plain(shape, 20)}" for shape, count in shapes.most_common(6))
+        classifications = [
+            classification for classification in classifications if classification.workflow in drawing
+        ]
+        if not any(classification.points for classification in classifications):
+            others = ", ".join(f"{count:,} of {plain(shape, 20)}" for shape, count in shapes.most_common(6))
             raise InputError(
-                f"has no point marks{f' (marks: {beside})' if beside else ''}; expected some", file=table.path
+                f"has no point marks{f' (marks: {others})' if others else ''}; expected some", file=table.path
             )
-        remarks.notices += _notices(found, shapes, repeats)
-        names, sizes = _subjects(table, found)
+        remarks.notices += _notices(classifications, shapes, repeats)
+        names, sizes = _subjects(table, classifications)
         frames: dict[str, set[int]] = {}
-        for one in found:
-            frames.setdefault(one.subject, set()).update(frame for frame, _, _ in one.points)
+        for classification in classifications:
+            frames.setdefault(classification.subject, set()).update(
+                frame for frame, _, _ in classification.points
+            )
         items: dict[tuple[str, int], Item] = {}
-        for one in found:
-            for frame in sorted(frames[one.subject] or {0}):
-                key = one.subject, frame
+        for classification in classifications:
+            for frame in sorted(frames[classification.subject] or {0}):
+                key = classification.subject, frame
                 if key not in items:
-                    name = names[one.subject] + (f" frame {frame + 1}" if frame else "")
+                    name = names[classification.subject] + (f" frame {frame + 1}" if frame else "")
                     width, height = sizes.get(key, (None, None))
-                    items[key] = Item(name, width=width, height=height, line=table.lines[one.row])
-                places = [(x, y) for where, x, y in one.points if where == frame]
-                marks = (Annotation("points", "annotations", (Points(places),)),) if places else ()
-                yield AnnotationSet(items[key], one.annotator, marks, is_complete=True, time=one.time)
+                    items[key] = Item(name, width=width, height=height, line=table.lines[classification.row])
+                points = [point[1:] for point in classification.points if point[0] == frame]
+                marks = (Annotation("points", "annotations", (Points(points),)),) if points else ()
+                yield AnnotationSet(
+                    items[key], classification.annotator, marks, is_complete=True, time=classification.time
+                )
 
     def _labels(self, watch: Watch) -> Iterator[AnnotationSet]:
         table = self._table
@@ -161,7 +166,7 @@ class ZooniverseDocument(Document):
         names: dict[str, str] = {}
         for row, subject in enumerate(map(str.strip, column["subject_ids"])):
             if subject and subject not in names:
-                names[subject] = subject_name(column["subject_data"][row], subject)
+                names[subject] = name_subject(column["subject_data"][row], subject)
         shared = Counter(names.values())
         items = {
             subject: Item(
@@ -171,7 +176,7 @@ class ZooniverseDocument(Document):
             for subject, name in names.items()
         }  # fmt: skip
         votes = list(_votes(table, column, several, watch))
-        # An empty answer may be to a drawing or to a choice: the answers of others show which.
+        # An empty answer may belong to a drawing or to a choice, which other answers show.
         drawn = {vote.question for vote in votes if vote.answer is None}
         for vote in votes:
             is_label = vote.answer is not None and vote.question not in drawn
@@ -183,7 +188,7 @@ class ZooniverseDocument(Document):
             yield AnnotationSet(items[vote.subject], vote.annotator, (answer,), time=vote.time)
 
 
-def classifications_of(
+def parse_classifications(
     table: Table, faults: Faults, shapes: Counter[str], watch: Watch = silent
 ) -> tuple[list[Classification], set[str], int]:
     """Read every row: annotator, subject and points.
@@ -192,15 +197,15 @@ def classifications_of(
     ----------
     table : Table
     faults : Faults
-        Where rows that cannot be read are noted.
+        Collects the rows that cannot be read.
     shapes : Counter
-        Where marks that are no points are counted.
+        Counts marks that are not points.
     watch : Watch
 
     Returns
     -------
     classifications : list of Classification
-        Of several classifications of a subject by one volunteer the first.
+        The first of each volunteer's classifications of a subject.
     drawing : set of workflows that have a drawing task
     repeats : int
     """
@@ -208,7 +213,7 @@ def classifications_of(
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
     created = table.column("created_at") if "created_at" in table.header else ("",) * len(table)
     user = table.column("user_id") if "user_id" in table.header else ("",) * len(table)
-    found: list[Classification] = []
+    classifications: list[Classification] = []
     drawing: set[str] = set()
     seen: set[tuple[str, str]] = set()
     repeats = 0
@@ -227,20 +232,20 @@ def classifications_of(
             continue
         if marks:
             drawing.add(workflow[row])
-        again = (annotator, subject) in seen
+        is_repeated = (annotator, subject) in seen
         seen.add((annotator, subject))
-        repeats += again
-        if again:
+        repeats += is_repeated
+        if is_repeated:
             continue
         classification = Classification(row, annotator, subject, workflow[row], time=created[row])
         for mark in marks:
-            _take(mark, classification, shapes, faults)
-        found.append(classification)
-    return found, drawing, repeats
+            _add_point(mark, classification, shapes, faults)
+        classifications.append(classification)
+    return classifications, drawing, repeats
 
 
 def _annotator_of(name: str, number: str, classification: str) -> str:
-    """Name a volunteer; one who was not logged in is named after the classification."""
+    """Name a volunteer, by the classification if they were not logged in."""
     return name.strip() or number.strip() or f"unnamed in classification {classification.strip()}"
 
 
@@ -253,7 +258,7 @@ def _distinct_names(names: Mapping[str, str]) -> dict[str, str]:
 def _marks_in(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Find the marks in a list of tasks; combined tasks hold lists of tasks."""
     if not isinstance(tasks, list) or len(tasks) > _MOST_TASKS or depth > _DEEPEST:
-        raise ValueError("no list of tasks" if not isinstance(tasks, list) else "too many tasks")
+        raise ValueError("not a list of tasks" if not isinstance(tasks, list) else "too many tasks")
     for task in tasks:
         value = task.get("value") if isinstance(task, dict) else None
         if not isinstance(value, list):
@@ -265,7 +270,9 @@ def _marks_in(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
                 yield from _marks_in([item], depth + 1)
 
 
-def _take(mark: dict[str, Any], classification: Classification, shapes: Counter[str], faults: Faults) -> None:
+def _add_point(
+    mark: dict[str, Any], classification: Classification, shapes: Counter[str], faults: Faults
+) -> None:
     kind = mark.get("toolType")
     if kind is None:
         kind = "other shapes" if _OTHER_SHAPE & mark.keys() or "x" not in mark else "point"
@@ -273,8 +280,8 @@ def _take(mark: dict[str, Any], classification: Classification, shapes: Counter[
         shapes[str(kind)] += 1
         return
     x, y, frame = mark.get("x"), mark.get("y"), mark.get("frame", 0)
-    if not (_is_place(x) and _is_place(y)):
-        problem = f"has a point at {plain((x, y), 40)}; expected places in pixels"
+    if not (_is_coordinate(x) and _is_coordinate(y)):
+        problem = f"has a point at {plain((x, y), 40)}; expected positions in pixels"
     elif frame is not None and (type(frame) is not int or not 0 <= frame < _MOST_FRAMES):
         problem = f"has a point on frame {plain(frame, 20)}; expected a number"
     else:
@@ -283,27 +290,27 @@ def _take(mark: dict[str, Any], classification: Classification, shapes: Counter[
     faults.add([classification.row], "annotations", problem)
 
 
-def _is_place(value: Any) -> TypeGuard[float]:
+def _is_coordinate(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and abs(value) <= FARTHEST
 
 
 def _subjects(
-    table: Table, found: list[Classification]
+    table: Table, classifications: list[Classification]
 ) -> tuple[dict[str, str], dict[tuple[str, int], tuple[float, float]]]:
-    """Give the name of each subject, and the size of each of its frames where the export has it."""
+    """Return the name of each subject, and the sizes of its frames if the export has them."""
     data, meta = table.column("subject_data"), table.column("metadata")
     names: dict[str, str] = {}
     sizes: dict[tuple[str, int], tuple[float, float]] = {}
-    for one in found:
-        if one.subject not in names:
-            names[one.subject] = subject_name(data[one.row], one.subject)
-        if (one.subject, 0) not in sizes:
-            for frame, size in sizes_in(meta[one.row]):
-                sizes.setdefault((one.subject, frame), size)
+    for classification in classifications:
+        if classification.subject not in names:
+            names[classification.subject] = name_subject(data[classification.row], classification.subject)
+        if (classification.subject, 0) not in sizes:
+            for frame, size in read_frame_sizes(meta[classification.row]):
+                sizes.setdefault((classification.subject, frame), size)
     return _distinct_names(names), sizes
 
 
-def subject_name(text: str, subject: str) -> str:
+def name_subject(text: str, subject: str) -> str:
     """Name a subject by the file name in its data (JSON), else by its number."""
     try:
         data = decode_json(text)
@@ -317,40 +324,42 @@ def subject_name(text: str, subject: str) -> str:
         for key, value in inner.items()
         if isinstance(value, str) and 0 < len(value.strip()) <= 200
     }
-    named = next((texts[key] for key in _NAME_KEYS if key in texts), None)
-    looks_so = next((value for value in texts.values() if value.casefold().endswith(_IMAGE_SUFFIXES)), None)
-    return PurePath(named or looks_so or subject).name or subject
+    by_key = next((texts[key] for key in _NAME_KEYS if key in texts), None)
+    by_suffix = next((value for value in texts.values() if value.casefold().endswith(_IMAGE_SUFFIXES)), None)
+    return PurePath(by_key or by_suffix or subject).name or subject
 
 
-def sizes_in(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
-    """Find the size of each frame, where a classification's metadata (JSON) tells it."""
+def read_frame_sizes(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield the size of each frame, if a classification's metadata (JSON) contains it."""
     try:
         data = decode_json(text)
     except ValueError:
         return
     frames = data.get("subject_dimensions") if isinstance(data, dict) else None
-    for frame, one in enumerate(frames[:_MOST_FRAMES] if isinstance(frames, list) else ()):
-        if isinstance(one, dict):
-            width, height = one.get("naturalWidth"), one.get("naturalHeight")
-            if _is_place(width) and _is_place(height) and width > 0 and height > 0:
+    for frame, size in enumerate(frames[:_MOST_FRAMES] if isinstance(frames, list) else ()):
+        if isinstance(size, dict):
+            width, height = size.get("naturalWidth"), size.get("naturalHeight")
+            if _is_coordinate(width) and _is_coordinate(height) and width > 0 and height > 0:
                 yield frame, (float(width), float(height))
 
 
-def _notices(found: list[Classification], shapes: Counter[str], repeats: int) -> list[str]:
-    said = []
+def _notices(classifications: list[Classification], shapes: Counter[str], repeats: int) -> list[str]:
+    messages = []
     if shapes:
         kinds = ", ".join(f"{plain(shape, 20)} {count:,}" for shape, count in shapes.most_common(6))
-        said.append(f"{sum(shapes.values()):,} marks are no points and were left out ({kinds}).")
+        messages.append(
+            f"{sum(shapes.values()):,} marks were skipped, because they are not points ({kinds})."
+        )
     if repeats:
-        said.append(
-            f"{repeats:,} repeated classifications by the same person were left out; the first counts."
+        messages.append(
+            f"{repeats:,} repeated classifications by the same person were skipped; the first counts."
         )
-    frames = {frame for one in found for frame, _, _ in one.points}
+    frames = {frame for classification in classifications for frame, _, _ in classification.points}
     if frames - {0}:
-        said.append(
-            f"Subjects have up to {max(frames) + 1} frames: each frame with marks is an image of its own."
+        messages.append(
+            f"Subjects have up to {max(frames) + 1} frames; each frame with marks becomes an image."
         )
-    return said
+    return messages
 
 
 class _Vote(NamedTuple):
@@ -376,26 +385,26 @@ def _votes(table: Table, column: Mapping[str, Sequence[str]], several: bool, wat
             *(column[name][row] for name in ("user_name", "user_id", "classification_id"))
         )
         try:
-            found = list(_answers(decode_json(column["annotations"][row])))
+            answers = list(_answers(decode_json(column["annotations"][row])))
         except ValueError as error:
             raise InputError(
                 f"cannot be read ({error}); expected a JSON list of tasks",
                 file=table.path, line=table.lines[row], field="annotations",
             ) from None  # fmt: skip
-        for task, wording, answer in found:
+        for task, wording, answer in answers:
             question = f"{task} of workflow {column['workflow_id'][row]}" if several else task
             yield _Vote(question, wording, annotator, subject, answer, column["created_at"][row])
 
 
 def _answers(tasks: Any, depth: int = 0) -> Iterator[tuple[str, str, str | None]]:
-    """Find the answers in a list of tasks: task, question and answer; None for what is no label."""
+    """Yield task, question and answer of a list of tasks; the answer is None if it is not a label."""
     if not isinstance(tasks, list) or len(tasks) > _MOST_TASKS or depth > _DEEPEST:
-        raise ValueError("no list of tasks" if not isinstance(tasks, list) else "too many tasks")
+        raise ValueError("not a list of tasks" if not isinstance(tasks, list) else "too many tasks")
     for task in entries(tasks):
         if "markIndex" in task:
-            continue  # said of a mark, and not of the subject
+            continue  # about a mark, not about the subject
         value = task.get("value")
-        if any("task" in one and "value" in one for one in entries(value)):
+        if any("task" in entry and "value" in entry for entry in entries(value)):
             yield from _answers(value, depth + 1)
             continue
         words = " ".join(str(task.get("task_label") or "").replace("*", "").split())
@@ -415,8 +424,8 @@ def _answer(task: dict[str, Any], value: Any) -> str | None:
         return None
     if not value and "tool" not in task:
         return _NO_ANSWER
-    if all(type(one) in (str, int) for one in value):
-        return joined([answer_text(one) for one in value])
-    if all(isinstance(one, dict) and isinstance(one.get("choice"), str) for one in value):
-        return joined([answer_text(one["choice"]) for one in value])
+    if all(type(choice) in (str, int) for choice in value):
+        return join_choices([answer_text(choice) for choice in value])
+    if all(isinstance(choice, dict) and isinstance(choice.get("choice"), str) for choice in value):
+        return join_choices([answer_text(choice["choice"]) for choice in value])
     return None

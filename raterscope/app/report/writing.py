@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.output_files import check_place, write_whole
+from raterscope.app.formats.output_files import check_writable, write_bytes
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
@@ -68,7 +68,7 @@ def write_report(
     ending = path.suffix.casefold()
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
-    check_place(path)
+    check_writable(path)
     contents = _gather(study, part(watch, 0.0, 0.9), item, question, options or {})
     watch(0.9, "writing the report")
     if ending == ".pdf":
@@ -81,7 +81,7 @@ def write_report(
         from raterscope.app.page.rendering import as_html
 
         data = as_html(contents).encode()
-    write_whole(path, data)
+    write_bytes(path, data)
     return path
 
 

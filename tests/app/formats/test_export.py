@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.output_files import DECISIONS, decision_rows, harmless, replacing, write_table
+from raterscope.app.formats.output_files import (
+    DECISIONS,
+    decision_rows,
+    escape_formula,
+    open_text_output,
+    write_table,
+)
 from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject, WeightSubject
 
 
@@ -37,7 +43,7 @@ def test_cells_are_written_plainly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", '=HYPERLINK("x")', "+cmd", "-2+3", "@SUM", "\tx", "\r=1", "'=1"])
 def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None:
-    assert harmless(text) == "'" + text
+    assert escape_formula(text) == "'" + text
 
 
 def test_a_header_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path) -> None:
@@ -47,7 +53,7 @@ def test_a_header_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path
 
 @pytest.mark.parametrize("text", ["", "ann", "a=b", "-5", "+1.5e-3", "-.5", "'tis", "O'Neil", "#1"])
 def test_other_text_and_numbers_stay(text: str) -> None:
-    assert harmless(text) == text
+    assert escape_formula(text) == text
 
 
 def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
@@ -68,7 +74,7 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         write_table(tmp_path / "none" / "t.csv", ["a"], [])
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "folder", Path()):
-        with pytest.raises(InputError, match="is a folder"), replacing(path):
+        with pytest.raises(InputError, match="is a folder"), open_text_output(path):
             pass
     assert [one.name for one in tmp_path.iterdir()] == ["folder"]
 

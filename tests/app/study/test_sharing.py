@@ -234,8 +234,8 @@ def test_a_killed_export_leaves_a_draft_that_the_next_one_removes(tmp_path: Path
     code = """
 import os, signal, sys
 from pathlib import Path
-from raterscope.app.formats.output_files import whole
-with whole(Path(sys.argv[1])) as file:
+from raterscope.app.formats.output_files import open_output
+with open_output(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)

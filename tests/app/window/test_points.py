@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from PySide6.QtWidgets import QFileDialog
 
-from raterscope.app.formats.points.writing import Detection, OnImage, write_geojson
+from raterscope.app.formats.points.writing import Detection, ImageDetections, write_geojson
 from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
 from tests.app.driving import LONG, idle
 from tests.app.formats.points.crowds import feature
@@ -41,7 +41,7 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
 ):
     picture, file = marked
     found = [Detection(10.0, 20.0, "accepted", 1, 5, 0.9), Detection(30.5, 40.0, "undecided", 2, 4, 0.7)]
-    write_geojson(file, OnImage("smear.png", 120, 90, found))
+    write_geojson(file, ImageDetections("smear.png", 120, 90, found))
     window.open_paths([picture, file])
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
     dialog = window.findChild(WhoMarkedDialog)
@@ -58,7 +58,7 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
 def test_detections_in_a_file_called_truth_are_not_asked_about(window, qtbot, marked):
     picture, file = marked
     file = file.rename(file.with_name("smear_truth.geojson"))
-    write_geojson(file, OnImage("smear.png", 120, 90, [Detection(10.0, 20.0, "accepted", 1, 5, 0.9)]))
+    write_geojson(file, ImageDetections("smear.png", 120, 90, [Detection(10.0, 20.0, "accepted", 1, 5, 0.9)]))
     window.open_paths([picture, file])
     qtbot.waitUntil(lambda: "1 true point on 1 image" in window.status.message, timeout=LONG)
     idle(window, qtbot)

@@ -18,7 +18,7 @@ import numpy as np
 from raterscope.app.formats.growing_files.records import Refusals, Rows, repair_table
 from raterscope.app.formats.growing_files.state import ExportState, Waiting, added, contains, identity_of
 from raterscope.app.formats.tables import LONGEST_NAME, Table, seconds_or_nan
-from raterscope.app.formats.zooniverse import classifications_of, sizes_in, subject_name
+from raterscope.app.formats.zooniverse import name_subject, parse_classifications, read_frame_sizes
 
 __all__ = ["Classification", "Exports", "read_classifications"]
 
@@ -76,13 +76,13 @@ def read_classifications(table: Table) -> tuple[list[Classification], Refusals]:
             table.path, table.header, tuple(column[row : row + 1] for column in table.columns), (line,)
         )
         faults, shapes = Refusals(single), Counter[str]()
-        looks, drawing, _ = classifications_of(single, faults, shapes)
+        looks, drawing, _ = parse_classifications(single, faults, shapes)
         for field, problem in faults.found.values():
             refused.add([row], field, problem)
         if row in refused.found:
             continue
-        look, sizes = looks[0], dict(sizes_in(metadata[row]))
-        name = subject_name(data[row], look.subject)
+        look, sizes = looks[0], dict(read_frame_sizes(metadata[row]))
+        name = name_subject(data[row], look.subject)
         if not _is_name(name) or not all(map(_is_name, (look.annotator, look.subject, look.workflow))):
             refused.add([row], "subject_data", f"has names longer than {LONGEST_NAME} letters")
             continue

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.dialects import decoded, encodings_of, no_text
+from raterscope.app.formats.dialects import decode_text, not_text_error, possible_encodings
 from raterscope.app.formats.records import refuse_special
 
 __all__ = [
@@ -126,10 +126,10 @@ def begin(data: bytes, path: Path, ended: bool) -> Text | None:
     if line is None and not (ended and data.strip()):
         return None
     first = data if line is None else line.group()
-    names = encodings_of(first)
+    names = possible_encodings(first)
     if not names:
-        raise no_text(path)
-    decoded(first, path, whole=False)
+        raise not_text_error(path)
+    decode_text(first, path, whole=False)
     codec = names[0].removesuffix("-sig")
     if codec in ("utf-16", "utf-32"):
         codec += "-le" if data.startswith(b"\xff\xfe") else "-be"

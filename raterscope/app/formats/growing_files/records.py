@@ -16,13 +16,13 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.dialects import (
-    delimiter_of,
-    distinct,
-    even,
-    header_of,
+    detect_delimiter,
+    fit_width,
+    header_cells,
     is_headed,
-    no_text,
-    rows_of,
+    not_text_error,
+    split_rows,
+    unique_names,
 )
 from raterscope.app.formats.growing_files.lines import LONGEST, repair_cell, size_of
 from raterscope.app.formats.points.tables import NEEDED, WANTED
@@ -31,9 +31,9 @@ from raterscope.app.formats.tables import (
     Faults,
     Table,
     UnknownColumns,
-    assign,
-    names,
-    numbers,
+    assign_columns,
+    read_names,
+    read_numbers,
     scale_of,
     seconds_of,
 )
@@ -112,7 +112,7 @@ def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> He
     first = next((index for index, line in enumerate(lines) if line.strip("\r\n")), None)
     if first is None:
         return None
-    delimiter, skip = delimiter_of(lines[first], path)
+    delimiter, skip = detect_delimiter(lines[first], path)
     begin = first + skip
     some = lines[begin : begin + _MOST_LINES + 1]
     ended = ended and begin + len(some) == len(lines)
@@ -122,15 +122,15 @@ def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> He
     if not records.rows:
         return None
     try:
-        row = header_of([repair_cell(cell) for cell in records.rows[0]], path)
+        row = header_cells([repair_cell(cell) for cell in records.rows[0]], path)
     except ValueError:
-        raise no_text(path) from None
+        raise not_text_error(path) from None
     if len(row) > _MOST_COLUMNS or sum(map(len, row)) > _LONGEST_HEADER:
         raise InputError(f"has a header of {counted(len(row), 'column')}, which is too long", file=path)
     if not is_headed(row):
-        return Header(delimiter, distinct([""] * len(row)), begin)
+        return Header(delimiter, unique_names([""] * len(row)), begin)
     after = begin + records.at[0] + 1 + _breaks_in(records.rows[0])
-    return Header(delimiter, distinct(row), after)
+    return Header(delimiter, unique_names(row), after)
 
 
 def split_records(
@@ -200,7 +200,7 @@ def _parse(
     """
     rows: list[list[str]] = []
     at: list[int] = []
-    for some, begins in rows_of(itertools.chain(lines, [_END]), delimiter, 0, path):
+    for some, begins in split_rows(itertools.chain(lines, [_END]), delimiter, 0, path):
         rows += some
         at += [before + line - 1 for line in begins]
     if rows[-1] == [_END]:
@@ -224,7 +224,7 @@ def _is_stray(
     except csv.Error:
         return True
     if width is not None:
-        even([row], [begin], width, bad)
+        fit_width([row], [begin], width, bad)
     return bool(bad)
 
 
@@ -239,7 +239,7 @@ def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int
         records.at += at[: len(rows)]
         return
     bad: list[tuple[int, int]] = []
-    kept, where = even(rows, at[: len(rows)], width, bad)
+    kept, where = fit_width(rows, at[: len(rows)], width, bad)
     records.rows += kept
     records.at += where
     records.refused += [
@@ -324,9 +324,9 @@ def read_rows(
     table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
     refused = Refusals(table, wrong)
-    people = names(table, column["annotator"], refused)
-    images = names(table, column["image"], refused)
-    x, y = (numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
+    people = read_names(table, column["annotator"], refused)
+    images = read_names(table, column["image"], refused)
+    x, y = (read_numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
     for these, those, name in ((x, y, "x"), (y, x, "y")):
         alone = np.flatnonzero(np.isnan(these) & ~np.isnan(those)).tolist()
         refused.add(alone, column[name], "is empty; expected a position in pixels")
@@ -417,7 +417,7 @@ def _sizes(table: Table, column: str | None, refused: Refusals) -> FloatArray:
     """Read the widths or the heights of images; NaN if there is none."""
     if column is None:
         return np.full(len(table), math.nan)
-    sizes = numbers(table, column, refused, empty=True, comma=False)
+    sizes = read_numbers(table, column, refused, empty=True, comma=False)
     wrong = np.flatnonzero(sizes <= 0).tolist()
     refused.add(wrong, column, "{cell} is not a size; expected pixels above 0")
     return sizes
@@ -507,7 +507,7 @@ def _assigned(keys: tuple[str, ...], path: Path, mapping: Mapping[str, str] | No
     table = Table(path, keys, tuple(() for _ in keys), ())
     by_hand = {key: field for key, field in (mapping or {}).items() if key in keys}
     try:
-        key = assign(table, NEEDED[:2], HEADER[2:], by_hand)
+        key = assign_columns(table, NEEDED[:2], HEADER[2:], by_hand)
     except UnknownColumns as unknown:
         raise ValueError(f"has no {' and no '.join(unknown.missing)}") from None
     if "x" not in key and "y" not in key:

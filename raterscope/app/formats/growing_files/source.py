@@ -57,7 +57,7 @@ from raterscope.app.formats.growing_files.state import (
 )
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.formats.tables import Table, assign
+from raterscope.app.formats.tables import Table, assign_columns
 
 __all__ = ["Growth", "look"]
 
@@ -289,7 +289,7 @@ class _Reading:
             marks, faults = read_classifications(table)
             findings.marks += marks
             return faults
-        column = assign(table, NEEDED, WANTED, self.mapping if position.kind == "table" else None)
+        column = assign_columns(table, NEEDED, WANTED, self.mapping if position.kind == "table" else None)
         rows, faults, untimed, pointed = read_rows(table, column, position.pointed)
         findings.rows.append(rows)
         findings.position = replace(position, pointed=pointed)

@@ -1,4 +1,4 @@
-"""Readers of labels, one module a format. `read_labels` detects the format and reads the file."""
+"""Readers of labels. `read_labels` detects the format and reads the file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
-from raterscope.app.formats.labels.collector import take_labels
+from raterscope.app.formats.labels.collector import collect_labels
 from raterscope.app.formats.labels.table import FIELDS
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.sources import File, open_source
-from raterscope.app.formats.tables import Table, UnknownColumns, assign
+from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
 
 __all__ = ["FIELDS", "find_labels", "read_labels"]
 
@@ -21,18 +21,18 @@ _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
 def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"] | None:
-    r"""Find out by a table's first rows, or by all of a JSON or XML file, whether it holds labels.
+    r"""Find out whether a file holds labels, from a table's first rows, or from all of a JSON or XML file.
 
     Parameters
     ----------
     file : Path or Source
     alone : bool
-        Whether a file with marks on images beside the labels is none of labels.
+        Whether to reject a file that also holds marks on images.
 
     Returns
     -------
     "labels", "truth" or None
-        None also for what cannot be read.
+        None also for a file that cannot be read.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
     path = source.path
     try:
         if path.suffix.casefold() in _DOCUMENTS:
-            return _labels_beside(source.contents("labels") or frozenset(), alone)
-        from raterscope.app.formats.labels.table import annotators_of, tells_table
+            return _labels_among(source.contents("labels") or frozenset(), alone)
+        from raterscope.app.formats.labels.table import detect_labels, find_annotator_columns
         from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
         table = source.head().table
         if is_export(table):
-            return _labels_beside(ZooniverseDocument(table).contents(), alone)
-        return "labels" if annotators_of(table) else tells_table(table)
+            return _labels_among(ZooniverseDocument(table).contents(), alone)
+        return "labels" if find_annotator_columns(table) else detect_labels(table)
     except InputError:
         return None
 
@@ -74,25 +74,25 @@ def read_labels(
     ----------
     file : Path or Source
     mapping : mapping of column to field, optional
-        Names columns of a table by hand: see `FIELDS`. In a table with a column an annotator, each of these
+        Names columns of a table by hand: see `FIELDS`. In a table with one column per annotator, each of them
         is "votes".
     watch : Watch
     truth : bool
-        Take a table's labels for the true ones, whoever gave them.
+        Whether to read a table's labels as true labels, even if they name annotators.
     annotator : str, optional
-        Who gave the labels of a JSON or XML file that does not tell; by default the file's name.
+        Annotator of a JSON or XML file that names none; by default the file's name.
 
     Returns
     -------
     tuple of LabelTable and TrueLabels
-        One of a kind for each question that the file asks.
+        At most one of each type for each question of the file.
 
     Raises
     ------
     UnknownColumns
-        When a table's columns must be named by hand.
+        If a table's columns must be named by hand.
     InputError
-        When the file cannot be read, in a sentence that says where and why.
+        If the file cannot be read; the message contains file, line and field.
 
     Examples
     --------
@@ -111,37 +111,44 @@ def read_labels(
         document = source.document()
         if document is None or "labels" not in document.expected:
             raise InputError(
-                "holds no labels that Raterscope reads; expected a table, or a file of Label Studio, CVAT or"
-                " COCO",
+                "holds no readable labels; expected a table, or a file of Label Studio, CVAT or COCO",
                 file=path,
             )
-        return take_labels(path, document, annotator or path.stem, watch)
-    from raterscope.app.formats.labels.table import annotators_of, labels_of, tells_table, truth_of, votes_of
+        return collect_labels(path, document, annotator or path.stem, watch)
+    from raterscope.app.formats.labels.table import (
+        detect_labels,
+        find_annotator_columns,
+        read_label_table,
+        read_true_labels,
+        read_wide_table,
+    )
     from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
     watch(0.0, f"reading {path.name}")
     head = source.head()
     if is_export(head.table) and not mapping:
-        return take_labels(path, ZooniverseDocument(source.table(watch)), path.stem, watch)
-    if annotators_of(head.table, mapping) and not truth:
-        return votes_of(source.table(watch), mapping, watch)
-    told = {field for field in (mapping or {}).values() if field != "ignore"}
-    if truth or (told and told <= {"task", "label", "truth"} and not _is_by_many(head.table, mapping)):
-        return truth_of(head, mapping, watch)
-    if not mapping and tells_table(head.table) == "truth":
-        return truth_of(head, None, watch)
-    return labels_of(head, mapping, watch)
+        return collect_labels(path, ZooniverseDocument(source.table(watch)), path.stem, watch)
+    if find_annotator_columns(head.table, mapping) and not truth:
+        return read_wide_table(source.table(watch), mapping, watch)
+    fields = {field for field in (mapping or {}).values() if field != "ignore"}
+    if truth or (
+        fields and fields <= {"task", "label", "truth"} and not _has_annotators(head.table, mapping)
+    ):
+        return read_true_labels(head, mapping, watch)
+    if not mapping and detect_labels(head.table) == "truth":
+        return read_true_labels(head, None, watch)
+    return read_label_table(head, mapping, watch)
 
 
-def _labels_beside(contents: frozenset[Content], alone: bool) -> Literal["labels"] | None:
-    """Tell whether there are labels, and where they must be alone, no marks on images."""
+def _labels_among(contents: frozenset[Content], alone: bool) -> Literal["labels"] | None:
+    """Return "labels" if there are labels, and no marks on images if they must be alone."""
     return "labels" if "labels" in contents and not (alone and contents & _MARKED) else None
 
 
-def _is_by_many(table: Table, mapping: Mapping[str, str] | None) -> bool:
-    """Tell whether a column that was not named by hand is known as the annotator."""
+def _has_annotators(table: Table, mapping: Mapping[str, str] | None) -> bool:
+    """Return whether a column that was not named by hand is recognised as the annotator."""
     try:
-        assign(table, ("annotator",), (), dict.fromkeys(mapping or (), "ignore"))
+        assign_columns(table, ("annotator",), (), dict.fromkeys(mapping or (), "ignore"))
     except UnknownColumns:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Collector of the votes of one file, and the order of its classes."""
+"""Collector of the votes of one file; order of its classes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from raterscope.app.natural import natural
 __all__ = [
     "MOST_OUTPUTS",
     "VoteCollector",
-    "joined",
-    "outputs_of",
-    "take_labels",
+    "collect_labels",
+    "join_choices",
+    "order_outputs",
 ]
 
 
@@ -34,49 +34,49 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}
 
 
-def outputs_of(
-    found: Sequence[str], path: Path, field: str = "label"
+def order_outputs(
+    answers: Sequence[str], path: Path, field: str = "label"
 ) -> tuple[tuple[str, ...], NDArray[np.int16], tuple[str, ...]]:
-    """Put answers in order: by value where all are numbers, else by the alphabet.
+    """Sort answers: by value if all are numbers, else alphabetically.
 
-    Numbers that are equal are one answer, such as 1 and 1.0; words that programs write for nothing, such as
-    NaN, are none where all others are numbers. Else an answer is its text, without the blanks around it.
+    Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
+    if all others are numbers. Else an answer is its text without surrounding blanks.
 
     Parameters
     ----------
     found : sequence of str
-        Each answer as it was written, once or several times.
+        The answers as written, also repeatedly.
     path : Path
     field : str
 
     Returns
     -------
     outputs : tuple of str
-    place : (len(found),) int16
+    output : (len(answers),) int16
         Index of each answer into `outputs`; -1 for none.
     notices : tuple of str
 
     Raises
     ------
     InputError
-        For more answers than anybody chooses among.
+        For more than a thousand different answers.
     """
-    texts = [text.strip() for text in found]
+    texts = [text.strip() for text in answers]
     words = [text for text in texts if text and text.casefold() not in _NOTHING]
     if words and all(_NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words):
         names, notices = _numbers(words)
     else:
         names = {text: text for text in sorted({text for text in texts if text}, key=natural)}
-        notices = _alike(list(names))
+        notices = _case_notices(list(names))
     outputs = tuple(dict.fromkeys(names.values()))
     if len(outputs) > MOST_OUTPUTS:
         raise InputError(
-            f"has {len(outputs):,} different labels; expected at most {MOST_OUTPUTS:,} to choose among",
+            f"has {len(outputs):,} different labels; expected at most {MOST_OUTPUTS:,}",
             file=path, field=field,
         )  # fmt: skip
     number = {name: at for at, name in enumerate(outputs)}
-    place = [number[names[text]] if text in names else -1 for text in texts]
-    return outputs, np.array(place, dtype=np.int16), notices
+    output = [number[names[text]] if text in names else -1 for text in texts]
+    return outputs, np.array(output, dtype=np.int16), notices
 
 
 def _numbers(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -86,32 +86,36 @@ def _numbers(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     names: dict[str, str] = {}
     merged = []
     for value in sorted(spellings):
-        alike = sorted(spellings[value], key=lambda word: (len(word), word))
-        name = f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else alike[0]
-        names.update(dict.fromkeys(alike, name))
-        if len(alike) > 1 or name not in alike:
-            alike = sorted({*alike, name}, key=lambda word: (len(word), word))
-            merged.append(" and ".join(plain(word, 20) for word in alike[:3]))
+        variants = sorted(spellings[value], key=lambda word: (len(word), word))
+        name = f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else variants[0]
+        names.update(dict.fromkeys(variants, name))
+        if len(variants) > 1 or name not in variants:
+            variants = sorted({*variants, name}, key=lambda word: (len(word), word))
+            merged.append(" and ".join(plain(word, 20) for word in variants[:3]))
     if not merged:
         return names, ()
-    return names, (f"Labels that are the same number were taken for one: {'; '.join(merged[:3])}.",)
+    return names, (f"Labels with the same number were merged: {'; '.join(merged[:3])}.",)
 
 
-def _alike(outputs: Sequence[str]) -> tuple[str, ...]:
-    """Say which answers differ in capitals alone."""
+def _case_notices(outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return a notice on answers that differ only in upper and lower case."""
     pairs = [
-        f"{plain(one, 20)} and {plain(other, 20)}"
-        for one, other in pairwise(outputs)
-        if one.casefold() == other.casefold()
+        f"{plain(name, 20)} and {plain(other, 20)}"
+        for name, other in pairwise(outputs)
+        if name.casefold() == other.casefold()
     ]
-    return (f"Labels that differ in capitals alone are kept apart: {'; '.join(pairs[:3])}.",) if pairs else ()
+    return (
+        (f"Labels that differ only in upper and lower case stay separate: {'; '.join(pairs[:3])}.",)
+        if pairs
+        else ()
+    )
 
 
 _JOINT = " + "
 
 
-def joined(choices: list[str]) -> str:
-    """Make one answer of several that were chosen together, whatever the order they were chosen in."""
+def join_choices(choices: list[str]) -> str:
+    """Join answers that were chosen together to one answer, in any order."""
     return _JOINT.join(sorted(set(choices), key=str.casefold))
 
 
@@ -129,13 +133,13 @@ class _Question:
 
 @dataclass
 class VoteCollector:
-    """Votes while they are read.
+    """Collector of the votes of a file.
 
     Attributes
     ----------
     path : Path
     left_out : Counter
-        What was not read, in words, with how often.
+        Number of skipped annotations by plural noun.
     """
 
     path: Path
@@ -146,69 +150,69 @@ class VoteCollector:
         self, question: str, annotator: str, task: str, answer: str, *, time: float = math.nan,
         picture: str = "", words: str = "",
     ) -> None:  # fmt: skip
-        """Take up one vote; `words` is how the question was put, the first time is kept."""
-        asked = self._questions.setdefault(question, _Question())
-        asked.words = asked.words or words
-        who = asked.annotators.setdefault(annotator, len(asked.annotators))
-        what = asked.tasks.setdefault(task, len(asked.tasks))
+        """Add one vote; `words` is the wording of the question, of which the first is used."""
+        polled = self._questions.setdefault(question, _Question())
+        polled.words = polled.words or words
+        annotator_index = polled.annotators.setdefault(annotator, len(polled.annotators))
+        task_index = polled.tasks.setdefault(task, len(polled.tasks))
         if picture:
-            asked.pictures.setdefault(what, picture)
+            polled.pictures.setdefault(task_index, picture)
         if not answer.strip():
-            asked.missing += 1
+            polled.missing += 1
             return
-        asked.rows.append((who, what, time))
-        asked.answers.append(answer)
+        polled.rows.append((annotator_index, task_index, time))
+        polled.answers.append(answer)
 
     def add_truth(self, question: str, task: str, answer: str) -> None:
-        """Take up what is said to be true; what is said first counts."""
+        """Add a true answer; the first one of a task counts."""
         self._questions.setdefault(question, _Question()).truths.setdefault(task, answer)
 
     def tables(self) -> tuple[LabelTable | TrueLabels, ...]:
-        """Give a table of votes, and one of truths, for each question that has some.
+        """Return a table of votes, and one of true labels, for each question that has any.
 
         Raises
         ------
         InputError
-            For a file without any.
+            For a file without labels.
         """
-        found: list[LabelTable | TrueLabels] = []
-        left = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
-        general = [f"Left out, for they are no labels: {', '.join(left)}."] if left else []
-        for name, asked in self._questions.items():
-            if not asked.answers and not asked.truths:
+        tables: list[LabelTable | TrueLabels] = []
+        skipped = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
+        general = [f"Skipped, because they are not labels: {', '.join(skipped)}."] if skipped else []
+        for name, polled in self._questions.items():
+            if not polled.answers and not polled.truths:
                 continue
-            given = [*asked.answers, *asked.truths.values()]
-            outputs, place, notices = outputs_of(given, self.path)
-            said = [*notices, *general]
-            if any(_JOINT in answer for answer in given):
-                said.append('Answers that were chosen together are one label, such as "a + b".')
-            label = place[: len(asked.answers)]
-            votes, question = label >= 0, asked.words or name
+            answers = [*polled.answers, *polled.truths.values()]
+            outputs, index, notices = order_outputs(answers, self.path)
+            messages = [*notices, *general]
+            if any(_JOINT in answer for answer in answers):
+                messages.append('Answers chosen together are one label, such as "a + b".')
+            label = index[: len(polled.answers)]
+            votes, question = label >= 0, polled.words or name
             if votes.any():
-                rows = np.array(asked.rows, dtype=np.float64)[votes]
+                rows = np.array(polled.rows, dtype=np.float64)[votes]
                 time = rows[:, 2].copy()
-                found.append(
+                tables.append(
                     LabelTable(
-                        path=self.path, question=question, annotators=tuple(asked.annotators),
-                        tasks=tuple(asked.tasks), outputs=outputs, annotator=rows[:, 0].astype(np.int32),
+                        path=self.path, question=question, annotators=tuple(polled.annotators),
+                        tasks=tuple(polled.tasks), outputs=outputs, annotator=rows[:, 0].astype(np.int32),
                         task=rows[:, 1].astype(np.int32), label=label[votes],
-                        time=time if np.isfinite(time).any() else None, pictures=asked.pictures,
-                        missing=asked.missing + int((~votes).sum()), notices=tuple(said),
+                        time=time if np.isfinite(time).any() else None, pictures=polled.pictures,
+                        missing=polled.missing + int((~votes).sum()), notices=tuple(messages),
                     )
                 )  # fmt: skip
-            if asked.truths:
-                true = place[len(asked.answers) :]
-                names = tuple(task for task, at in zip(asked.truths, true, strict=True) if at >= 0)
-                found.append(TrueLabels(self.path, question, names, outputs, true[true >= 0]))
-        if not found:
+            if polled.truths:
+                true = index[len(polled.answers) :]
+                names = tuple(task for task, at in zip(polled.truths, true, strict=True) if at >= 0)
+                tables.append(TrueLabels(self.path, question, names, outputs, true[true >= 0]))
+        if not tables:
             raise InputError("has no labels; expected some", file=self.path)
-        return tuple(found)
+        return tuple(tables)
 
 
-def take_labels(
+def collect_labels(
     path: Path, document: Document, annotator: str, watch: Watch = silent
 ) -> tuple[LabelTable | TrueLabels, ...]:
-    """Take the answers about whole images and tasks; several in one set to one question are one label.
+    """Collect the answers about images and tasks; several in one set to one question are one label.
 
     Parameters
     ----------
@@ -223,27 +227,29 @@ def take_labels(
     InputError
         For a file without answers, and for an answer that cannot be read.
     """
-    gathering = VoteCollector(path)
-    for one in document.sets("labels", Remarks(gathering.left_out), watch):
-        chosen: dict[str, list[str]] = {} if one.question is None else {one.question: []}
+    collector = VoteCollector(path)
+    for annotation_set in document.sets("labels", Remarks(collector.left_out), watch):
+        chosen: dict[str, list[str]] = (
+            {} if annotation_set.question is None else {annotation_set.question: []}
+        )
         wording = ""
-        for annotation in one.annotations:
+        for annotation in annotation_set.annotations:
             if annotation.problem:
                 raise InputError(annotation.problem, file=path, field=annotation.field)
             if annotation.answers:
                 chosen.setdefault(annotation.question, []).extend(annotation.answers)
                 wording = annotation.wording
             else:
-                gathering.left_out[annotation.noun] += 1
-        item = one.item
+                collector.left_out[annotation.noun] += 1
+        item = annotation_set.item
         task = f"{item.title} ({item.distinction})" if item.distinction else item.title
         for question, answers in chosen.items():
-            label = joined([answer for answer in answers if answer])
-            if one.is_truth:
-                gathering.add_truth(question, task, label)
+            label = join_choices([answer for answer in answers if answer])
+            if annotation_set.is_truth:
+                collector.add_truth(question, task, label)
             else:
-                gathering.add(
-                    question, one.annotator or annotator, task, label, time=seconds_or_nan(one.time),
-                    picture=item.name, words=wording,
+                collector.add(
+                    question, annotation_set.annotator or annotator, task, label,
+                    time=seconds_or_nan(annotation_set.time), picture=item.name, words=wording,
                 )  # fmt: skip
-    return gathering.tables()
+    return collector.tables()

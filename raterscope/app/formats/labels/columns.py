@@ -102,7 +102,7 @@ class Columns:
             try:
                 for rows, lines in _rows(self.head, encoding):
                     if self.even:
-                        _, lines = dialects.even(rows, lines, len(self.head.table.header), [])
+                        _, lines = dialects.fit_width(rows, lines, len(self.head.table.header), [])
                     if wanted < len(lines):
                         return lines[wanted]
                     wanted -= len(lines)
@@ -121,27 +121,27 @@ def head_of(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = Fals
     """
     if is_parquet:
         return _parquet_head(path, file)
-    data = dialects.bytes_of(path, _HEAD, file)
+    data = dialects.read_table_bytes(path, _HEAD, file)
     whole = len(data) < _HEAD
-    text = dialects.decoded(data, path, whole=whole)
-    delimiter, skip = dialects.delimiter_of(text, path)
+    text = dialects.decode_text(data, path, whole=whole)
+    delimiter, skip = dialects.detect_delimiter(text, path)
     stream = io.StringIO(text, newline="")
-    rows, where = next(dialects.rows_of(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
+    rows, where = next(dialects.split_rows(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
     if not whole and 1 < len(rows) < _BATCH:
         rows, where = rows[:-1], where[:-1]
-    names = dialects.header_of(rows[0] if rows else [], path)
+    names = dialects.header_cells(rows[0] if rows else [], path)
     headed = dialects.is_headed(names)
     plainly = where[0] == skip + 1 and len(rows[0]) == len(names)
-    rows, where = dialects.even(rows[headed:_ROWS], where[headed:_ROWS], len(names), [])
-    header = dialects.distinct(names if headed else [""] * len(names))
+    rows, where = dialects.fit_width(rows[headed:_ROWS], where[headed:_ROWS], len(names), [])
+    header = dialects.unique_names(names if headed else [""] * len(names))
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
     table = Table(path, header, columns, where)
-    return Head(table, dialects.encodings_of(data), delimiter, skip, headed, plainly)
+    return Head(table, dialects.possible_encodings(data), delimiter, skip, headed, plainly)
 
 
 def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
-    names = tables.column_names(path, file)
-    first = next(tables.batches(path, names, file, _ROWS), [])
+    names = tables.read_parquet_columns(path, file)
+    first = next(tables.read_parquet_batches(path, names, file, _ROWS), [])
     cells = tuple(tuple(column.to_pylist()) for column in first) or tuple(() for _ in names)
     table = Table(path, tuple(names), cells, range(1, len(cells[0]) + 1))
     return Head(table, (), "", 0, headed=True, plainly=False, is_parquet=True)
@@ -167,7 +167,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     if head.is_parquet:
         arrays = (
             [column.dictionary_encode() for column in some]
-            for some in tables.batches(head.table.path, list(column.values()))
+            for some in tables.read_parquet_batches(head.table.path, list(column.values()))
         )
         return _gathered(head, column, arrays, watch)
     for encoding in head.encodings if head.plainly else ():
@@ -184,7 +184,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
         except UnicodeError as error:
             refused = error
     assert refused is not None
-    raise dialects.no_text(head.table.path) from refused
+    raise dialects.not_text_error(head.table.path) from refused
 
 
 def _parsed(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
@@ -204,7 +204,7 @@ def _parsed(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
         null_values=[],
     )  # fmt: skip
     with (
-        dialects.opened(head.table.path) as stream,
+        dialects.open_table(head.table.path) as stream,
         csv.open_csv(stream, reading, parsing, converting) as reader,
     ):
         for batch in reader:
@@ -212,8 +212,8 @@ def _parsed(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
 
 
 def _rows(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], list[int]]]:
-    with io.TextIOWrapper(dialects.opened(head.table.path), encoding, newline="") as stream:
-        yield from dialects.rows_of(stream, head.delimiter, head.skip, head.table.path)
+    with io.TextIOWrapper(dialects.open_table(head.table.path), encoding, newline="") as stream:
+        yield from dialects.split_rows(stream, head.delimiter, head.skip, head.table.path)
 
 
 def _cut(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
@@ -225,7 +225,7 @@ def _cut(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
     bad: list[tuple[int, int]] = []
     first = head.headed
     for rows, lines in _rows(head, encoding):
-        kept, _ = dialects.even(rows[first:], lines[first:], len(header), bad)
+        kept, _ = dialects.fit_width(rows[first:], lines[first:], len(header), bad)
         first = False
         if kept:
             cells = list(zip(*kept, strict=True))

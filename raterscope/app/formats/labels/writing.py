@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.output_files import harmless, replacing, write_table
+from raterscope.app.formats.output_files import escape_formula, open_text_output, write_table
 
 __all__ = [
     "ANNOTATORS",
@@ -396,7 +396,7 @@ def _blocks(
 
 def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path:
     """Write columns of cells that are ready to be written, a block after the other."""
-    with replacing(path) as file:
+    with open_text_output(path) as file:
         file.write(",".join(_names(header)) + "\n")
         for columns in blocks:
             file.writelines(f"{line}\n" for line in map(",".join, zip(*columns, strict=True)))
@@ -410,7 +410,7 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 def _names(names: Iterable[str]) -> list[str]:
     """Return names as cells: harmless to spreadsheets, in quotation marks where they are needed."""
-    return [_cell(name) if _QUOTED.search(name) else name for name in map(harmless, names)]
+    return [_cell(name) if _QUOTED.search(name) else name for name in map(escape_formula, names)]
 
 
 def _cell(text: str) -> str:

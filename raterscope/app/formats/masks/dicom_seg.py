@@ -24,9 +24,9 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     segment_coding,
 )
-from raterscope.app.formats.output_files import drafting
+from raterscope.app.formats.output_files import write_together
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.untrusted import checked_shape, sentences, text_of
+from raterscope.app.formats.untrusted import check_shape, file_errors, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
 __all__ = [
@@ -67,7 +67,7 @@ def read_dicom_seg(
     InputError
         For frames that do not make one volume, and tiles of a slide.
     """
-    with sentences(path), path.open("rb") as file:
+    with file_errors(path), path.open("rb") as file:
         dataset = read_dataset(path, file, pixels=False)
         if "TotalPixelMatrixColumns" in dataset or str(
             dataset.get("DimensionOrganizationType", "")
@@ -76,7 +76,7 @@ def read_dicom_seg(
         count, rows, columns = (int(dataset.get(name) or 0) for name in ("NumberOfFrames", "Rows", "Columns"))
         if count > _MOST_FRAMES:
             raise InputError(f"claims {count:,} frames; expected {_MOST_FRAMES:,} at most", file=path)
-        checked_shape(path, (max(count, 1), rows, columns))
+        check_shape(path, (max(count, 1), rows, columns))
         frames = _frames(dataset, max(count, 1))
         grid, slices = _grid(path, dataset, frames, (rows, columns), volumes)
         refuse_total(path, len(frames) * rows * columns)
@@ -217,7 +217,7 @@ def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple
             "has frames at uneven distances; add the folder of the series that they were drawn on", file=path
         )
     whole = (int(slices.max()) + 1, *shape)
-    checked_shape(path, whole)
+    check_shape(path, whole)
     matrix = np.column_stack([across * first.spacing[1], down * first.spacing[0], way, places[lowest]])
     return Grid.from_matrix(whole, matrix), slices.tolist()
 
@@ -345,7 +345,7 @@ def write_dicom_seg(
     if masks and maps:
         files, kinds = [file, file.with_name(f"{file.stem}_probability.dcm")], [masks, maps]
     heads = _completed([read_dataset(one, pixels=False) for one in source.files], grid)
-    with drafting(files) as drafts:
+    with write_together(files) as drafts:
         for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
             try:
                 dataset = _segmentation(heads, some, number, grid, description or "Raterscope")

@@ -16,10 +16,10 @@ from raterscope.algorithms.progress import THREADS, Look, Watch, no_look, part, 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
 from raterscope.app.formats.masks.terminology import Structure, file_names
-from raterscope.app.formats.output_files import drafting, make_folder
+from raterscope.app.formats.output_files import make_folder, write_together
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source
-from raterscope.app.formats.untrusted import sentences
+from raterscope.app.formats.untrusted import file_errors
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, blocks_of
@@ -189,7 +189,7 @@ def write_nifti(
     else:
         files = file_names(path, suffix, [one.name for one in structures])
         arrays = [one.values.astype(np.float32 if one in maps else np.uint8) for one in structures]
-    with drafting(files) as drafts:
+    with write_together(files) as drafts:
         for draft, array in zip(drafts, arrays, strict=True):
             write_array(draft, array, grid, description)
     return files
@@ -273,14 +273,14 @@ def write_dicom_images(
     digits = max(4, len(str(len(source.files))))
     for number, path in enumerate(source.files, start=1):
         watch((number - 1) / len(source.files), f"writing image {number:,} of {len(source.files):,}")
-        with sentences(path):
+        with file_errors(path):
             dataset = read_dataset(path, pixels=True)
             why = burned_in(dataset)
             copy = deidentified(dataset, by)
         if why is not None:
             doubtful[why] = doubtful.get(why, 0) + 1
         file = folder / f"{number:0{digits}d}.dcm"
-        with drafting([file]) as (draft,):
+        with write_together([file]) as (draft,):
             copy.save_as(draft, enforce_file_format=True)
         written.append(file)
     many = len(source.files)
@@ -326,7 +326,7 @@ def write_nifti_image(
         values = resampled(values, volume.grid, grid)
     first = source.files[0]
     why = burned_in(read_dataset(first, pixels=False)) if Source(first).format == "DICOM" else None
-    with drafting([path]) as (draft,):
+    with write_together([path]) as (draft,):
         write_array(draft, values, grid)
     warning = f"{plain(path.name)}: the file {why}. Look at the pixels before you pass them on."
     return [path], [] if why is None else [warning]

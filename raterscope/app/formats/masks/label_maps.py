@@ -19,7 +19,7 @@ from raterscope.app.formats.masks.collector import by_label, cropped, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.records import MaskTable, RaterMask, refuse_special
 from raterscope.app.formats.sources import SNIFFED, Source, image_kind
-from raterscope.app.formats.untrusted import checked_shape, refuse_packed, sentences
+from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
 from raterscope.app.formats.volumes.voxel_files import read_all
 
 __all__ = [
@@ -295,7 +295,7 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
         Red, green and blue of each number.
     """
     refuse_special(path)
-    with sentences(path), path.open("rb") as file:
+    with file_errors(path), path.open("rb") as file:
         if path.suffix.casefold() in (".tif", ".tiff"):
             pages = _tiff_pages(path, file)
         else:
@@ -441,8 +441,8 @@ def _tiff_pages(path: Path, file: BinaryIO) -> NDArray[Any]:
     with tifffile.TiffFile(file) as tiff:
         first = tiff.pages[0]
         sizes = (len(tiff.pages), first.imagelength, first.imagewidth)
-        checked_shape(path, (*sizes, first.samplesperpixel))
-        checked_shape(path, tuple(first.chunks))
+        check_shape(path, (*sizes, first.samplesperpixel))
+        check_shape(path, tuple(first.chunks))
         if first.dtype is None or first.dtype.kind not in "buif" or first.imagedepth != 1:
             raise InputError("has pixels of an unknown type; expected masks", file=path)
         refuse_packed(path, math.prod((*sizes, first.samplesperpixel)) * first.dtype.itemsize)

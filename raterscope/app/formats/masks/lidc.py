@@ -28,7 +28,7 @@ from raterscope.app.formats.annotations import Document, Kind
 from raterscope.app.formats.masks.collector import cropped, refuse_total, series_among, wanted
 from raterscope.app.formats.masks.shapes import fill
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.untrusted import checked_shape, text_of
+from raterscope.app.formats.untrusted import check_shape, text_of
 
 __all__ = ["SIDE", "LidcDocument", "draw_outline", "read_lidc"]
 
@@ -174,7 +174,7 @@ def _place(
     if count > _MOST_SLICES:
         raise InputError(f"has outlines on {count:,} slices; expected {_MOST_SLICES:,} at most", file=path)
     across, along = (spacing[2], spacing[1]) if spacing else (1.0, 1.0)
-    checked_shape(path, (count, SIDE, SIDE))
+    check_shape(path, (count, SIDE, SIDE))
     affine = (across, 0, 0, 0, 0, along, 0, 0, 0, 0, step, heights[0])
     grid = Grid((count, SIDE, SIDE), affine, calibrated=spacing is not None)
     said = (

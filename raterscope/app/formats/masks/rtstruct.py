@@ -35,9 +35,9 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     roi_coding,
 )
-from raterscope.app.formats.output_files import drafting
+from raterscope.app.formats.output_files import write_together
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.untrusted import sentences, text_of
+from raterscope.app.formats.untrusted import file_errors, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
 __all__ = [
@@ -75,7 +75,7 @@ def read_rtstruct(
     InputError
         When the series is not at hand, and for a file without closed contours.
     """
-    with sentences(path):
+    with file_errors(path):
         dataset = read_dataset(path, pixels=False)
         series, instances = _references(dataset)
         volume = series_among(volumes, series, instances)
@@ -324,7 +324,7 @@ def write_rtstruct(
     dataset = _structure_set(structures, grid, heads, slices, description or "Raterscope")
     if deidentify is not None:
         dataset = deidentified(dataset, deidentify)
-    with drafting([file]) as (draft,):
+    with write_together([file]) as (draft,):
         dataset.save_as(draft, enforce_file_format=True)
     return [file]
 

@@ -23,7 +23,7 @@ from raterscope.app.formats.masks.terminology import (
     terminology_coding,
     terminology_tag,
 )
-from raterscope.app.formats.output_files import drafting
+from raterscope.app.formats.output_files import write_together
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import text_of
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
@@ -127,7 +127,7 @@ def write_seg_nrrd(
     file = path if path.name.casefold().endswith(".nrrd") else path.with_name(path.name + ".seg.nrrd")
     layers, placed = _layers(structures, grid)
     voxels = layers[0].T if len(layers) == 1 else np.stack(layers).transpose(0, 3, 2, 1)
-    with drafting([file]) as (draft,):
+    with write_together([file]) as (draft,):
         nrrd.write(
             str(draft), np.asfortranarray(voxels),
             _header(structures, grid, placed, len(layers) > 1) | _described(description),

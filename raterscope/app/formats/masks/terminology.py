@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, ROLES, Code, Coding, Colour
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.output_files import distinct, safe
+from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.untrusted import text_of
 
@@ -489,4 +489,6 @@ def file_names(path: Path, suffix: str, names: Sequence[str]) -> list[Path]:
     """Name the files of several structures: liver_probability.nii.gz beside liver.nii.gz."""
     stem = path.name[: -len(suffix)] if path.name.casefold().endswith(suffix) else path.name
     taken: set[str] = set()
-    return [path.with_name(f"{distinct(f'{stem}_{safe(name)}', taken)}{suffix}") for name in names]
+    return [
+        path.with_name(f"{unique_name(f'{stem}_{file_name_part(name)}', taken)}{suffix}") for name in names
+    ]

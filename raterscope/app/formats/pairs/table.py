@@ -15,17 +15,17 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.labels.table import (
-    cells_are,
-    filled_rows,
+    find_filled_rows,
     first_values,
     refuse_rows,
-    renumbered,
+    renumber,
+    rows_with,
+    select_rows,
     time_notices,
-    values_of,
 )
 from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
-from raterscope.app.formats.tables import Faults, Table, assign, assigned, names
+from raterscope.app.formats.tables import Faults, Table, assign_columns, find_columns, read_names
 
 __all__ = [
     "EXPECTED",
@@ -222,9 +222,9 @@ def pairs_of(
     InputError
         For a row without a name, and for a table of which no row can be read.
     """
-    column = assign(head.table, _NEEDED, _WANTED, mapping)
+    column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
     columns = read_columns(head, column, part(watch, 0.0, 0.8))
-    filled = filled_rows(columns, column, _NEEDED, _NEEDED[:3])
+    filled = find_filled_rows(columns, column, _NEEDED, _NEEDED[:3])
     watch(0.82, "sorting comparisons")
     coded = columns.coded
     left, right, items = _united(coded.pop("left"), coded.pop("right"))
@@ -304,13 +304,13 @@ def _tables(
             said.append(f"{counted(many, 'row')} {_were(many)} left out: line {columns.line(row)} {what}.")
     said += time_notices(columns, column)
     watch(0.5, "sorting comparisons")
-    annotator = renumbered(coded["annotator"], rows)
+    annotator = renumber(coded["annotator"], rows)
     item = _of_question(left, right, items, rows)
-    time = None if columns.time is None else values_of(columns.time, kept)
+    time = None if columns.time is None else select_rows(columns.time, kept)
     yield PairTable(
         path=path, question=question, annotators=tuple(annotator.names), items=tuple(item.names),
-        annotator=values_of(annotator.index, kept), left=item.index[values_of(left, kept)],
-        right=item.index[values_of(right, kept)], choice=values_of(reading.value, kept) + 0.0,
+        annotator=select_rows(annotator.index, kept), left=item.index[select_rows(left, kept)],
+        right=item.index[select_rows(right, kept)], choice=select_rows(reading.value, kept) + 0.0,
         time=None if time is None or np.isnan(time).all() else time,
         pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(said),
     )  # fmt: skip
@@ -341,7 +341,7 @@ def _pictures(
         picture = coded.get(field)
         if picture is not None:
             shown = Coded(item.names, item.index[side])
-            first = first_values(picture.index, shown, rows & ~cells_are(picture, ""))
+            first = first_values(picture.index, shown, rows & ~rows_with(picture, ""))
             found |= {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
     return found
 
@@ -360,16 +360,16 @@ def tells_table(table: Table) -> bool:
 
     The header tells it, unless it is one of labels too: then what the columns hold.
     """
-    column = assigned(table, _COMPARED)
+    column = find_columns(table, _COMPARED)
     if column is None or {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return False
-    return assigned(table, _LABELLED) is None or _compares(table, column)
+    return find_columns(table, _LABELLED) is None or _compares(table, column)
 
 
 def either(table: Table) -> dict[str, str] | None:
     """Give which columns are left, right and choice, where these may be labels as well; None elsewhere."""
-    column = assigned(table, _COMPARED)
-    return None if column is None or assigned(table, _LABELLED) is None else column
+    column = find_columns(table, _COMPARED)
+    return None if column is None or find_columns(table, _LABELLED) is None else column
 
 
 def _compares(table: Table, column: dict[str, str]) -> bool:
@@ -473,7 +473,7 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
                 "lowest rank", file=path,
             )  # fmt: skip
     faults = Faults(table)
-    items = names(table, columns["item"], faults)
+    items = read_names(table, columns["item"], faults)
     place = [_rank(cell) for cell in table.column(columns["rank"])]
     faults.add(
         (row for row, rank in enumerate(place) if not math.isfinite(rank)), columns["rank"],
@@ -483,7 +483,7 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
         _repeated(items), columns["item"],
         "{cell} is ranked twice; expected each item once",
     )  # fmt: skip
-    group = names(table, columns["group"], faults) if "group" in columns else [""] * len(items)
+    group = read_names(table, columns["group"], faults) if "group" in columns else [""] * len(items)
     faults.refuse()
     number = {name: at for at, name in enumerate(dict.fromkeys(group))}
     return RankingTable(

@@ -1,4 +1,4 @@
-"""Readers of points on images, one module a format. `read_points` detects the format and reads the file."""
+"""Readers of points on images. `read_points` detects the format and reads the file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.points.collector import UNKNOWN, PointFile, take_points
-from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
+from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
+from raterscope.app.formats.points.tables import is_points_layer, read_points_layer
+from raterscope.app.formats.sources import SUFFIXES, File, open_source
 
 __all__ = ["UNKNOWN", "PointFile", "has_points", "read_points"]
 
@@ -15,7 +16,7 @@ _TABLES = (".csv", ".tsv", ".txt")
 
 
 def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
-    """Find out whether a file holds points, by all of a JSON or XML file, or by a table's header.
+    """Find out whether a file holds points, from all of a JSON or XML file, or from a table's header.
 
     Parameters
     ----------
@@ -24,14 +25,14 @@ def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
     Returns
     -------
     "alone", "beside", "nothing" or None
-        Beside: there are areas in the file too. Nothing: it is of a format that may hold points, and nothing
-        was marked in it. None also for what cannot be read.
+        "beside": the file holds areas too. "nothing": the format may hold points, but nothing was marked.
+        None for any other file, and for one that cannot be read.
     """
     source = open_source(file)
     suffix = source.path.suffix.casefold()
     try:
-        if suffix in _TABLES and source.path.is_file():  # a pipe can be read but once
-            return "alone" if _is_layer(source) else None
+        if suffix in _TABLES and source.path.is_file():  # a pipe can be read only once
+            return "alone" if is_points_layer(source.head().table.header) else None
         if suffix not in SUFFIXES or not source.path.is_file():
             return None
         contents = source.contents("points")
@@ -55,25 +56,17 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
     Raises
     ------
     InputError
-        When the file cannot be read, in a sentence that says where and why.
+        If the file cannot be read; the message contains file, line and field.
     """
     source = open_source(file)
     path = source.path
     if path.suffix.casefold() in _TABLES:
-        from raterscope.app.formats.points.tables import read_points_layer
-
         return read_points_layer(source.table(watch, may_be_empty=True))
     document = source.document()
     if document is None or "points" not in document.expected:
         raise InputError(
-            "holds no points that Raterscope reads; expected a table, GeoJSON of QuPath, keypoints of COCO or"
+            "holds no readable points; expected a table, GeoJSON of QuPath, keypoints of COCO or"
             " Label Studio, or points of CVAT or labelme",
             file=path,
         )
-    return take_points(path, document, watch)
-
-
-def _is_layer(source: Source) -> bool:
-    from raterscope.app.formats.points.tables import is_points_layer
-
-    return is_points_layer(source.head().table.header)
+    return collect_points(path, document, watch)

@@ -1,4 +1,7 @@
-"""Tables of true points, and detections of a program with scores as tables or COCO."""
+"""Tables of points: clicks, image sizes, ground truth, scored detections (also as COCO), and napari layers.
+
+In a napari layer the first axis counts rows, and whole numbers are centres of pixels.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ from raterscope.app.formats.tables import (
     FARTHEST,
     Faults,
     Table,
-    assign,
-    assigned,
-    names,
-    numbers,
+    assign_columns,
+    find_columns,
+    read_names,
+    read_numbers,
     scale_of,
     seconds_of,
 )
@@ -38,29 +41,196 @@ __all__ = [
     "PLACED",
     "are_detections",
     "are_scores",
-    "clicks_of",
-    "extents_of",
-    "first_lines",
+    "find_first_lines",
     "holds_scores",
     "is_points_layer",
     "is_scored_coco",
     "may_hold_scores",
-    "points_of",
+    "read_clicks",
+    "read_extents",
+    "read_image_sizes",
     "read_points_layer",
+    "read_score_table",
     "read_scores",
+    "read_truth_points",
     "recognize",
-    "scores_of",
-    "sizes_of",
 ]
+
+
+FIELDS = (
+    ("annotator", "annotator", True),
+    ("image", "image", True),
+    ("x", "x, pixels", True),
+    ("y", "y, pixels", True),
+    ("time", "time", False),
+)
+"""Fields of a column: name, label on screen, and whether it is required."""
+
+NEEDED = ("annotator", "image", "x", "y")
+WANTED = ("time", "width", "height")
+SIZES = ("image", "width", "height")
+_MOST_EMPTY = 100_000
+
+
+def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
+    """Read a table of clicks.
+
+    A row without x and y means that the annotator looked at the image and marked nothing.
+
+    Parameters
+    ----------
+    table : Table
+    mapping : mapping of column to field, optional
+        Fields: annotator, image, x, y, time, width, height, ignore.
+    watch : Watch
+
+    Raises
+    ------
+    UnknownColumns
+        If the header does not name the columns.
+    InputError
+        For the first bad line; a table is read completely or not at all.
+    """
+    column = assign_columns(table, NEEDED, WANTED, mapping)
+    faults = Faults(table)
+    annotator_names = read_names(table, column["annotator"], faults)
+    watch(0.85, "reading the names of images")
+    pictures = read_names(table, column["image"], faults)
+    watch(0.88, "reading positions")
+    x, y, empty = read_positions(table, column, faults)
+    watch(0.92, "reading positions")
+    images, image = first_seen(pictures)
+    extents = read_extents(table, column, image, faults)
+    faults.refuse()
+    watch(0.95, "reading annotators and times")
+    annotators, annotator = first_seen(annotator_names)
+    looked = frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True))
+    time, notices = _times(table, column.get("time"))
+    kept = ~empty
+    return ClickTable(
+        path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
+        x=x[kept], y=y[kept], time=None if time is None else time[kept], looked=looked, extents=extents,
+        lines=find_first_lines(table.lines, image), notices=notices,
+    )  # fmt: skip
+
+
+def read_image_sizes(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
+    """Read a table of images, with width and height, as a table without clicks.
+
+    A column may contain the number of annotators who looked and marked nothing (n_empty_jobs). Each of them
+    becomes an annotator without a name.
+    """
+    column = assign_columns(table, SIZES, ("empty",), mapping)
+    faults = Faults(table)
+    images, image = first_seen(read_names(table, column["image"], faults))
+    extents = read_extents(table, column, image, faults)
+    counts = np.zeros(len(table), dtype=np.int64)
+    if "empty" in column:
+        values = read_numbers(table, column["empty"], faults, empty=True)
+        wrong = (values < 0) | (values % 1 != 0) | (values > _MOST_EMPTY)
+        wrong &= ~np.isnan(values)
+        faults.add(np.flatnonzero(wrong).tolist(), column["empty"], '"{cell}" is not a number of annotators')
+        counts = np.where(wrong | np.isnan(values), 0, values).astype(np.int64)
+    faults.refuse()
+    annotator_names = [
+        f"unnamed {index + 1} of {images[image[row]]}"
+        for row in range(len(table))
+        for index in range(counts[row])
+    ]
+    looked = frozenset(enumerate(np.repeat(image, counts).tolist()))
+    none = np.empty(0, dtype=np.int64)
+    return ClickTable(
+        path=table.path, annotators=tuple(annotator_names), images=images, annotator=none, image=none,
+        x=np.empty(0), y=np.empty(0), looked=looked, extents=extents, lines=find_first_lines(table.lines, image),
+        notices=(f"The file contains the sizes of {len(images):,} images.",),
+    )  # fmt: skip
+
+
+def read_positions(
+    table: Table, column: Mapping[str, str], faults: Faults
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """Read x and y, NaN in rows without both; the third array is true in these rows."""
+    x, y = (read_numbers(table, column[field], faults, empty=True) for field in ("x", "y"))
+    blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
+    for only, field in ((blank_x & ~blank_y, "x"), (blank_y & ~blank_x, "y")):
+        faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a position in pixels")
+    return x, y, blank_x & blank_y
+
+
+def read_extents(
+    table: Table, column: Mapping[str, str], image: IntArray, faults: Faults
+) -> dict[int, tuple[float, float]]:
+    """Read the sizes of images from the columns width and height; empty unless both exist."""
+    if "width" not in column or "height" not in column:
+        return {}
+    extents: dict[int, tuple[float, float]] = {}
+    width, height = (read_numbers(table, column[field], faults) for field in ("width", "height"))
+    for size, field in ((width, "width"), (height, "height")):
+        faults.add(
+            np.flatnonzero(size <= 0).tolist(), column[field], "{cell} is not a size; expected pixels above 0"
+        )
+    other = []
+    for row, pair in enumerate(zip(width.tolist(), height.tolist(), strict=True)):
+        if extents.setdefault(int(image[row]), pair) != pair and not any(map(math.isnan, pair)):
+            other.append(row)
+    faults.add(other, column["width"], "gives the image another size than the lines before")
+    return extents
+
+
+def find_first_lines(lines: Sequence[int], image: IntArray) -> tuple[int, ...]:
+    """Return the line on which each image first appears."""
+    _, first = np.unique(image, return_index=True)
+    return tuple(lines[row] for row in first)
+
+
+def _blank(table: Table, column: str, values: FloatArray) -> NDArray[np.bool_]:
+    """Return which cells are empty, unlike cells that are not numbers."""
+    blank = np.isnan(values)
+    for row in np.flatnonzero(blank).tolist():
+        blank[row] = not table.column(column)[row].strip()
+    return blank
+
+
+def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Read times as seconds; a column with an unreadable time is skipped with a notice."""
+    if column is None:
+        return None, ()
+    cells = table.column(column)
+    scale = scale_of(column)
+    read = _finite_number if any(_is_number(cell) for cell in cells[:100]) else seconds_of
+    seconds = np.full(len(cells), math.nan)
+    for row, cell in enumerate(cells):
+        try:
+            if cell.strip():
+                seconds[row] = read(cell)
+        except ValueError:
+            where = f'line {table.lines[row]} has "{plain(cell, 40)}"'
+            return None, (f"The times in {plain(column, 40)} were skipped: {where}, which is not a time.",)
+    return seconds * scale, ()
+
+
+def _finite_number(cell: str) -> float:
+    value = float(cell)
+    if not math.isfinite(value):
+        raise ValueError(cell)
+    return value
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 PLACED = ("image", "x", "y")
 
 
-def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
-    """Make true places of a table; of one of detections, of those that were detected.
+def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
+    """Read a table of ground truth; of a table of detections, the rows that were detected.
 
-    A row without x and y says that nothing is on the image.
+    A row without x and y means that there is nothing on the image.
 
     Parameters
     ----------
@@ -71,33 +241,33 @@ def points_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTa
     Raises
     ------
     UnknownColumns
-        When the header does not tell which column is which.
+        If the header does not name the columns.
     InputError
-        For the first bad line; nothing is read by halves.
+        For the first bad line; a table is read completely or not at all.
     """
-    column = assign(table, PLACED, ("width", "height"), mapping)
+    column = assign_columns(table, PLACED, ("width", "height"), mapping)
     faults = Faults(table)
-    images, image = first_seen(names(table, column["image"], faults))
-    x, y, empty = places(table, column, faults)
-    extents = extents_of(table, column, image, faults)
+    images, image = first_seen(read_names(table, column["image"], faults))
+    x, y, empty = read_positions(table, column, faults)
+    extents = read_extents(table, column, image, faults)
     faults.refuse()
     detected = _detected(table)
-    there = detected & ~empty
-    left = int((~detected).sum())
+    used = detected & ~empty
+    skipped = int((~detected).sum())
     return PointTable(
-        path=table.path, images=images, image=image[there], x=x[there], y=y[there], extents=extents,
-        lines=first_lines(table.lines, image), searched=frozenset(range(len(images))),
-        notices=(f"Left out are {counted(left, 'cluster')} that were not detected.",) if left else (),
+        path=table.path, images=images, image=image[used], x=x[used], y=y[used], extents=extents,
+        lines=find_first_lines(table.lines, image), searched=frozenset(range(len(images))),
+        notices=(f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else (),
     )  # fmt: skip
 
 
 def are_detections(table: Table) -> bool:
-    """Tell whether a table is one of detections, as it leaves a study."""
+    """Return whether a table holds detections exported from a study."""
     return {"cluster", "posterior", "detected"} <= set(table.header)
 
 
 def _detected(table: Table) -> NDArray[np.bool_]:
-    """Tell which rows are true places: of a table of detections those detected."""
+    """Return which rows are ground truth: all, or the detected rows of a table of detections."""
     if not are_detections(table):
         return np.ones(len(table), dtype=np.bool_)
     return np.array([cell.strip() != "0" for cell in table.column("detected")], dtype=np.bool_)
@@ -107,22 +277,22 @@ SCORED = ("image", "x", "y", "score")
 
 
 def are_scores(table: Table) -> bool:
-    """Tell whether a table has a score for each place, and is none of detections of this program."""
-    return assigned(table, SCORED) is not None and not are_detections(table)
+    """Return whether a table has a score for each position, and does not come from this program."""
+    return find_columns(table, SCORED) is not None and not are_detections(table)
 
 
 def is_scored_coco(content: Any) -> bool:
-    """Tell whether decoded JSON is of COCO with scores: a list of results, or a file with annotations."""
+    """Return whether decoded JSON is COCO with scores: a list of results, or a file with annotations."""
     listed = content.get("annotations") if isinstance(content, dict) else content
     return (
         isinstance(listed, list)
         and bool(listed)
-        and all(isinstance(one, dict) and "score" in one and "image_id" in one for one in listed)
+        and all(isinstance(entry, dict) and "score" in entry and "image_id" in entry for entry in listed)
     )
 
 
 class ScoresDocument(Document):
-    """A file of COCO with scores: `read_scores` reads it.
+    """A COCO file with scores, which `read_scores` reads.
 
     Attributes
     ----------
@@ -135,19 +305,19 @@ class ScoresDocument(Document):
 
 
 def may_hold_scores(text: bytes) -> bool:
-    """Tell whether JSON may be COCO with scores; detections of this program have keypoints."""
+    """Return whether JSON may be COCO with scores; detections of this program have keypoints."""
     return b'"score"' in text and b'"keypoints"' not in text
 
 
 def recognize(content: Any) -> ScoresDocument | None:
-    """Take decoded JSON, or a parsed COCO file, if all of its annotations have a score."""
+    """Recognize decoded JSON, or a parsed COCO file, whose annotations all have a score."""
     if isinstance(content, CocoDocument):
         content = content.detections()
     return ScoresDocument(content) if is_scored_coco(content) else None
 
 
 def holds_scores(source: Source) -> bool:
-    """Tell whether a file is JSON of COCO with scores."""
+    """Return whether a file is COCO JSON with scores."""
     if source.path.suffix.casefold() != ".json":
         return False
     try:
@@ -162,41 +332,41 @@ def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTa
     Parameters
     ----------
     file : Path or Source
-        A table of text, or JSON of COCO.
+        A table, or COCO JSON.
     mapping : mapping of column to field, optional
-        Of a table; fields: image, x, y, score, width, height, ignore.
+        For a table; fields: image, x, y, score, width, height, ignore.
 
     Raises
     ------
     UnknownColumns
-        When the header does not tell which column is which.
+        If the header does not name the columns.
     InputError
-        For the first detection that cannot be read; nothing is read by halves.
+        For the first detection that cannot be read; a file is read completely or not at all.
     """
     source = open_source(file)
     path = source.path
     if path.suffix.casefold() != ".json":
-        return scores_of(source.table(), mapping)
+        return read_score_table(source.table(), mapping)
     document = source.document()
     if isinstance(document, ScoresDocument):
-        return _of_coco(path, document.content)
-    known = document.detections() if isinstance(document, CocoDocument) else None
-    return _of_coco(path, json_content(path, read_bytes(path)) if known is None else known)
+        return _read_coco_scores(path, document.content)
+    content = document.detections() if isinstance(document, CocoDocument) else None
+    return _read_coco_scores(path, json_content(path, read_bytes(path)) if content is None else content)
 
 
-def scores_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
-    """Make scores of a table; a row with an image alone says that the program found nothing on it."""
-    column = assign(table, SCORED, ("width", "height"), mapping)
+def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
+    """Read a table of scores; a row with only an image means that the program found nothing on it."""
+    column = assign_columns(table, SCORED, ("width", "height"), mapping)
     faults = Faults(table)
-    images, image = first_seen(names(table, column["image"], faults))
-    x, y, empty = places(table, column, faults)
+    images, image = first_seen(read_names(table, column["image"], faults))
+    x, y, empty = read_positions(table, column, faults)
     score = _numbers(table, column["score"], ~empty, faults)
-    extents = extents_of(table, column, image, faults)
+    extents = read_extents(table, column, image, faults)
     faults.refuse()
-    there = ~empty
+    used = ~empty
     return PointTable(
-        path=table.path, images=images, image=image[there], x=x[there], y=y[there], extents=extents,
-        lines=first_lines(table.lines, image), searched=frozenset(range(len(images))), score=score[there],
+        path=table.path, images=images, image=image[used], x=x[used], y=y[used], extents=extents,
+        lines=find_first_lines(table.lines, image), searched=frozenset(range(len(images))), score=score[used],
     )  # fmt: skip
 
 
@@ -204,7 +374,7 @@ def _numbers(table: Table, column: str, needed: NDArray[np.bool_], faults: Fault
     """Read finite numbers of any size."""
     values = np.array([_number(cell) for cell in table.column(column)])
     wrong = needed & ~np.isfinite(values)
-    faults.add(np.flatnonzero(wrong).tolist(), column, '"{cell}" is no score; expected a number')
+    faults.add(np.flatnonzero(wrong).tolist(), column, '"{cell}" is not a score; expected a number')
     return values
 
 
@@ -215,7 +385,7 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-def _of_coco(path: Path, content: Any) -> PointTable:
+def _read_coco_scores(path: Path, content: Any) -> PointTable:
     if not is_scored_coco(content):
         raise InputError(
             "holds no scores; expected a list of COCO results, or COCO annotations, with image_id, bbox and "
@@ -224,30 +394,30 @@ def _of_coco(path: Path, content: Any) -> PointTable:
         )
     listed = content["annotations"] if isinstance(content, dict) else content
     where = "annotations" if isinstance(content, dict) else "results"
-    pictures = _pictures(path, content) if isinstance(content, dict) else {}
+    pictures = _listed_images(path, content) if isinstance(content, dict) else {}
     images = {name: None for name, _ in pictures.values()}
     rows: list[tuple[str, float, float, float]] = []
-    for at, one in enumerate(listed):
-        place, field = _place(one), f"{where}[{at}]"
-        number = one["image_id"]
+    for at, entry in enumerate(listed):
+        position, field = _centre_of(entry), f"{where}[{at}]"
+        number = entry["image_id"]
         if isinstance(content, dict) and (type(number) not in (int, str) or number not in pictures):
             raise InputError(
                 f"is on image {plain(number, 40)}, which is not listed", file=path, field=f"{field}.image_id"
             )
         if type(number) not in (int, str):
             raise InputError("names no image", file=path, field=f"{field}.image_id")
-        if place is None:
-            words = "has no place; expected a bbox of four numbers, or a keypoint"
+        if position is None:
+            words = "has no position; expected a bbox of four numbers, or a keypoint"
             raise InputError(words, file=path, field=f"{field}.bbox")
-        if not is_number(one["score"]):
+        if not is_number(entry["score"]):
             raise InputError(
-                f'"{plain(one["score"], 40)}" is no score; expected a number',
+                f'"{plain(entry["score"], 40)}" is not a score; expected a number',
                 file=path,
                 field=f"{field}.score",
             )
         name = pictures[number][0] if pictures else str(number)
         images.setdefault(name)
-        rows.append((name, *place, float(one["score"])))
+        rows.append((name, *position, float(entry["score"])))
     index = {name: number for number, name in enumerate(images)}
     numbers = np.array([row[1:] for row in rows], dtype=np.float64).reshape(-1, 3)
     extents = {index[name]: size for name, size in pictures.values() if size is not None}
@@ -258,244 +428,78 @@ def _of_coco(path: Path, content: Any) -> PointTable:
     )  # fmt: skip
 
 
-def _pictures(path: Path, content: Any) -> dict[int | str, tuple[str, tuple[float, float] | None]]:
-    found: dict[int | str, tuple[str, tuple[float, float] | None]] = {}
-    for at, one in enumerate(content.get("images") or []):
-        if not isinstance(one, dict) or type(one.get("id")) not in (int, str):
+def _listed_images(path: Path, content: Any) -> dict[int | str, tuple[str, tuple[float, float] | None]]:
+    pictures: dict[int | str, tuple[str, tuple[float, float] | None]] = {}
+    for at, entry in enumerate(content.get("images") or []):
+        if not isinstance(entry, dict) or type(entry.get("id")) not in (int, str):
             raise InputError("has no number", file=path, field=f"images[{at}]")
-        name = text_of(one.get("file_name")) or plain(one["id"], 40)
-        found[one["id"]] = (name, size_of(one.get("width"), one.get("height")))
-    return found
+        name = text_of(entry.get("file_name")) or plain(entry["id"], 40)
+        pictures[entry["id"]] = (name, size_of(entry.get("width"), entry.get("height")))
+    return pictures
 
 
-def _place(one: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Give the centre of a box, else the first keypoint."""
-    box, points = one.get("bbox"), one.get("keypoints")
+def _centre_of(entry: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the centre of a box, else the first keypoint."""
+    box, points = entry.get("bbox"), entry.get("keypoints")
     if isinstance(box, list) and len(box) == 4 and all(map(is_number, box)):
-        place = (float(box[0] + box[2] / 2), float(box[1] + box[3] / 2))
+        position = (float(box[0] + box[2] / 2), float(box[1] + box[3] / 2))
     elif isinstance(points, list) and len(points) >= 2 and all(map(is_number, points[:2])):
-        place = (float(points[0]), float(points[1]))
+        position = (float(points[0]), float(points[1]))
     else:
         return None
-    return place if max(map(abs, place)) <= FARTHEST else None
+    return position if max(map(abs, position)) <= FARTHEST else None
 
 
 CENTRE = 0.5
-"""From where a pixel begins to where napari counts it: there a pixel's number is its centre's place."""
+"""Offset of napari's coordinates, which count from the centre of the first pixel."""
 
 
 def is_points_layer(header: Collection[str]) -> bool:
-    """Tell by its columns whether a table is a layer of points, and not one of shapes."""
+    """Return whether a table is a layer of points, and not of shapes, by its columns."""
     return {"axis-0", "axis-1"} <= set(header) and "shape-type" not in header
 
 
 def read_points_layer(table: Table) -> PointFile:
-    """Read the points of a layer; a property called as an annotator or image tells who and where.
+    """Read the points of a napari layer; properties may name annotator and image.
 
-    An empty layer is of somebody who looked and marked nothing.
-
-    The last two axes are row and column. Axes before them, slices or times, must have one value.
+    An empty layer means that the annotator looked and marked nothing. The last two axes are row and column.
+    Axes before them, slices or times, must have one value.
 
     Raises
     ------
     InputError
-        For a place that is no number, and for points on several slices.
+        For a coordinate that is not a number, and for points on several slices.
     """
     path = table.path
     axes = [name for name in table.header if name.startswith("axis-")]
     faults = Faults(table)
-    found = {axis: numbers(table, axis, faults) for axis in axes}
+    coordinates = {axis: read_numbers(table, axis, faults) for axis in axes}
     idle = dict.fromkeys((*axes, *({"index"} & set(table.header))), "ignore")
-    column = assign(table, (), ("annotator", "image"), idle)
-    told = {name: names(table, column[name], faults) for name in column}
+    column = assign_columns(table, (), ("annotator", "image"), idle)
+    name_columns = {name: read_names(table, column[name], faults) for name in column}
     faults.refuse()
     axes.sort(key=lambda name: (len(name), name))
     for axis in axes[:-2]:
-        count = len(np.unique(found[axis]))
+        count = len(np.unique(coordinates[axis]))
         if count > 1:
             raise InputError(
                 f"has {count:,} different values; expected points on one image, by row and column",
                 file=path, field=axis,
             )  # fmt: skip
     row, column_axis = axes[-2:]
-    places = np.column_stack([found[column_axis], found[row]]) + CENTRE
-    left_here = {"cluster", "state"} <= set(table.header)
-    gathering = PointCollector(
-        path, detections=left_here and not set(STATES).isdisjoint(table.column("state"))
+    points = np.column_stack([coordinates[column_axis], coordinates[row]]) + CENTRE
+    is_exported = {"cluster", "state"} <= set(table.header)
+    collector = PointCollector(
+        path, detections=is_exported and not set(STATES).isdisjoint(table.column("state"))
     )
     blank = [""] * len(table)
     marks: dict[tuple[str, str], list[int]] = {}
-    for at, key in enumerate(zip(told.get("annotator", blank), told.get("image", blank), strict=True)):
+    for at, key in enumerate(
+        zip(name_columns.get("annotator", blank), name_columns.get("image", blank), strict=True)
+    ):
         marks.setdefault(key, []).append(at)
-    for (who, image), rows in marks.items():
-        gathering.add(who, image, places[rows])
+    for (annotator, image), rows in marks.items():
+        collector.add(annotator, image, points[rows])
     if not len(table):
-        gathering.look(None, None)
-    return gathering.file("points")
-
-
-FIELDS = (
-    ("annotator", "annotator", True),
-    ("image", "image", True),
-    ("x", "x, pixels", True),
-    ("y", "y, pixels", True),
-    ("time", "time", False),
-)
-"""What a column may hold: the program's word, people's, whether some column must."""
-
-NEEDED = ("annotator", "image", "x", "y")
-WANTED = ("time", "width", "height")
-SIZES = ("image", "width", "height")
-_MOST_EMPTY = 100_000
-
-
-def clicks_of(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
-    """Make clicks of a table.
-
-    A row without x and y says that the annotator looked at the image and marked nothing.
-
-    Parameters
-    ----------
-    table : Table
-    mapping : mapping of column to field, optional
-        Fields: annotator, image, x, y, time, width, height, ignore.
-    watch : Watch
-
-    Raises
-    ------
-    UnknownColumns
-        When the header does not tell which column is which.
-    InputError
-        For the first bad line; nothing is read by halves.
-    """
-    column = assign(table, NEEDED, WANTED, mapping)
-    faults = Faults(table)
-    people = names(table, column["annotator"], faults)
-    watch(0.85, "reading the names of images")
-    pictures = names(table, column["image"], faults)
-    watch(0.88, "reading places")
-    x, y, empty = places(table, column, faults)
-    watch(0.92, "reading places")
-    images, image = first_seen(pictures)
-    extents = extents_of(table, column, image, faults)
-    faults.refuse()
-    watch(0.95, "reading annotators and times")
-    annotators, annotator = first_seen(people)
-    looked = frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True))
-    time, notices = _times(table, column.get("time"))
-    kept = ~empty
-    return ClickTable(
-        path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
-        x=x[kept], y=y[kept], time=None if time is None else time[kept], looked=looked, extents=extents,
-        lines=first_lines(table.lines, image), notices=notices,
-    )  # fmt: skip
-
-
-def sizes_of(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
-    """Make a table of images, with width and height, into clicks that are yet to come.
-
-    Where a column tells how many annotators looked and marked nothing (n_empty_jobs), they are counted,
-    without a name: each is taken for a person of its own.
-    """
-    column = assign(table, SIZES, ("empty",), mapping)
-    faults = Faults(table)
-    images, image = first_seen(names(table, column["image"], faults))
-    extents = extents_of(table, column, image, faults)
-    counts = np.zeros(len(table), dtype=np.int64)
-    if "empty" in column:
-        found = numbers(table, column["empty"], faults, empty=True)
-        wrong = (found < 0) | (found % 1 != 0) | (found > _MOST_EMPTY)
-        wrong &= ~np.isnan(found)
-        faults.add(np.flatnonzero(wrong).tolist(), column["empty"], '"{cell}" is no count of annotators')
-        counts = np.where(wrong | np.isnan(found), 0, found).astype(np.int64)
-    faults.refuse()
-    people = [
-        f"unnamed {one + 1} of {images[image[row]]}"
-        for row in range(len(table))
-        for one in range(counts[row])
-    ]
-    looked = frozenset(enumerate(np.repeat(image, counts).tolist()))
-    none = np.empty(0, dtype=np.int64)
-    return ClickTable(
-        path=table.path, annotators=tuple(people), images=images, annotator=none, image=none, x=np.empty(0),
-        y=np.empty(0), looked=looked, extents=extents, lines=first_lines(table.lines, image),
-        notices=(f"The file tells the size of {len(images):,} images.",),
-    )  # fmt: skip
-
-
-def places(
-    table: Table, column: Mapping[str, str], faults: Faults
-) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Read x and y, NaN in rows without either; the third tells those rows."""
-    x, y = (numbers(table, column[field], faults, empty=True) for field in ("x", "y"))
-    blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
-    for only, field in ((blank_x & ~blank_y, "x"), (blank_y & ~blank_x, "y")):
-        faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a place in pixels")
-    return x, y, blank_x & blank_y
-
-
-def extents_of(
-    table: Table, column: Mapping[str, str], image: IntArray, faults: Faults
-) -> dict[int, tuple[float, float]]:
-    """Read the sizes of images from the columns width and height, where there are both."""
-    if "width" not in column or "height" not in column:
-        return {}
-    extents: dict[int, tuple[float, float]] = {}
-    width, height = (numbers(table, column[field], faults) for field in ("width", "height"))
-    for size, field in ((width, "width"), (height, "height")):
-        faults.add(
-            np.flatnonzero(size <= 0).tolist(), column[field], "{cell} is no size; expected pixels above 0"
-        )
-    other = []
-    for row, pair in enumerate(zip(width.tolist(), height.tolist(), strict=True)):
-        if extents.setdefault(int(image[row]), pair) != pair and not any(map(math.isnan, pair)):
-            other.append(row)
-    faults.add(other, column["width"], "gives the image another size than the lines before")
-    return extents
-
-
-def first_lines(lines: Sequence[int], image: IntArray) -> tuple[int, ...]:
-    """Tell the line on which each image appears first."""
-    _, first = np.unique(image, return_index=True)
-    return tuple(lines[row] for row in first)
-
-
-def _blank(table: Table, column: str, values: FloatArray) -> NDArray[np.bool_]:
-    """Tell which cells are empty, and not merely no number."""
-    blank = np.isnan(values)
-    for row in np.flatnonzero(blank).tolist():
-        blank[row] = not table.column(column)[row].strip()
-    return blank
-
-
-def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[str, ...]]:
-    """Read times as seconds; a column that holds none is left out, and that is said."""
-    if column is None:
-        return None, ()
-    cells = table.column(column)
-    scale = scale_of(column)
-    read = _number_of if any(_is_number(cell) for cell in cells[:100]) else seconds_of
-    seconds = np.full(len(cells), math.nan)
-    for row, cell in enumerate(cells):
-        try:
-            if cell.strip():
-                seconds[row] = read(cell)
-        except ValueError:
-            where = f'line {table.lines[row]} has "{plain(cell, 40)}"'
-            return None, (f"The times in {plain(column, 40)} were left out: {where}, which is no time.",)
-    return seconds * scale, ()
-
-
-def _number_of(cell: str) -> float:
-    value = float(cell)
-    if not math.isfinite(value):
-        raise ValueError(cell)
-    return value
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+        collector.look(None, None)
+    return collector.file("points")

@@ -1,4 +1,4 @@
-"""Detections for other programs: GeoJSON that QuPath opens, keypoints of COCO, layers of points of napari."""
+"""Export of detections: GeoJSON for QuPath, keypoints of COCO, point layers of napari."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raterscope.app.formats.output_files import replacing, write_table
+from raterscope.app.formats.output_files import open_text_output, write_table
 from raterscope.app.formats.points.collector import STATES
 from raterscope.app.formats.points.tables import CENTRE
 
-__all__ = ["Detection", "OnImage", "write_coco", "write_geojson", "write_layer"]
+__all__ = ["Detection", "ImageDetections", "write_coco", "write_geojson", "write_layer"]
 
 _NAME = "Detection"
 _COLOUR = (0, 158, 115)
 _SPREAD = 2.0
-"""Standard deviations of the clicks about a detection, from its place to the edges of its box."""
+"""Distance from a detection to the edges of its box, in standard deviations of its clicks."""
 
 _BARE_SIDE = 1.0
-"""Pixels: the side of the box of a detection of which no clicks tell how wide it is."""
+"""Pixels: the smallest side of the box of a detection."""
 
 _CERTAIN = STATES[:2]
 
 
 @dataclass(frozen=True)
 class Detection:
-    """A detection, as the expert has it where the expert decided.
+    """A detection after the expert's decision, if there is one.
 
     Attributes
     ----------
     x, y : float
-        Pixels, from the corner of the first.
+        Pixels, from the corner of the first pixel.
     state : one of STATES
-        Undecided where nobody looked.
+        Undecided if there is no decision.
     cluster : int or None
         Its number; None for a spot that the expert added.
     votes : int or None
-        How many annotators marked it.
+        Number of annotators who marked it.
     posterior : float or None
-        That it is there, as the run has it.
+        Posterior probability of the detection in the run.
     spread : (across, down), optional
         Standard deviations of its clicks, pixels.
     """
@@ -57,15 +57,24 @@ class Detection:
 
     @property
     def score(self) -> float | None:
-        """How sure it is: wholly, where the expert says so."""
+        """Score: 1 if the expert accepted or added it, else the posterior."""
         return 1.0 if self.state in _CERTAIN else self.posterior
 
 
 @dataclass(frozen=True)
-class OnImage:
-    """The detections on an image of some width and height in pixels, of so many micrometres where known.
+class ImageDetections:
+    """Detections on one image.
 
-    `run` names the run that they are of.
+    Attributes
+    ----------
+    name : str
+    width, height : float
+        Pixels.
+    detections : sequence of Detection
+    pixel_size : float or None
+        Micrometres, if known.
+    run : str
+        Name of the run.
     """
 
     name: str
@@ -76,121 +85,145 @@ class OnImage:
     run: str = ""
 
 
-def write_geojson(path: Path, image: OnImage) -> Path:
+def write_geojson(path: Path, image: ImageDetections) -> Path:
     """Write the detections of an image as QuPath's point annotations, in pixels.
 
-    Where the size of a pixel is known, places in micrometres are among the measurements. The member "image"
-    tells which image it is, for which the format has no place; QuPath passes over it.
+    If the size of a pixel is known, positions in micrometres are among the measurements. The additional
+    member "image" names the image; QuPath ignores it.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     size = math.nan if image.pixel_size is None else image.pixel_size
-    features = [_feature(image.name, at, one, size) for at, one in enumerate(image.detections)]
-    told = {"name": image.name, "width": _whole(image.width), "height": _whole(image.height)}
-    told |= _told({"micrometresPerPixel": size})
+    features = [_feature(image.name, at, detection, size) for at, detection in enumerate(image.detections)]
+    image_entry = {
+        "name": image.name,
+        "width": _integer_if_exact(image.width),
+        "height": _integer_if_exact(image.height),
+    }
+    image_entry |= _finite_values({"micrometresPerPixel": size})
     if image.run:
-        told["run"] = image.run
-    # QuPath reads by the system's encoding: letters beyond ASCII are escaped.
-    return _write(path, {"type": "FeatureCollection", "image": told, "features": features})
+        image_entry["run"] = image.run
+    # QuPath reads in the system's encoding: non-ASCII characters are escaped.
+    return _write(path, {"type": "FeatureCollection", "image": image_entry, "features": features})
 
 
-def write_coco(path: Path, images: Sequence[OnImage]) -> Path:
+def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
     """Write the detections of images as objects of one category with one keypoint each.
 
-    The box reaches two standard deviations of the clicks to each side. The score is the posterior, and 1
-    where the expert said so.
+    The box extends two standard deviations of the clicks to each side. The score is the posterior, or 1 if
+    the expert accepted or added the detection.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     pictures = [
-        {"id": number, "file_name": one.name, "width": _whole(one.width), "height": _whole(one.height)}
-        for number, one in enumerate(images, start=1)
+        {
+            "id": number,
+            "file_name": image.name,
+            "width": _integer_if_exact(image.width),
+            "height": _integer_if_exact(image.height),
+        }
+        for number, image in enumerate(images, start=1)
     ]
-    found = [(number, one) for number, image in enumerate(images, start=1) for one in image.detections]
+    numbered = [
+        (number, detection) for number, image in enumerate(images, start=1) for detection in image.detections
+    ]
     category = {"id": 1, "name": _NAME, "supercategory": "", "keypoints": ["centre"], "skeleton": []}
     content = {
         "info": {"description": _described(images)},
         "licenses": [],
         "images": pictures,
         "categories": [category],
-        "annotations": [_object(at, image, one) for at, (image, one) in enumerate(found, start=1)],
+        "annotations": [
+            _object(at, image, detection) for at, (image, detection) in enumerate(numbered, start=1)
+        ],
     }
     return _write(path, content)
 
 
-def _described(images: Sequence[OnImage]) -> str:
-    runs = "; ".join(dict.fromkeys(one.run for one in images if one.run))
+def _described(images: Sequence[ImageDetections]) -> str:
+    runs = "; ".join(dict.fromkeys(image.run for image in images if image.run))
     return f"Detections by {runs or 'Raterscope'}"
 
 
-def write_layer(path: Path, image: OnImage) -> Path:
+def write_layer(path: Path, image: ImageDetections) -> Path:
     """Write the detections of an image as a layer of points in napari: row, column, and properties.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     columns = ("index", "axis-0", "axis-1", "image", "cluster", "votes", "posterior", "state")
     rows = (
-        (at, one.y - CENTRE, one.x - CENTRE, image.name, one.cluster, one.votes, one.posterior, one.state)
-        for at, one in enumerate(image.detections)
+        (
+            at,
+            detection.y - CENTRE,
+            detection.x - CENTRE,
+            image.name,
+            detection.cluster,
+            detection.votes,
+            detection.posterior,
+            detection.state,
+        )
+        for at, detection in enumerate(image.detections)
     )
     return write_table(path, columns, rows)
 
 
-def _feature(image: str, number: int, one: Detection, size: float) -> dict[str, Any]:
-    measured = {"Cluster": one.cluster, "Votes": one.votes, "Posterior": one.posterior}
-    measured |= {"X µm": one.x * size, "Y µm": one.y * size}
+def _feature(image: str, number: int, detection: Detection, size: float) -> dict[str, Any]:
+    measured = {"Cluster": detection.cluster, "Votes": detection.votes, "Posterior": detection.posterior}
+    measured |= {"X µm": detection.x * size, "Y µm": detection.y * size}
     return {
         "type": "Feature",
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{image}#{number}")),
-        "geometry": {"type": "Point", "coordinates": [one.x, one.y]},
+        "geometry": {"type": "Point", "coordinates": [detection.x, detection.y]},
         "properties": {
             "objectType": "annotation",
             "classification": {"name": _NAME, "color": _COLOUR},
-            "measurements": _told(measured),
-            "metadata": {"state": one.state},
+            "measurements": _finite_values(measured),
+            "metadata": {"state": detection.state},
         },
     }
 
 
-def _object(number: int, image: int, one: Detection) -> dict[str, Any]:
-    across, down = one.spread or (0.0, 0.0)
+def _object(number: int, image: int, detection: Detection) -> dict[str, Any]:
+    across, down = detection.spread or (0.0, 0.0)
     width, height = (max(2 * _SPREAD * side, _BARE_SIDE) for side in (across, down))
     return {
         "id": number,
         "image_id": image,
         "category_id": 1,
         "iscrowd": 0,
-        "keypoints": [one.x, one.y, 2],
+        "keypoints": [detection.x, detection.y, 2],
         "num_keypoints": 1,
-        "bbox": [one.x - width / 2, one.y - height / 2, width, height],
+        "bbox": [detection.x - width / 2, detection.y - height / 2, width, height],
         "area": width * height,
-        **_told({"score": one.score}),
+        **_finite_values({"score": detection.score}),
         "attributes": {
-            **_told({"cluster": one.cluster, "votes": one.votes, "posterior": one.posterior}),
-            "state": one.state,
+            **_finite_values(
+                {"cluster": detection.cluster, "votes": detection.votes, "posterior": detection.posterior}
+            ),
+            "state": detection.state,
         },
     }
 
 
-def _told(values: Mapping[str, float | None]) -> dict[str, float]:
+def _finite_values(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
 
 
-def _whole(side: float) -> float:
+def _integer_if_exact(side: float) -> float:
     return int(side) if side == int(side) else side
 
 
 def _write(path: Path, content: Any) -> Path:
-    with replacing(path) as file:
+    with open_text_output(path) as file:
         json.dump(content, file, allow_nan=False)
         file.write("\n")
     return path

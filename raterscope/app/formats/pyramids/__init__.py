@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.images import kind_of_file, sentences
+from raterscope.app.formats.images import detect_image_format, image_errors
 from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, PyramidReader, Source
 
@@ -96,16 +96,16 @@ def _by_its_own_tiles(path: Path) -> Source | None:
 
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
     from raterscope.app.formats.pyramids.tiff_source import ChannelSource, TiffSource, channel_pages
-    from raterscope.app.formats.tiff_pages import channels_of, tiff_levels
+    from raterscope.app.formats.tiff_pages import find_channels, find_levels
 
-    with sentences(path):
-        kind = kind_of_file(path)
+    with image_errors(path):
+        kind = detect_image_format(path)
         if is_slide(path):
             return SlideSource(path)
         if kind == "TIFF":
             with tifffile.TiffFile(path) as file:
                 channels = channel_pages(file)
-                tiled = not channels_of(file) and bool(tiff_levels(file.pages[0]))
+                tiled = not find_channels(file) and bool(find_levels(file.pages[0]))
             if channels:
                 return ChannelSource(path, channels)
             if tiled:
@@ -116,7 +116,7 @@ def _by_its_own_tiles(path: Path) -> Source | None:
 def _from_cache(path: Path, digest: str | None, watch: Watch, cache: PyramidCache) -> Source:
     from raterscope.app.formats.pyramids.flat import open_flat
 
-    with sentences(path):
+    with image_errors(path):
         found = cache.find(path, digest)
     if found is not None:
         return found

@@ -21,20 +21,20 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError
 from raterscope.app.formats.images import (
     LARGEST,
-    as_shown,
-    contrast,
-    kind_of_file,
-    open_photograph,
-    orientation,
-    pillow_pixels,
-    refuse_bomb,
-    sentences,
-    stretched,
-    tiff_page,
-    turned,
+    apply_orientation,
+    check_pixel_count,
+    convert_samples,
+    decode_pixels,
+    detect_image_format,
+    find_contrast,
+    image_errors,
+    open_image,
+    open_tiff_page,
+    read_orientation,
+    stretch,
 )
 from raterscope.app.formats.pyramids.pyramid import Pixels
-from raterscope.app.formats.tiff_pages import Channel, channels_of, mixed, tiff_orientation
+from raterscope.app.formats.tiff_pages import Channel, find_channels, mix_channels, tiff_orientation
 
 __all__ = [
     "Flat",
@@ -136,7 +136,7 @@ class Flat:
     """
 
     def __init__(self, pixels: NDArray[Any], turn: int, page: Any, mapped: mmap.mmap) -> None:
-        self._pixels = turned(pixels, turn)
+        self._pixels = apply_orientation(pixels, turn)
         self._page = page
         self._mapped = mapped
         self.height, self.width = self._pixels.shape[:2]
@@ -144,11 +144,11 @@ class Flat:
         self.colour = first.ndim == 3
         self._contrast = (0.0, 0.0)
         if first.dtype != np.uint8:
-            self._contrast = contrast(self._sample())
+            self._contrast = find_contrast(self._sample())
 
     def band(self, top: int, bottom: int) -> Pixels:
         """Read some rows, (bottom - top, width[, 3])."""
-        rows = stretched(self._shown(self._pixels[top:bottom]), *self._contrast)
+        rows = stretch(self._shown(self._pixels[top:bottom]), *self._contrast)
         rows = np.array(rows, order="C")  # a copy: the rows in the file are let go
         _release(self._mapped)
         return rows
@@ -164,7 +164,7 @@ class Flat:
 
     def _shown(self, pixels: NDArray[Any]) -> NDArray[Any]:
         if self._page is not None:
-            return as_shown(self._page, pixels)
+            return convert_samples(self._page, pixels)
         if pixels.ndim == 3:
             return pixels[..., :3] if pixels.shape[2] >= 3 else pixels[..., 0]
         return pixels
@@ -181,7 +181,7 @@ class MixedFlat:
 
     def band(self, top: int, bottom: int) -> Pixels:
         """Read some rows, (bottom - top, width, 3)."""
-        return mixed([plane.band(top, bottom) for plane in self._planes], self._channels)
+        return mix_channels([plane.band(top, bottom) for plane in self._planes], self._channels)
 
 
 @contextmanager
@@ -201,11 +201,11 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
         As `read_image`; where the disk has no room; for a TIFF that is compressed in one large piece.
     """
     watch(0.0, "decoding the image")
-    with sentences(path):
-        kind = kind_of_file(path)
+    with image_errors(path):
+        kind = detect_image_format(path)
         if kind == "TIFF":
-            with tiff_page(path, LARGEST) as page:
-                channels, turn = channels_of(page.parent), tiff_orientation(page)
+            with open_tiff_page(path, LARGEST) as page:
+                channels, turn = find_channels(page.parent), tiff_orientation(page)
                 pages = [page.parent.pages[one.page] for one in channels] or [page]
                 found = []
                 for number, one in enumerate(pages):
@@ -214,9 +214,9 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
                     found.append(Flat(pixels, turn, one, mapped))
                 yield MixedFlat(found, channels) if channels else found[0]
         else:
-            with open_photograph(path, kind) as image:
-                refuse_bomb(path, *image.size, most=LARGEST)
-                turn = orientation(image)
+            with open_image(path, kind) as image:
+                check_pixel_count(path, *image.size, most=LARGEST)
+                turn = read_orientation(image)
                 pixels, mapped = _photograph(path, kind, image, room, watch)
             yield Flat(pixels, turn, None, mapped)
 
@@ -243,9 +243,9 @@ def _photograph(
         with path.open("rb") as file, _letting_go(mapped):
             jpeg8_decode(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), out=pixels)
     else:
-        refuse_bomb(path, width, height)  # only Pillow knows such colours, and it decodes into memory
+        check_pixel_count(path, width, height)  # only Pillow knows such colours, and it decodes into memory
         file.seek(0)
-        decoded = pillow_pixels(image)
+        decoded = decode_pixels(image)
         pixels, mapped = _scratch(path, decoded.shape, decoded.dtype, room)
         pixels[...] = decoded
     return pixels, mapped

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.images import sentences
+from raterscope.app.formats.images import image_errors
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
 
 __all__ = ["SlideSource", "is_slide"]
@@ -55,7 +55,7 @@ class SlideSource:
         import openslide
 
         self._path = path
-        with sentences(path):
+        with image_errors(path):
             self._slide: Any = openslide.OpenSlide(str(path))
             width, height = self._slide.dimensions
             if not 0 < max(width, height) <= _LONGEST:
@@ -67,7 +67,7 @@ class SlideSource:
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
         """Read a part of a level."""
-        with sentences(self._path):
+        with image_errors(self._path):
             number = self._levels[level]
             finer = self._slide.level_downsamples[number]  # where a copy was rounded, not quite 2 ** level
             place = (round(left * finer), round(top * finer))

@@ -13,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.images import JPEG_COMPRESSIONS, as_shown, contrast, sentences, stretched
+from raterscope.app.formats.images import (
+    JPEG_COMPRESSIONS,
+    convert_samples,
+    find_contrast,
+    image_errors,
+    stretch,
+)
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
-from raterscope.app.formats.tiff_pages import Channel, channels_of, mixed, tiff_levels
+from raterscope.app.formats.tiff_pages import Channel, find_channels, find_levels, mix_channels
 
 __all__ = ["ChannelSource", "TiffSource", "channel_pages"]
 
@@ -24,9 +30,9 @@ _KEPT_BYTES = 32 << 20
 
 def channel_pages(file: Any) -> tuple[Channel, ...]:
     """Give the channels of an open file that have smaller copies of their own each, as OME has them."""
-    channels = channels_of(file)
+    channels = find_channels(file)
     pages = [file.pages[one.page] for one in channels]
-    return channels if all(page.subifds and tiff_levels(page) for page in pages) else ()
+    return channels if all(page.subifds and find_levels(page) for page in pages) else ()
 
 
 class ChannelSource:
@@ -51,7 +57,9 @@ class ChannelSource:
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
         """Read a part of a level."""
-        return mixed([one.read(level, left, top, width, height) for one in self._sources], self._channels)
+        return mix_channels(
+            [one.read(level, left, top, width, height) for one in self._sources], self._channels
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +102,8 @@ class TiffSource:
         self._path = path
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
-        with sentences(path), tifffile.TiffFile(path) as file:
-            pages = tiff_levels(file.pages[number])
+        with image_errors(path), tifffile.TiffFile(path) as file:
+            pages = find_levels(file.pages[number])
             if not pages:
                 raise InputError("is no pyramid of tiles", file=path)
             for page in pages.values():
@@ -109,11 +117,11 @@ class TiffSource:
         self._contrast = (0.0, 0.0)
         if first.dtype != np.uint8:
             smallest = max(self.levels)
-            self._contrast = contrast(self._samples(smallest, 0, 0, *sizes[smallest]))
+            self._contrast = find_contrast(self._samples(smallest, 0, 0, *sizes[smallest]))
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
         """Read a part of a level."""
-        pixels = stretched(self._samples(level, left, top, width, height), *self._contrast)
+        pixels = stretch(self._samples(level, left, top, width, height), *self._contrast)
         return np.ascontiguousarray(pixels)
 
     def _samples(self, level: int, left: int, top: int, width: int, height: int) -> NDArray[Any]:
@@ -126,7 +134,7 @@ class TiffSource:
         part: NDArray[Any] | None = None
         for row in range(min(top // high, this.down - 1), -(-bottom // high)):
             for column in range(min(left // wide, this.across - 1), -(-right // wide)):
-                tile = as_shown(this.page, self._tile(level, row, column))
+                tile = convert_samples(this.page, self._tile(level, row, column))
                 if part is None:
                     part = np.zeros((height, width, *tile.shape[2:]), tile.dtype)
                 x, y = column * wide, row * high
@@ -149,7 +157,7 @@ class TiffSource:
             if (level, index) in self._kept:
                 self._kept.move_to_end((level, index))
                 return self._kept[level, index]
-        with sentences(self._path):
+        with image_errors(self._path):
             planes = this.page.samplesperpixel if this.page.planarconfig == 2 else 1
             size = this.across * this.down
             found = [self._decoded(this.page, index + n * size) for n in range(planes)]

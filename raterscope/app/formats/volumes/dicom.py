@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.untrusted import checked_shape, sentences
+from raterscope.app.formats.untrusted import check_shape, file_errors
 from raterscope.app.formats.volumes.dicom_headers import (
     NATIVE,
     DicomFile,
@@ -99,7 +99,7 @@ def listed(path: Path) -> tuple[Path, ...]:
     InputError
         For a DICOMDIR that names no image, or one outside its own folder.
     """
-    with sentences(path):
+    with file_errors(path):
         data = read_dataset(path, pixels=False)
         found: list[Path] = []
         folder = path.parent.resolve()
@@ -231,8 +231,8 @@ def _along(heads: Sequence[SliceHead]) -> NDArray[np.float64]:
 
 def _file(heads: list[SliceHead], notices: Sequence[str], place: Path, suffix: str) -> VolumeFile:
     first, middle = heads[0], heads[len(heads) // 2]
-    with sentences(first.path):
-        checked_shape(first.path, (len(heads), *first.shape))
+    with file_errors(first.path):
+        check_shape(first.path, (len(heads), *first.shape))
         grid, said = _geometry(heads)
     if first.mosaic:
         said.append("holds many slices as the tiles of one image, and is shown as that image")
@@ -356,13 +356,13 @@ def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
     colour = heads[0].colour
     shape = (*file.grid.shape, 3) if colour else file.grid.shape
     kind = np.dtype(np.uint8) if colour else _kind(heads)
-    with sentences(file.path):
+    with file_errors(file.path):
         values = np.empty(shape, dtype=kind)
     packed = [k for k, head in enumerate(heads) if not _as_it_is(head)]
     for k, head in enumerate(heads):
         if _as_it_is(head):
             watch(0.1 + 0.9 * k / len(heads), f"reading slice {k + 1} of {len(heads)}")
-            with sentences(head.path):
+            with file_errors(head.path):
                 values[k] = _real(head, _native(head), kind)
     if packed:
         _unpack(heads, packed, values, watch)
@@ -484,7 +484,7 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
             raise InputError("broke its decoder: the pixels are damaged", file=head.path)
         if isinstance(answer, str):
             raise InputError(answer, file=head.path)
-        with sentences(head.path):
+        with file_errors(head.path):
             for k, pixels in zip(some, answer, strict=True):
                 values[k] = _real(heads[k], pixels, values.dtype)
 
@@ -492,7 +492,7 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
 def decoded(path: str, frames: list[int]) -> list[NDArray[Any]] | str:
     """Decode frames of a file: their stored values, or why they cannot be had. Runs in a process."""
     try:
-        with sentences(Path(path)):
+        with file_errors(Path(path)):
             heads = read_heads(Path(path))
             data = read_dataset(Path(path), pixels=True)
             return [_decoded(heads[frame], data) for frame in frames]

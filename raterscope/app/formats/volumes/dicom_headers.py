@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.sources import is_dicom_start
-from raterscope.app.formats.untrusted import MOST_VOXELS, opened, sentences
+from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file
 
 __all__ = [
     "NATIVE", "DicomFile", "NoImageError", "SliceHead", "read_dataset", "read_dicom",
@@ -146,7 +146,7 @@ def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> A
     InputError
         For a file that is none, or that unpacks to more than its size allows.
     """
-    with opened(path, file) as stream:
+    with open_file(path, file) as stream:
         return _read(path, stream, pixels=pixels)[0]
 
 
@@ -210,7 +210,7 @@ def read_dicom(path: Path, file: BinaryIO | None = None) -> DicomFile | None:
 def _read_dicom(path: Path, file: BinaryIO) -> DicomFile:
     sop_class = ""
     try:
-        with sentences(path):
+        with file_errors(path):
             data, at = _read(path, file, pixels=False, tags=_TAGS)
             sop_class = _text(data, "SOPClassUID")
             return DicomFile(path, sop_class, _images(path, file, data, at))

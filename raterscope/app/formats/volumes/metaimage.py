@@ -11,7 +11,7 @@ import numpy as np
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.untrusted import checked_shape, opened, sentences
+from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside
 
 __all__ = ["read_head"]
@@ -46,7 +46,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
         For a file that is no MetaImage, names a data file elsewhere, or claims more than 2^30 voxels.
     """
     refuse_special(path)
-    with sentences(path):
+    with file_errors(path):
         fields, end = _fields(path, file)
         sizes = tuple(int(word) for word in _words(fields, "DimSize"))
         if not 2 <= len(sizes) <= 4:
@@ -55,7 +55,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
             raise InputError("has no voxels", file=path)
         columns, rows, slices = (*sizes, 1)[:3]
         shape = (slices, rows, columns)
-        checked_shape(path, shape)
+        check_shape(path, shape)
         channels = int((_words(fields, "ElementNumberOfChannels") or ["1"])[0])
         if channels < 1 or (channels > 1 and len(sizes) == 4):
             raise InputError(f"has {channels} channels; expected one", file=path)
@@ -82,7 +82,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 
 def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
     """Read the lines up to the one that says where the voxels are, and where it ends."""
-    with opened(path, file) as stream:
+    with open_file(path, file) as stream:
         start = stream.read(_LONGEST_HEADER)
     fields: dict[str, str] = {}
     at = 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.untrusted import checked_shape, opened, sentences
+from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 __all__ = ["RAS_TO_LPS", "blocks_of", "read_head"]
@@ -46,12 +46,12 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
         For a file that is no NIfTI, holds no volume, or claims more than 2^30 voxels.
     """
     refuse_special(path)
-    with sentences(path):
+    with file_errors(path):
         header_path, data_path = _pair(path)
-        with opened(header_path, file if header_path == path else None) as stream:
+        with open_file(header_path, file if header_path == path else None) as stream:
             header, is_packed = _parsed(path, stream)
         if data_path != header_path:
-            with opened(data_path, file if data_path == path else None) as stream:
+            with open_file(data_path, file if data_path == path else None) as stream:
                 is_packed = stream.read(len(_GZIP)) == _GZIP
         return _head_of(path, data_path, header, is_packed)
 
@@ -112,7 +112,7 @@ def _head_of(path: Path, data_path: Path, header: Any, is_packed: bool) -> Voxel
         raise InputError("has no voxels", file=path)
     columns, rows, slices = (*sizes, 1)[:3]
     shape = (slices, rows, columns)
-    checked_shape(path, shape)
+    check_shape(path, shape)
     code = int(header["datatype"])
     dtype, lengths, first = _values(path, code, header), sizes, 0
     colours = _COLOURS.get(code, 0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.untrusted import checked_shape, opened, sentences
+from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside
 
 __all__ = ["TO_LPS", "read_head"]
@@ -68,7 +68,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
         For a file that is no NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
     """
     refuse_special(path)
-    with sentences(path):
+    with file_errors(path):
         header, end = _parsed(path, file)
         sizes = tuple(int(size) for size in header["sizes"])
         if not sizes or min(sizes) < 1:
@@ -77,7 +77,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
         other = [axis for axis in range(len(sizes)) if axis not in spatial]
         columns, rows, slices = (*(sizes[axis] for axis in spatial), 1)[:3]
         shape = (slices, rows, columns)
-        checked_shape(path, shape)
+        check_shape(path, shape)
         grid, notices = _geometry(path, header, spatial, shape)
         kinds = [str(kind).casefold() for kind in header.get("kinds", ())]
         colours = _COLOURS.get(kinds[other[0]], 0) if other and len(kinds) == len(sizes) else 0
@@ -103,7 +103,7 @@ def _parsed(path: Path, file: BinaryIO | None) -> tuple[dict[str, Any], int]:
     """Read the header's fields and where it ends."""
     import nrrd
 
-    with opened(path, file) as stream:
+    with open_file(path, file) as stream:
         start = stream.read(_LONGEST_HEADER)
     if not start.startswith(b"NRRD000"):
         raise InputError("is no NRRD file", file=path)

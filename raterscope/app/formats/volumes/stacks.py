@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.images import Pages, kind_of_file, load_image, read_image
+from raterscope.app.formats.images import Pages, detect_image_format, load_image, read_image
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import File, Source, open_source
-from raterscope.app.formats.tiff_pages import channels_of
-from raterscope.app.formats.untrusted import checked_shape, refuse_packed, sentences
+from raterscope.app.formats.tiff_pages import find_channels
+from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
 from raterscope.app.formats.volumes.voxel_files import shown
 
 __all__ = ["image_file", "load_stack", "read_pages", "stack_of"]
@@ -55,7 +55,7 @@ def image_file(file: File) -> VolumeFile:
     if pages is not None and pages.slices > 1:
         shape = (pages.slices, image.height, image.width)
         steps, notices = pages.steps or steps, pages.notices
-    checked_shape(path, shape)
+    check_shape(path, shape)
     said = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
     return VolumeFile(path.name, path, Grid.plain(shape, steps), files=(path,), notices=said)
 
@@ -78,7 +78,7 @@ def stack_of(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
     if any(file.grid.shape != files[0].grid.shape for file in files) or files[0].grid.shape[0] > 1:
         return None
     shape = (len(files), *files[0].grid.shape[1:])
-    checked_shape(folder, shape)
+    check_shape(folder, shape)
     words = (
         f"{plain(folder.name)}: {len(files)} numbered images of one size are taken as slices of a volume; "
         "open them one by one to keep them apart."
@@ -102,7 +102,7 @@ def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
     """
     planes = len(file.files)
     if planes == 1 and _is_tiff(file.path) and not file.grid.flat:
-        with sentences(file.path):
+        with file_errors(file.path):
             values = _load_pages(file.path, watch)
     else:
         slices = []
@@ -128,7 +128,7 @@ def _plane(path: Path) -> NDArray[Any]:
     from PIL import Image
 
     read_image(path)  # looks at the size that it claims
-    with sentences(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+    with file_errors(path), Image.open(path, formats=("PNG", "JPEG")) as image:
         if image.mode.startswith("I") and image.getexif().get(0x0112, 1) == 1:
             return np.asarray(image).copy()
     return load_image(path)
@@ -139,11 +139,11 @@ def _deep_page(path: Path) -> NDArray[Any] | None:
     import tifffile
 
     read_image(path)
-    with sentences(path), tifffile.TiffFile(path) as file:
+    with file_errors(path), tifffile.TiffFile(path) as file:
         page = file.pages[0]
         turned = page.tags.get(274) is not None and page.tags[274].value != 1
         if (
-            channels_of(file)
+            find_channels(file)
             or page.axes != "YX"
             or page.dtype.itemsize == 1
             or page.photometric == 3
@@ -155,7 +155,7 @@ def _deep_page(path: Path) -> NDArray[Any] | None:
 
 
 def _is_tiff(path: Path) -> bool:
-    return kind_of_file(path) == "TIFF"
+    return detect_image_format(path) == "TIFF"
 
 
 def read_pages(path: Path, file: Any) -> Pages:
@@ -166,7 +166,7 @@ def read_pages(path: Path, file: Any) -> Pages:
     InputError
         For pages that make no volume.
     """
-    if channels_of(file):
+    if find_channels(file):
         return Pages(1)
     _refuse_endless(path, file)
     series = file.series[0]
@@ -192,7 +192,7 @@ def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
     axes, shape = series.axes, series.shape
     if "Y" not in axes or "X" not in axes:
         raise InputError(f"has the axes {plain(axes)}; expected planes of rows and columns", file=path)
-    checked_shape(path, tuple(shape))
+    check_shape(path, tuple(shape))
     refuse_packed(path, math.prod(shape) * np.dtype(series.dtype).itemsize)
     longer = [k for k, name in enumerate(axes) if name not in "YXS" and shape[k] > 1]
     if not longer:

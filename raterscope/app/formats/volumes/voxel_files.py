@@ -21,7 +21,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
-from raterscope.app.formats.untrusted import MOST_VOXELS, most_unpacked, sentences
+from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, most_unpacked
 
 __all__ = [
     "VoxelHead",
@@ -202,7 +202,7 @@ def _rescaled(head: VoxelHead, values: NDArray[Any]) -> NDArray[Any]:
 
 def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArray[Any]:
     """Read `count` values after the first `start`, as one row."""
-    with sentences(head.path):
+    with file_errors(head.path):
         if head.packing == "text":
             return _read_text(head, start, count)
         size = head.dtype.itemsize

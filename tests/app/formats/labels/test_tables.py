@@ -12,7 +12,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import find_labels, read_labels
-from raterscope.app.formats.labels.collector import outputs_of
+from raterscope.app.formats.labels.collector import order_outputs
 from raterscope.app.formats.records import LabelTable, TrueLabels
 
 PLAIN = "task,worker,label\nt1,ann,cat\nt1,bob,dog\nt2,ann,Zoë\n"
@@ -330,7 +330,7 @@ def test_reading_is_cancelled(file: Path) -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6) | st.integers(-50, 50), min_size=1, max_size=30))
 def test_equal_numbers_and_no_others_are_one_output(values: list[float]) -> None:
-    outputs, place, _ = outputs_of([repr(value) for value in values], Path("labels.csv"))
+    outputs, place, _ = order_outputs([repr(value) for value in values], Path("labels.csv"))
     assert [float(outputs[at]) for at in place] == pytest.approx(values, abs=0)
     assert [float(name) for name in outputs] == sorted(set(map(float, values)))
 
