@@ -3,7 +3,8 @@
 One row is one classification of one subject by one volunteer. Its `annotations` are JSON, a list of tasks.
 The value of a drawing task is a list of marks. In version 1 the keys of a mark determine its shape (a point
 has x and y and no key of another shape); in version 2 `toolType` does. A volunteer who classified a subject
-in a workflow with a drawing task looked at the subject, with or without marks: a question may skip the drawing.
+in a workflow with a drawing task looked at the subject, with or without marks: a question may skip the
+drawing.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, counted
-from raterscope.app.formats.output_files import write_whole
+from raterscope.app.formats.output_files import write_bytes
 from raterscope.app.page.contents import (
     Block,
     Cell,
@@ -111,7 +111,7 @@ class _Line:
 def write_page(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Path:
     """Write the page of what has been measured so far; returns the file."""
     path = folder / PAGE
-    write_whole(path, as_html(contents_of(papers, folder, data=data)).encode("utf-8"))
+    write_bytes(path, as_html(contents_of(papers, folder, data=data)).encode("utf-8"))
     return path
 
 

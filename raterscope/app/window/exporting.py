@@ -26,7 +26,7 @@ from raterscope.app.exports import (
 )
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.output_files import safe, write_table, write_whole
+from raterscope.app.formats.output_files import file_name_part, write_bytes, write_table
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.exports import case_pseudonym
@@ -200,7 +200,7 @@ def _proposed(
 ) -> Path:
     """Propose a name, which identifies nobody where what is written does not."""
     image = None if item is None else contents.image(item)
-    stem = contents.path.stem if image is None else safe(bare(Path(image.name)))
+    stem = contents.path.stem if image is None else file_name_part(bare(Path(image.name)))
     if deidentify:
         stem = "study" if image is None else case_pseudonym(image)
     form = FORMATS[format_name]
@@ -302,10 +302,10 @@ class FigureExporter(QObject):
         folder, stem = (Path.home(), "") if contents is None else (contents.path.parent, contents.path.stem)
         item = self._item() if leaving.of_image else None
         image = None if contents is None or item is None else contents.image(item)
-        of = stem if image is None else safe(Path(image.name).stem)
+        of = stem if image is None else file_name_part(Path(image.name).stem)
         run = self._run()
         run_part = "" if run is None else f"run-{run.id}"
-        words = "-".join(filter(None, (of, safe(leaving.title.casefold()), run_part)))
+        words = "-".join(filter(None, (of, file_name_part(leaving.title.casefold()), run_part)))
         return (self._folder or folder) / f"{words}{leaving.suffix}"
 
 
@@ -314,7 +314,7 @@ def _write_figure(leaving: Leaving, path: Path, run: str, watch: Watch) -> str:
     if isinstance(content, PlotTable):
         write_table(path, content.columns, _watched(content, watch))
     else:
-        write_whole(path, _encoded(content, path) if isinstance(content, QImage) else content)
+        write_bytes(path, _encoded(content, path) if isinstance(content, QImage) else content)
     return f"Saved {leaving.title}{f' of {run}' if run else ''} to {path}."
 
 

@@ -22,7 +22,7 @@ from raterscope.app.formats.masks.naming import bare, by_path
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.tables import Table, assign
+from raterscope.app.formats.tables import Table, assign_columns
 from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
@@ -281,7 +281,7 @@ def _guess(unknown: UnknownColumns, fields: Sequence[MappingField]) -> dict[str,
     """Guess what the columns hold if the table is of a given kind."""
     cells = tuple(zip(*unknown.rows, strict=True)) or ((),) * len(unknown.header)
     table = Table(_file_of(unknown), unknown.header, cells, range(len(unknown.rows)))
-    assigned = assign(table, (), [field.name for field in fields], None)
+    assigned = assign_columns(table, (), [field.name for field in fields], None)
     return {column: name for name, column in assigned.items()}
 
 

@@ -141,7 +141,8 @@ def read_image_sizes(table: Table, mapping: Mapping[str, str] | None = None) -> 
     none = np.empty(0, dtype=np.int64)
     return ClickTable(
         path=table.path, annotators=tuple(annotator_names), images=images, annotator=none, image=none,
-        x=np.empty(0), y=np.empty(0), looked=looked, extents=extents, lines=find_first_lines(table.lines, image),
+        x=np.empty(0), y=np.empty(0), looked=looked, extents=extents,
+        lines=find_first_lines(table.lines, image),
         notices=(f"The file contains the sizes of {len(images):,} images.",),
     )  # fmt: skip
 

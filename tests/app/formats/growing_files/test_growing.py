@@ -253,7 +253,7 @@ def test_a_file_that_is_rewritten_under_the_look_is_left_for_the_next(
     grow(file, HEADER + "ann,a.png,1,2\n")
     follower.catch_up()
     grow(file, "ann,a.png,5,6\n")
-    really_opened = source.opened
+    really_opened = source.open_if_present
 
     class Rewritten(io.FileIO):
         def read(self, size=-1, /):
@@ -266,7 +266,7 @@ def test_a_file_that_is_rewritten_under_the_look_is_left_for_the_next(
         really_opened(path).close()
         return Rewritten(path)
 
-    monkeypatch.setattr(source, "opened", rewritten)
+    monkeypatch.setattr(source, "open_if_present", rewritten)
     assert follower.catch_up() == []
     assert follower.catch_up() == [BOB]
 
@@ -324,7 +324,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
     file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_bytes: list[int] = []
-    really_opened = source.opened
+    really_opened = source.open_if_present
 
     class Counting(io.FileIO):
         def read(self, size=-1, /):
@@ -340,7 +340,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
     follower.catch_up()
     os.utime(file, ns=(1, 1))
     follower.catch_up()
-    monkeypatch.setattr(source, "opened", counting)
+    monkeypatch.setattr(source, "open_if_present", counting)
     grow(file, "bob,a.png,3,4\n")
     assert follower.catch_up() == [BOB]
     assert 0 < sum(read_bytes) < 200_000
