@@ -10,7 +10,7 @@ from typing import Any
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
-from raterscope.app.formats.pairs import taken_for
+from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
 from raterscope.app.formats.records import LabelTable, MaskTable, PairTable, TrueLabels, VolumeFile
 from raterscope.app.formats.sources import Sources
@@ -223,7 +223,7 @@ def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapp
     if candidates.kind is not None:
         return []
     tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
-    said = (taken_for(candidates.sources.open(path)) for path in tables if path not in mappings)
+    said = (explain_assumed_kind(candidates.sources.open(path)) for path in tables if path not in mappings)
     return [words for words in said if words]
 
 

@@ -28,7 +28,7 @@ def write_cells(values: Array, digits: int, powers: Array, cells: Array, lengths
     cells : (M, digits + 8) uint8
         Overwritten with ASCII characters.
     lengths : (M,) int16
-        Overwritten: the characters of each cell; 0 where a number is not finite, -1 where Python must write.
+        Overwritten: the characters of each cell; 0 if a number is not finite, -1 if Python must format it.
     """
     decimals = np.zeros(digits, dtype=np.uint8)
     for m in range(len(values)):

@@ -180,8 +180,9 @@ def _type_of(feature: dict[str, Any], properties: dict[str, Any]) -> str:
         if isinstance(object_type, str):
             return object_type
     identifier = feature.get("id")  # up to QuPath 0.2 it was the type
-    is_type = isinstance(identifier, str) and identifier.startswith(("Path", "TMA"))
-    return identifier if is_type else "annotation"
+    if isinstance(identifier, str) and identifier.startswith(("Path", "TMA")):
+        return identifier
+    return "annotation"
 
 
 def _class_of(properties: dict[str, Any]) -> str:

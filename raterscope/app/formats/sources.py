@@ -317,9 +317,9 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
         from raterscope.app.formats.volumes import read_voxel_head
 
         return read_voxel_head(path, format_name, file)
-    from raterscope.app.formats.labels.columns import head_of
+    from raterscope.app.formats.labels.columns import read_head
 
-    return head_of(path, file, is_parquet=format_name == "Parquet")
+    return read_head(path, file, is_parquet=format_name == "Parquet")
 
 
 class Sources:

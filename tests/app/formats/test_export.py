@@ -70,7 +70,7 @@ def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"t\.csv: cannot be written, for there is no folder .*none"):
+    with pytest.raises(InputError, match=r"t\.csv: cannot be written: there is no folder .*none"):
         write_table(tmp_path / "none" / "t.csv", ["a"], [])
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "folder", Path()):

@@ -233,7 +233,7 @@ def test_what_is_in_other_colours_or_strangely_compressed_is_told(tmp_path: Path
     data = bytearray((tmp_path / "odd.tif").read_bytes())
     data[place : place + 2] = struct.pack("<H", 32_999)
     (tmp_path / "odd.tif").write_bytes(data)
-    assert "is compressed in a way that is not read here, 32999" in refusal(tmp_path / "odd.tif")
+    assert "has an unsupported compression, 32999" in refusal(tmp_path / "odd.tif")
 
 
 def test_bombs_are_refused_before_a_pixel_is_decoded(tmp_path: Path) -> None:
@@ -272,8 +272,8 @@ def test_a_size_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     for name, data, words in (
-        ("a.txt", b"annotator,image", "is no image that Raterscope reads; expected PNG, JPEG or TIFF"),
-        ("a.gif", b"GIF89a" + bytes(100), "is no image that Raterscope reads"),
+        ("a.txt", b"annotator,image", "is not an image of a known format; expected PNG, JPEG or TIFF"),
+        ("a.gif", b"GIF89a" + bytes(100), "is not an image of a known format"),
         ("a.png", b"", "is empty"),
         ("b.png", b"\x89PNG\r\n\x1a\n", "damaged"),
         ("c.tif", b"II*\0" + bytes(100), "damaged"),
@@ -282,7 +282,7 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(data)
         assert words in refusal(path)
-    assert "is not there" in refusal(tmp_path / "none.png")
+    assert "does not exist" in refusal(tmp_path / "none.png")
     assert "is a folder" in refusal(tmp_path)
     tifffile.imwrite(
         tmp_path / "channels.tif",

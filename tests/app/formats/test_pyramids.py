@@ -326,7 +326,7 @@ def test_what_cannot_be_cut_into_tiles_is_refused_in_a_sentence(tmp_path, colour
     monkeypatch.setattr("raterscope.app.formats.pyramids.flat._LARGEST_PIECE", 1 << 20)
     with pytest.raises(InputError, match="compressed in one large piece; save it in tiles or strips"):
         open_pyramid(tmp_path / "b.tif", cache=cache)
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         open_pyramid(tmp_path / "none.png", cache=cache)
     assert list(cache.folder.iterdir()) == []
 

@@ -48,7 +48,7 @@ def test_damaged_text_is_refused_with_its_annotation(tmp_path: Path, field: str,
     path = tmp_path / "a.json"
     content = b'{"images": [{"id": 1, "width": 9, "height": 9}], "annotations": [{"image_id": 1, "%s": %s}]}'
     path.write_bytes(content % (field.encode(), value))
-    with pytest.raises(InputError, match=r"a\.json, field annotations\[0\]: is no JSON"):
+    with pytest.raises(InputError, match=r"a\.json, field annotations\[0\]: is not JSON"):
         read(path)
     assert (has_points(path), find_labels(path), holds_masks(path)) == (None, None, False)
 
@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_is_read_once_and_refused_each_time(tmp_path:
     times = []
     monkeypatch.setattr(sources, "read_bytes", lambda path: times.append(path) or path.read_bytes())
     for _ in range(3):
-        with pytest.raises(InputError, match="is no JSON"):
+        with pytest.raises(InputError, match="is not JSON"):
             source.document()
     assert len(times) == 1
     path.write_text("[]")

@@ -196,7 +196,7 @@ def test_a_mapping_goes_before_the_header(file: Path) -> None:
     ("mapping", "words"),
     [
         ({"nothing": "x"}, "there is no column nothing; the columns are annotator, image, x, y"),
-        ({"x": "colour"}, "colour is no field; expected one of annotator, image, x, y"),
+        ({"x": "colour"}, "colour is not a field; expected one of annotator, image, x, y"),
         ({"x": "y", "y": "y"}, "two columns are named y: x and y"),
     ],
 )
@@ -230,12 +230,12 @@ def test_places_with_a_column_of_words_are_not_taken_for_truth(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("ann,a,NaN,1", 'line 3, field x: "NaN" is not a number; expected a place in pixels'),
+        ("ann,a,NaN,1", 'line 3, field x: "NaN" is not a number; expected a position in pixels'),
         ("ann,a,1,inf", 'line 3, field y: "inf" is not a number'),
         ("ann,a,twelve,1", 'line 3, field x: "twelve" is not a number'),
         ("ann,a,1_0,1", 'line 3, field x: "1_0" is not a number'),
         ("ann,a,1,", "line 3, field y: is empty"),
-        ("ann,a,1,1e300", "line 3, field y: 1e300 is farther out"),
+        ("ann,a,1,1e300", "line 3, field y: 1e300 is outside any possible image"),
         (",a,1,1", "line 3, field annotator: is empty"),
         ("ann, ,1,1", "line 3, field image: is empty"),
         ("ann,a,1", "line 3: has 3 cells, where the header has 4"),
@@ -263,9 +263,9 @@ def test_the_first_bad_line_is_named_and_the_others_are_counted(file: Path) -> N
         (b" \n\n", "is empty"),
         (b"annotator,image,x,y\n", "no rows"),
         (b"annotator\nann\n", "has no columns"),
-        (bytes(range(256)) * 40, "is no text"),
-        (b"\x7fELF\x02\x01\x01" + bytes(5000), "is no text"),
-        (b"PK\x03\x04" + b"\x14\x00\x08\x08\x01\x02" * 500, "is no text"),
+        (bytes(range(256)) * 40, "is neither text"),
+        (b"\x7fELF\x02\x01\x01" + bytes(5000), "is neither text"),
+        (b"PK\x03\x04" + b"\x14\x00\x08\x08\x01\x02" * 500, "is neither text"),
         (b'annotator,image,x,y\nann,"a,1,2\n' + b"ann,a,1,2\n" * 2_000_000, "line 2: the line is too long"),
         (b"a" * 20_000_000, "the line is too long"),
         (b"annotator,image,x,y\n" + b"a," * 10_000_000, "line 2: the line is too long"),
@@ -277,10 +277,12 @@ def test_what_is_no_table_is_refused(file: Path, data: bytes, words: str) -> Non
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.csv") == "none.csv: is not there."
+    assert refusal(tmp_path / "none.csv") == "none.csv: does not exist."
     assert "is a folder" in refusal(tmp_path)
     assert "is a study; open it" in refusal(written(tmp_path / "a.rscope", "x"))
-    with pytest.raises(InputError, match="masks is no kind of table; expected one of clicks, truth, image"):
+    with pytest.raises(
+        InputError, match="masks is not a kind of table; expected one of clicks, truth, image"
+    ):
         read(written(tmp_path / "a.csv", PLAIN), "masks")
 
 

@@ -136,7 +136,7 @@ def test_who_marked_nothing_has_looked(export) -> None:
 def test_other_shapes_are_counted_and_left_out(export, shape: dict[str, Any]) -> None:
     table, found = marks(export(looked("ann", "7", drawing(point(1, 2), shape, shape))))
     assert len(found) == 1
-    assert "2 marks are no points and were left out" in table.notices[0]
+    assert "2 marks were skipped, because they are not points" in table.notices[0]
 
 
 def test_frames_are_images_of_their_own(export) -> None:
@@ -207,10 +207,13 @@ def test_sizes_that_are_none_are_not_believed(export) -> None:
 @pytest.mark.parametrize(
     ("annotations", "words"),
     [
-        ("{broken", "it is no JSON"),
-        ('{"task": "T0"}', "no list of tasks"),
+        ("{broken", "it is not JSON"),
+        ('{"task": "T0"}', "not a list of tasks"),
         ("[" * 200_000, "nested too deeply"),
-        (json.dumps(drawing(point(float("nan"), 2))), "has a point at (nan, 2); expected places in pixels"),
+        (
+            json.dumps(drawing(point(float("nan"), 2))),
+            "has a point at (nan, 2); expected positions in pixels",
+        ),
         (json.dumps(drawing(point("12", 2))), "has a point at ('12', 2)"),
         (json.dumps(drawing(point(None, 2))), "has a point at (None, 2)"),
         (json.dumps(drawing(point(1e300, 2))), "has a point at (1e+300, 2)"),

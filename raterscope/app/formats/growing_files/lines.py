@@ -129,7 +129,7 @@ def begin(data: bytes, path: Path, ended: bool) -> Text | None:
     names = possible_encodings(first)
     if not names:
         raise not_text_error(path)
-    decode_text(first, path, whole=False)
+    decode_text(first, path, is_complete=False)
     codec = names[0].removesuffix("-sig")
     if codec in ("utf-16", "utf-32"):
         codec += "-le" if data.startswith(b"\xff\xfe") else "-be"

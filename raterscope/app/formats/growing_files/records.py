@@ -470,7 +470,7 @@ def parse_objects(lines: Sequence[str], path: Path, mapping: Mapping[str, str] |
     An object without x and y, or with null for both, means that the annotator marked nothing. Such an object
     must not have unknown keys, which might hold the position.
     """
-    records = Records(taken=len(lines))
+    records = Records(line_count=len(lines))
     known: dict[tuple[str, ...], dict[str, str]] = {}
     for index, line in enumerate(lines):
         if not line.strip():

@@ -9,7 +9,14 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
 from raterscope.app.formats.labels.collector import collect_labels
-from raterscope.app.formats.labels.table import FIELDS
+from raterscope.app.formats.labels.table import (
+    FIELDS,
+    detect_labels,
+    find_annotator_columns,
+    read_label_table,
+    read_true_labels,
+    read_wide_table,
+)
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
@@ -49,7 +56,6 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
     try:
         if path.suffix.casefold() in _DOCUMENTS:
             return _labels_among(source.contents("labels") or frozenset(), alone)
-        from raterscope.app.formats.labels.table import detect_labels, find_annotator_columns
         from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
         table = source.head().table
@@ -115,13 +121,6 @@ def read_labels(
                 file=path,
             )
         return collect_labels(path, document, annotator or path.stem, watch)
-    from raterscope.app.formats.labels.table import (
-        detect_labels,
-        find_annotator_columns,
-        read_label_table,
-        read_true_labels,
-        read_wide_table,
-    )
     from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
     watch(0.0, f"reading {path.name}")

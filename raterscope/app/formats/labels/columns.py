@@ -1,7 +1,7 @@
-"""Columns of a long table, ten million rows and more, with every name kept once.
+"""Columns of long tables, ten million rows and more; each name is stored once.
 
-Arrow parses the text; what it does not take, such as rows of other widths, goes the way of every other table,
-row by row, which tells what is wrong and where.
+Arrow parses the text. Text that Arrow refuses, for example rows of different widths, is read row by row like
+any other table, which reports problems with their lines.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from raterscope.app.errors import plain
 from raterscope.app.formats import dialects, tables
 from raterscope.app.formats.tables import Table, seconds_of
 
-__all__ = ["Coded", "Columns", "Head", "head_of", "read_columns"]
+__all__ = ["Coded", "Columns", "Head", "read_columns", "read_head"]
 
 _HEAD = 256 << 10
 _ROWS = 500
 _BATCH = 10_000
 _BLOCK = 4 << 20
 _SLICE = 50_000
-_FRESH = 0.05
+_REPORT_EVERY = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """The first rows of a table, and how its text is written.
+    """The first rows of a table, and its dialect.
 
     Attributes
     ----------
     table : Table
         The first rows.
     encodings : tuple of str
-        The likeliest first.
+        Possible encodings, the likeliest first.
     delimiter : str
     skip : int
         Lines above the header.
     headed : bool
-        Whether the first row names the columns.
+        Whether the first row is a header.
     plainly : bool
-        Whether nothing stands above the first row that the delimiter does not explain.
+        Whether the first row follows immediately, with as many cells as the header.
     is_parquet : bool
-        Then the rows have numbers instead of lines.
+        Whether rows have numbers instead of lines.
     """
 
     table: Table
@@ -65,7 +65,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column of names: each once, in the order of first appearance; and which of them each row has."""
+    """A column of names: each name once, in order of first appearance, and the index of each row's name."""
 
     names: list[str]
     index: NDArray[np.int32]
@@ -73,18 +73,18 @@ class Coded:
 
 @dataclass(eq=False)
 class Columns:
-    """The columns that were asked for, by what they hold.
+    """The requested columns of a table, by field.
 
     Attributes
     ----------
     head : Head
     coded : dict of field to Coded
     time : (N,) float64 or None
-        Seconds, NaN where a cell is empty.
+        Seconds, NaN if a cell is empty.
     no_time : (row, cell) or None
-        The first cell that is no time; then there are no times.
+        The first cell that is not a time; then `time` is None.
     even : bool
-        Whether the rows were brought to one width, and those of empty cells alone left out.
+        Whether the rows were cut to one width, and empty rows dropped.
     """
 
     head: Head
@@ -94,40 +94,40 @@ class Columns:
     even: bool = False
 
     def line(self, row: int) -> int:
-        """Tell on which line a row begins, by going through the file again."""
+        """Return the line on which a row begins, by reading the file again."""
         if self.head.is_parquet:
             return row + 1
-        wanted = row + self.head.headed
+        index = row + self.head.headed
         for encoding in self.head.encodings:
             try:
                 for rows, lines in _rows(self.head, encoding):
                     if self.even:
                         _, lines = dialects.fit_width(rows, lines, len(self.head.table.header), [])
-                    if wanted < len(lines):
-                        return lines[wanted]
-                    wanted -= len(lines)
+                    if index < len(lines):
+                        return lines[index]
+                    index -= len(lines)
             except UnicodeDecodeError:
-                wanted = row + self.head.headed
+                index = row + self.head.headed
         return 1
 
 
-def head_of(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
-    """Read the first rows of a table, from `file` if it is open already; it is closed then.
+def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
+    """Read the first rows of a table, from `file` if it is open already, which is then closed.
 
     Raises
     ------
     InputError
-        For a file that is no table.
+        For a file that is not a table.
     """
     if is_parquet:
         return _parquet_head(path, file)
     data = dialects.read_table_bytes(path, _HEAD, file)
-    whole = len(data) < _HEAD
-    text = dialects.decode_text(data, path, whole=whole)
+    is_complete = len(data) < _HEAD
+    text = dialects.decode_text(data, path, is_complete=is_complete)
     delimiter, skip = dialects.detect_delimiter(text, path)
     stream = io.StringIO(text, newline="")
     rows, where = next(dialects.split_rows(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
-    if not whole and 1 < len(rows) < _BATCH:
+    if not is_complete and 1 < len(rows) < _BATCH:
         rows, where = rows[:-1], where[:-1]
     names = dialects.header_cells(rows[0] if rows else [], path)
     headed = dialects.is_headed(names)
@@ -154,13 +154,13 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     ----------
     head : Head
     column : mapping of field to column
-        All are names, but the field "time".
+        All hold names, except the field "time".
     watch : Watch
 
     Raises
     ------
     InputError
-        For what is no table, and for the first row that has more or fewer cells than the header.
+        For a file that is not a table, and for the first row with more or fewer cells than the header.
     """
     import pyarrow
 
@@ -169,26 +169,26 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
             [column.dictionary_encode() for column in some]
             for some in tables.read_parquet_batches(head.table.path, list(column.values()))
         )
-        return _gathered(head, column, arrays, watch)
+        return _gather(head, column, arrays, watch)
     for encoding in head.encodings if head.plainly else ():
         try:
-            return _gathered(head, column, _parsed(head, encoding, list(column.values())), watch)
+            return _gather(head, column, _parse_with_arrow(head, encoding, list(column.values())), watch)
         except (pyarrow.ArrowInvalid, UnicodeError):
             continue
     refused: UnicodeError | None = None
     for encoding in head.encodings:
         try:
-            found = _gathered(head, column, _cut(head, encoding, list(column.values())), watch)
-            found.even = True
-            return found
+            columns = _gather(head, column, _parse_by_row(head, encoding, list(column.values())), watch)
+            columns.even = True
+            return columns
         except UnicodeError as error:
             refused = error
     assert refused is not None
     raise dialects.not_text_error(head.table.path) from refused
 
 
-def _parsed(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
-    """Let Arrow parse the file, block by block."""
+def _parse_with_arrow(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
+    """Parse the file with Arrow, block by block."""
     import pyarrow
     from pyarrow import csv
 
@@ -216,12 +216,12 @@ def _rows(head: Head, encoding: str) -> Iterator[tuple[list[list[str]], list[int
         yield from dialects.split_rows(stream, head.delimiter, head.skip, head.table.path)
 
 
-def _cut(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
-    """Cut the file row by row; rows of other widths are refused at its end, all being counted."""
+def _parse_by_row(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
+    """Parse the file row by row; rows of different widths are counted and refused at the end."""
     import pyarrow
 
     header = head.table.header
-    wanted = [header.index(name) for name in columns]
+    indices = [header.index(name) for name in columns]
     bad: list[tuple[int, int]] = []
     first = head.headed
     for rows, lines in _rows(head, encoding):
@@ -229,14 +229,14 @@ def _cut(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
         first = False
         if kept:
             cells = list(zip(*kept, strict=True))
-            yield [pyarrow.array(cells[at], pyarrow.string()).dictionary_encode() for at in wanted]
+            yield [pyarrow.array(cells[at], pyarrow.string()).dictionary_encode() for at in indices]
     dialects.refuse_uneven(bad, len(header), head.table.path)
 
 
-def _gathered(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch: Watch) -> Columns:
+def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch: Watch) -> Columns:
     import pyarrow
 
-    found = Columns(head)
+    result = Columns(head)
     size = head.table.path.stat().st_size
     pieces: dict[str, list[Any]] = {name: [] for name in column}
     times = _Times(column.get("time", ""))
@@ -254,22 +254,22 @@ def _gathered(head: Head, column: Mapping[str, str], batches: Iterator[Any], wat
     for at, name in enumerate(coded):
         step = part(watch, 0.7 + 0.3 * at / len(coded), 0.7 + 0.3 * (at + 1) / len(coded))
         kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        found.coded[name] = _united(pyarrow.chunked_array(pieces.pop(name), type=kind), name, step)
+        result.coded[name] = _unify(pyarrow.chunked_array(pieces.pop(name), type=kind), name, step)
     if "time" in column:
-        found.time, found.no_time = times.seconds(), times.no_time
-    return found
+        result.time, result.no_time = times.seconds(), times.no_time
+    return result
 
 
-def _united(chunks: Any, name: str, watch: Watch) -> Coded:
-    """Give equal names of all blocks one number. Arrow does so without a word, so another thread waits."""
+def _unify(chunks: Any, name: str, watch: Watch) -> Coded:
+    """Give equal names of all blocks one number. Arrow reports no progress, so it runs in another thread."""
     words = f"numbering every {name}"
     pool = ThreadPoolExecutor(1)
     try:
-        waiting = pool.submit(chunks.unify_dictionaries)
+        unified = pool.submit(chunks.unify_dictionaries)
         while True:
             watch(0.0, words)
             try:
-                chunks = waiting.result(timeout=_FRESH)
+                chunks = unified.result(timeout=_REPORT_EVERY)
                 break
             except TimeoutError:
                 continue
@@ -282,39 +282,41 @@ def _united(chunks: Any, name: str, watch: Watch) -> Coded:
     for start in range(0, len(dictionary), _SLICE):
         watch(0.5 + 0.5 * start / len(dictionary), words)
         names += dictionary.slice(start, _SLICE).to_pylist()
-    # Arrow's own way to NumPy imports pandas first, wherever it is installed.
+    # Arrow's own conversion to NumPy would import pandas if it is installed.
     index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks.chunks])
-    return _stripped(names, index.astype(np.int32, copy=False), watch)
+    return _strip(names, index.astype(np.int32, copy=False), watch)
 
 
-def _stripped(names: list[str], index: NDArray[np.int32], watch: Watch) -> Coded:
-    """Take the blanks around names away; names that are one then get one number."""
+def _strip(names: list[str], index: NDArray[np.int32], watch: Watch) -> Coded:
+    """Strip blanks around names; names that become equal get one number."""
     number: dict[str, int] = {}
     if not any(map(_is_marked, names)) and list(map(str.strip, names)) == names:
-        return Coded(names, index)  # names of one dictionary differ
-    place = np.empty(len(names), dtype=np.int32)
+        return Coded(names, index)  # the names of a dictionary are different
+    number_of_name = np.empty(len(names), dtype=np.int32)
     for start in range(0, len(names), _SLICE):
         watch(1.0, "looking at names")
         some = names[start : start + _SLICE]
-        place[start : start + len(some)] = [number.setdefault(clean(name), len(number)) for name in some]
-    return Coded(list(number), index if len(number) == len(names) else place[index])
+        number_of_name[start : start + len(some)] = [
+            number.setdefault(clean_name(name), len(number)) for name in some
+        ]
+    return Coded(list(number), index if len(number) == len(names) else number_of_name[index])
 
 
 _is_marked = operator.methodcaller("startswith", "'")
 
 
-def clean(name: str) -> str:
-    """Take blanks away, and the apostrophe that a table's writer puts before what looks like a formula."""
+def clean_name(name: str) -> str:
+    """Strip blanks, and the apostrophe that a writer of tables puts before text like a formula."""
     name = name.strip()
     return name[1:] if name.startswith("'") and name.lstrip("'")[:1] in ("=", "+", "-", "@") else name
 
 
 _NO_TIME = {"", "nan", "nat", "na", "n/a", "null", "none"}
-"""What programs write where a time is not known, in small letters."""
+"""Words of programs for an unknown time, in lower case."""
 
 
 class _Times:
-    """Times while they are read: numbers, if any of the first is one, else dates."""
+    """Reader of times: numbers if any of the first cells is a number, else dates."""
 
     def __init__(self, column: str) -> None:
         self._scale = 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
@@ -323,13 +325,13 @@ class _Times:
         self.no_time: tuple[int, str] | None = None
 
     def add(self, array: Any, before: int) -> None:
-        """Read a block of cells, with so many rows before it."""
+        """Read a block of cells, which begins at row `before`."""
         if self.no_time is not None:
             return
         cells = array.dictionary.to_pylist()
-        told = [cell for cell in cells[:100] if not _is_empty(cell)]
-        if self._numbers is None and told:
-            self._numbers = any(_is_number(cell) for cell in told)
+        values_seen = [cell for cell in cells[:100] if not _is_empty(cell)]
+        if self._numbers is None and values_seen:
+            self._numbers = any(_is_number(cell) for cell in values_seen)
         values = self._fast(array.dictionary)
         if values is None:
             values = np.array([self._value(cell) for cell in cells], dtype=np.float64)
@@ -341,7 +343,7 @@ class _Times:
         self._parts.append(values[index])
 
     def _fast(self, cells: Any) -> NDArray[np.float64] | None:
-        """Let Arrow read a block in which every cell is of one form; None for any other."""
+        """Read a block with Arrow, if every cell has the same form; else None."""
         import pyarrow
         from pyarrow import compute
 
@@ -356,7 +358,7 @@ class _Times:
             return None
 
     def _value(self, cell: str) -> float:
-        """Read a cell: NaN where it is empty, infinite where it is no time."""
+        """Read a cell: NaN if it is empty, infinite if it is not a time."""
         if _is_empty(cell):
             return math.nan
         try:
@@ -366,12 +368,12 @@ class _Times:
         return value if math.isfinite(value) else math.inf
 
     def seconds(self) -> NDArray[np.float64] | None:
-        """Give all times, None where a cell was none or all were empty."""
+        """Return all times; None if a cell was not a time or all were empty."""
         if self.no_time is not None or self._numbers is None:
             return None
-        whole = np.concatenate(self._parts)
-        whole *= self._scale
-        return whole
+        seconds = np.concatenate(self._parts)
+        seconds *= self._scale
+        return seconds
 
 
 def _is_empty(cell: str) -> bool:

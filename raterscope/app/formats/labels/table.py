@@ -189,7 +189,7 @@ def read_label_table(
     for at, (words, rows) in enumerate(questions):
         watch(0.92 + 0.08 * at / len(questions), "sorting labels")
         if rows.any():
-            tables += _tables(columns, column, words, rows, whole="question" not in coded)
+            tables += _tables(columns, column, words, rows, keep_all_outputs="question" not in coded)
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     tables[0] = replace(tables[0], notices=(*tables[0].notices, *_question_notices(columns, column, filled)))

@@ -1,6 +1,6 @@
-"""Labels for the next program: tables of our own and in the layouts of crowd-kit, each whole or not at all.
+"""Export of labels: tables of this program and in the layouts of crowd-kit, each complete or not at all.
 
-Names that a spreadsheet would run get an apostrophe, in every table the same; see `export.harmless`.
+Names that a spreadsheet would run get an apostrophe in every table; see `output_files.escape_formula`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "write_crowdkit_probabilities",
     "write_crowdkit_truth",
     "write_crowdkit_votes",
-    "write_decided",
+    "write_decisions",
     "write_labels",
     "write_votes",
 ]
@@ -48,12 +48,12 @@ CONFUSION = ("annotator", "step", "true", "given", "probability", "low", "high")
 DECIDED = ("task", "label", "who", "when", "reason")
 
 _ROWS = 1 << 14
-"""As many are written at a time: some 50 ms of work."""
+"""Rows of one block: about 50 ms of work."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
 _COMPILED_FROM = 200_000
-"""Numbers of a table from which compiled code writes them: loading it takes longer than writing fewer."""
+"""From this count of numbers compiled code writes them; for fewer, loading it takes longer."""
 
 _MOST_DIGITS = 12
 _POWERS = 10.0 ** np.arange(23)
@@ -65,13 +65,13 @@ Columns = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class DecidedLabel:
-    """What somebody decided of a task.
+    """The expert's decision on a task.
 
     Attributes
     ----------
     task : str
     label : str
-        Empty for a task that was found to have none.
+        Empty for a task without a label.
     who : str
     when : datetime, optional
     reason : str
@@ -94,7 +94,7 @@ def write_labels(
     votes: NDArray[np.integer],
     watch: Watch = silent,
 ) -> Path:
-    """Write a row a task: task, label, the probability of each class, entropy, votes.
+    """Write one row per task: task, label, the probability of each class, entropy, votes.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def write_labels(
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     fixed = ("task", "label", "entropy", "votes")
     header = ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
@@ -120,7 +120,7 @@ def write_labels(
     def block(rows: slice) -> Columns:
         index = np.where(label[rows] < 0, len(classes), label[rows])
         shares, doubt = figures.rows(posterior[rows], 12), figures.rows(entropy[rows, None], 6)
-        return [_names(tasks[rows]), _of(chosen, index), shares, doubt, _integers(votes[rows])]
+        return [_names(tasks[rows]), _select(chosen, index), shares, doubt, _integers(votes[rows])]
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
@@ -135,7 +135,7 @@ def write_annotators(
     copies: Sequence[str],
     excluded: NDArray[np.integer],
 ) -> Path:
-    """Write a row an annotator: votes, accuracy with its 95 % interval, groups, tests.
+    """Write one row per annotator: votes, accuracy with its 95 % interval, groups, tests.
 
     Parameters
     ----------
@@ -144,18 +144,18 @@ def write_annotators(
     votes : (K,) integer
         Votes that count.
     accuracy : tuple of three (K,) float64
-        With the ends of its interval; empty where they are not finite.
+        With the ends of its interval; empty if not finite.
     community, copies : sequence of K numbers
         The annotator's community, and the group that may copy from each other; empty for none.
     change : (K,) float64
-        p-value of the test for a change over time; empty where it is not finite.
+        p-value of the test for a change over time; empty if not finite.
     excluded : (K,) integer
         Votes of an excluded annotator, which do not count.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     figures = _Figures(len(annotators))
     mean, low, high, change_p = (figures.rows(values[:, None], 6) for values in (*accuracy, change))
@@ -175,7 +175,7 @@ def write_confusion(
     steps: int | None = 1,
     watch: Watch = silent,
 ) -> Path:
-    """Write every entry of the confusion matrices with its 95 % interval, a row each.
+    """Write one row per entry of the confusion matrices, with its 95 % interval.
 
     Parameters
     ----------
@@ -183,52 +183,53 @@ def write_confusion(
     annotators, outputs, classes : sequence of K, L and J names
     rates : Rates
     votes : (K,) integer
-        The step that is told where nothing moves: the number of the annotator's votes.
+        Number of the annotator's votes; the step of a matrix that does not change.
     drift : Drift, optional
-        Where it is given, the matrices are those after some of the annotator's votes, counted from 1; who has
-        no votes keeps the row of `rates`, at step 0, as does everybody's last vote.
+        With it, the matrices are those after some of the annotator's votes, counted from 1. The last vote,
+        and an annotator without votes (step 0), have the matrix of `rates`.
     steps : int, optional
-        At most so many steps an annotator, evenly spaced, the first and the last one among them; 1 is the
-        last one alone, None all.
+        Largest number of steps per annotator, evenly spaced, including the first and the last; 1 means only
+        the last one, None all.
     watch : Watch
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
-    who, step, at = _chosen_steps(votes, drift, steps)
-    people, true, given = [_names(names) for names in (annotators, classes, outputs)]
+    annotator, step, at = _chosen_steps(votes, drift, steps)
+    annotator_names, true, output_names = [_names(names) for names in (annotators, classes, outputs)]
     entries = len(classes) * len(outputs)
-    matrix = [f"{truth},{label}" for truth in true for label in given]
-    figures = _Figures(3 * entries * len(who))
+    matrix = [f"{truth},{label}" for truth in true for label in output_names]
+    figures = _Figures(3 * entries * len(annotator))
 
     def block(rows: slice) -> Columns:
-        these = rates.chosen(who[rows])
-        values = [these.mean.copy(), *these.interval()]
+        selected = rates.chosen(annotator[rows])
+        values = [selected.mean.copy(), *selected.interval()]
         if drift is not None:
-            before = (at[rows] >= 0) & (at[rows] < drift.start[who[rows] + 1] - 1)
-            then = Confusion(drift.alpha[at[rows][before]].astype(np.float64), np.ones(entries))
-            for value, then_value in zip(values, (then.mean(), *credible(then)), strict=True):
-                value[before] = then_value
+            is_earlier = (at[rows] >= 0) & (at[rows] < drift.start[annotator[rows] + 1] - 1)
+            earlier = Confusion(drift.alpha[at[rows][is_earlier]].astype(np.float64), np.ones(entries))
+            for value, earlier_value in zip(values, (earlier.mean(), *credible(earlier)), strict=True):
+                value[is_earlier] = earlier_value
         heads = [
-            f"{people[k]},{count}" for k, count in zip(who[rows].tolist(), step[rows].tolist(), strict=True)
+            f"{annotator_names[k]},{count}"
+            for k, count in zip(annotator[rows].tolist(), step[rows].tolist(), strict=True)
         ]
         numbers = figures.rows(np.stack([value.ravel() for value in values], axis=1), 6)
         return [[head for head in heads for _ in matrix], matrix * len(heads), numbers]
 
-    # An interval takes ten times as long as a row.
+    # An interval takes ten times longer than a row.
     size = max(1, _ROWS // (10 * entries))
-    return _write(path, CONFUSION, _blocks(len(who), block, watch, size))
+    return _write(path, CONFUSION, _blocks(len(annotator), block, watch, size))
 
 
 def write_votes(path: Path, labels: Labels, watch: Watch = silent) -> Path:
-    """Write the votes in the order in which they came: task, annotator, label, and time where there is one.
+    """Write the votes in their order: task, annotator, label, and time if there is one.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     columns = (
         ("task", "annotator", "label") if labels.time is None else ("task", "annotator", "label", "time")
@@ -237,12 +238,12 @@ def write_votes(path: Path, labels: Labels, watch: Watch = silent) -> Path:
 
 
 def write_crowdkit_votes(path: Path, labels: Labels, watch: Watch = silent) -> Path:
-    """Write the votes as crowd-kit takes them: task, worker, label.
+    """Write the votes in crowd-kit's layout: task, worker, label.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     return _write_votes(path, ("task", "worker", "label"), labels, watch)
 
@@ -250,27 +251,27 @@ def write_crowdkit_votes(path: Path, labels: Labels, watch: Watch = silent) -> P
 def write_crowdkit_truth(
     path: Path, tasks: Sequence[str], classes: Sequence[str], label: ClassArray, watch: Watch = silent
 ) -> Path:
-    """Write the classes of tasks as crowd-kit takes and gives them: task, label.
+    """Write the classes of tasks in crowd-kit's layout: task, label.
 
     Parameters
     ----------
     path : Path
     tasks, classes : sequence of N and J names
     label : (N,) int16
-        Index into `classes`; tasks below 0 are left out.
+        Index into `classes`; tasks below 0 are skipped.
     watch : Watch
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     known = np.flatnonzero(np.asarray(label) >= 0)
     names = _names(classes)
 
     def block(rows: slice) -> Columns:
-        here = known[rows]
-        return [_names(tasks[task] for task in here.tolist()), _of(names, label[here])]
+        selected = known[rows]
+        return [_names(tasks[task] for task in selected.tolist()), _select(names, label[selected])]
 
     return _write(path, ("task", "label"), _blocks(len(known), block, watch))
 
@@ -278,12 +279,12 @@ def write_crowdkit_truth(
 def write_crowdkit_probabilities(
     path: Path, tasks: Sequence[str], classes: Sequence[str], posterior: FloatArray, watch: Watch = silent
 ) -> Path:
-    """Write the probabilities as crowd-kit's `fit_predict_proba` gives them: task, then a column a class.
+    """Write the probabilities in the layout of crowd-kit's `fit_predict_proba`: task, one column per class.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     figures = _Figures(posterior.size)
 
@@ -302,7 +303,7 @@ def write_crowdkit_confusion(
     mean: FloatArray,
     watch: Watch = silent,
 ) -> Path:
-    """Write confusion matrices as crowd-kit's `errors_`: worker, label as given, then a column a true class.
+    """Write confusion matrices in the layout of crowd-kit's `errors_`: worker, label, a column per class.
 
     Parameters
     ----------
@@ -314,45 +315,55 @@ def write_crowdkit_confusion(
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
-    given = _names(outputs)
+    output_names = _names(outputs)
     figures = _Figures(mean.size)
 
     def block(rows: slice) -> Columns:
-        people = _names(annotators[rows])
-        names = [name for name in people for _ in given]
+        annotator_names = _names(annotators[rows])
+        names = [name for name in annotator_names for _ in output_names]
         shares = mean[rows].transpose(0, 2, 1).reshape(-1, len(classes))
-        return [names, given * len(people), figures.rows(shares, 12)]
+        return [names, output_names * len(annotator_names), figures.rows(shares, 12)]
 
     header = ("worker", "label", *_class_columns(classes, ("worker", "label")))
     size = max(1, _ROWS // len(outputs))
     return _write(path, header, _blocks(len(annotators), block, watch, size))
 
 
-def write_decided(path: Path, decided: Iterable[DecidedLabel]) -> Path:
-    """Write what was decided of tasks, and by whom: task, label, who, when, reason.
+def write_decisions(path: Path, decided: Iterable[DecidedLabel]) -> Path:
+    """Write the expert's decisions on tasks: task, label, who, when, reason.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     rows = (
-        (one.task, one.label, one.who, one.when and one.when.isoformat(timespec="seconds"), one.reason)
-        for one in decided
+        (
+            decision.task,
+            decision.label,
+            decision.who,
+            decision.when and decision.when.isoformat(timespec="seconds"),
+            decision.reason,
+        )
+        for decision in decided
     )
     return write_table(path, DECIDED, rows)
 
 
 def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch) -> Path:
-    tasks, people, outputs = [
+    tasks, annotator_names, outputs = [
         np.array(_names(names), dtype=object) for names in (labels.tasks, labels.annotators, labels.outputs)
     ]
     figures = _Figures(len(labels))
 
     def block(rows: slice) -> Columns:
-        columns = [tasks[labels.task[rows]], people[labels.annotator[rows]], outputs[labels.label[rows]]]
+        columns = [
+            tasks[labels.task[rows]],
+            annotator_names[labels.annotator[rows]],
+            outputs[labels.label[rows]],
+        ]
         if len(header) > len(columns):
             assert labels.time is not None
             return [*(column.tolist() for column in columns), figures.rows(labels.time[rows, None], 15)]
@@ -364,38 +375,38 @@ def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch
 def _chosen_steps(
     votes: NDArray[np.integer], drift: Drift | None, steps: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Give for every matrix to write the annotator, the step told, and where it is in the drift, or -1."""
+    """Return for every matrix its annotator, its step, and its index in the drift, or -1."""
     if drift is None:
-        nowhere = np.full(len(votes), -1, dtype=np.int64)
-        return np.arange(len(votes)), np.asarray(votes, dtype=np.int64), nowhere
+        no_index = np.full(len(votes), -1, dtype=np.int64)
+        return np.arange(len(votes)), np.asarray(votes, dtype=np.int64), no_index
     count = np.diff(drift.start)
-    many = np.maximum(count if steps is None else np.minimum(count, steps), 1)
-    who = np.repeat(np.arange(len(many)), many)
-    place = np.arange(len(who)) - np.repeat(np.cumsum(many) - many, many)
-    gaps = many[who] - 1
-    # Rounded half up, so that no step comes twice.
-    own = (2 * place * (count[who] - 1) + gaps) // np.maximum(2 * gaps, 1)
-    own = np.where(gaps > 0, own, count[who] - 1)
-    return who, own + 1, np.where(own < 0, -1, drift.start[who] + own)
+    number = np.maximum(count if steps is None else np.minimum(count, steps), 1)
+    annotator = np.repeat(np.arange(len(number)), number)
+    rank = np.arange(len(annotator)) - np.repeat(np.cumsum(number) - number, number)
+    gaps = number[annotator] - 1
+    # Rounded half up, so that no step occurs twice.
+    step = (2 * rank * (count[annotator] - 1) + gaps) // np.maximum(2 * gaps, 1)
+    step = np.where(gaps > 0, step, count[annotator] - 1)
+    return annotator, step + 1, np.where(step < 0, -1, drift.start[annotator] + step)
 
 
 def _blocks(
     rows: int, block: Callable[[slice], Columns], watch: Watch, size: int = _ROWS
 ) -> Iterator[Columns]:
-    """Make the blocks of a table, a few in advance and in other threads."""
+    """Format the blocks of a table, a few in advance, in other threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        waiting: deque[Future[Columns]] = deque()
+        pending: deque[Future[Columns]] = deque()
         for low in range(0, rows, size):
             watch(low / rows, "writing a table")
-            waiting.append(pool.submit(block, slice(low, low + size)))
-            if len(waiting) > _THREADS:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(pool.submit(block, slice(low, low + size)))
+            if len(pending) > _THREADS:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path:
-    """Write columns of cells that are ready to be written, a block after the other."""
+    """Write columns of formatted cells, block after block."""
     with open_text_output(path) as file:
         file.write(",".join(_names(header)) + "\n")
         for columns in blocks:
@@ -404,12 +415,12 @@ def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path
 
 
 def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Name the classes' columns after them, or "label (class)" where a column has that name already."""
+    """Name the columns of classes; "label (class)" if a column has that name already."""
     return [f"{name} (class)" if name in others else name for name in classes]
 
 
 def _names(names: Iterable[str]) -> list[str]:
-    """Return names as cells: harmless to spreadsheets, in quotation marks where they are needed."""
+    """Format names as cells: safe for spreadsheets, and quoted if necessary."""
     return [_cell(name) if _QUOTED.search(name) else name for name in map(escape_formula, names)]
 
 
@@ -419,7 +430,7 @@ def _cell(text: str) -> str:
     return line.getvalue().removesuffix(",\n")
 
 
-def _of(names: Sequence[str], index: NDArray[np.integer]) -> list[str]:
+def _select(names: Sequence[str], index: NDArray[np.integer]) -> list[str]:
     return [names[at] for at in index.tolist()]
 
 
@@ -428,19 +439,19 @@ def _integers(values: NDArray[np.integer]) -> list[str]:
 
 
 class _Figures:
-    """Writer of a table's numbers, by compiled code where there are many.
+    """Formatter of a table's numbers, with compiled code if there are many.
 
     Parameters
     ----------
     count : int
-        Numbers of the whole table.
+        Count of the numbers of the complete table.
     """
 
     def __init__(self, count: int) -> None:
         self._compiled = count >= _COMPILED_FROM
 
     def rows(self, values: FloatArray, digits: int) -> list[str]:
-        """Write rows of numbers (M, C) with so many significant digits; those that are not finite are empty.
+        """Format rows of numbers (M, C) with `digits` significant digits; empty if not finite.
 
         Returns
         -------
@@ -455,7 +466,7 @@ class _Figures:
                 return [line % tuple(row) for row in values.tolist()]
             rows = zip(values.tolist(), finite.tolist(), strict=True)
             return [
-                ",".join(form % value if there else "" for value, there in zip(*row, strict=True))
+                ",".join(form % value if is_finite else "" for value, is_finite in zip(*row, strict=True))
                 for row in rows
             ]
         from raterscope.app.formats._figure_kernels import join_cells, write_cells

@@ -1,20 +1,20 @@
-"""Readers of pairs, one module a format. `read_pairs` detects the format and reads the file."""
+"""Readers of pairs. `read_pairs` reads a file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError
-from raterscope.app.formats.pairs.table import FIELDS
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.pairs.table import FIELDS, find_ambiguous_columns, holds_pairs, read_pair_table
 from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
 
-__all__ = ["FIELDS", "has_pairs", "read_pairs", "taken_for"]
+__all__ = ["FIELDS", "explain_assumed_kind", "has_pairs", "read_pairs"]
 
 
 def has_pairs(file: File) -> bool:
-    r"""Find out by a table's header, or where that is ambiguous by its first rows, if it holds comparisons.
+    r"""Find out whether a table holds comparisons, by its header, or its first rows if that is ambiguous.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def has_pairs(file: File) -> bool:
     Returns
     -------
     bool
-        False also for what cannot be read.
+        False also for a file that cannot be read.
 
     Examples
     --------
@@ -35,40 +35,35 @@ def has_pairs(file: File) -> bool:
     ...     has_pairs(file)
     True
     """
-    from raterscope.app.formats.pairs.table import tells_table
-
     try:
-        return tells_table(open_source(file).head().table)
+        return holds_pairs(open_source(file).head().table)
     except InputError:
         return False
 
 
-def taken_for(file: File) -> str:
-    """Say what a table was taken for whose header is of comparisons and of labels, and how to say otherwise.
+def explain_assumed_kind(file: File) -> str:
+    """Explain the assumed kind of a table whose header fits comparisons and labels, and how to change it.
 
     Returns
     -------
     str
-        A sentence; empty where the header tells it, and for what cannot be read.
+        A sentence; empty if the header is unambiguous, and for a file that cannot be read.
     """
-    from raterscope.app.errors import plain
-    from raterscope.app.formats.pairs.table import either, tells_table
-
     source = open_source(file)
     try:
         table = source.head().table
     except InputError:
         return ""
-    column = either(table)
+    column = find_ambiguous_columns(table)
     if column is None:
         return ""
     left, right, choice = (plain(column[field], 30) for field in ("left", "right", "choice"))
-    taken, how, other = ("labels", "does not choose", "pairs")
-    if tells_table(table):
-        taken, how, other = ("pairs", "chooses", "labels")
+    kind, verb, other = ("labels", "does not choose", "pairs")
+    if holds_pairs(table):
+        kind, verb, other = ("pairs", "chooses", "labels")
     name = plain(source.path.name)
     return (
-        f"{name} was taken for {taken}, because {choice} {how} between {left} and {right}: "
+        f"{name} was read as {kind}, because {choice} {verb} between {left} and {right}: "
         f"if it holds {other}, rename these columns, or import it with --kind {other}."
     )
 
@@ -88,14 +83,14 @@ def read_pairs(
     Returns
     -------
     tuple of PairTable
-        One for each question that the file asks.
+        One for each question of the file.
 
     Raises
     ------
     UnknownColumns
-        When a table's columns must be named by hand.
+        If a table's columns must be named by hand.
     InputError
-        When the file cannot be read, in a sentence that says where and why.
+        If the file cannot be read; the message contains file, line and field.
 
     Examples
     --------
@@ -108,9 +103,6 @@ def read_pairs(
     >>> table.items
     ('a', 'b')
     """
-    from raterscope.app.errors import plain
-    from raterscope.app.formats.pairs.table import pairs_of
-
     source = open_source(file)
     watch(0.0, f"reading {plain(source.path.name)}")
-    return pairs_of(source.head(), mapping, watch)
+    return read_pair_table(source.head(), mapping, watch)

@@ -1,4 +1,4 @@
-"""Tables of pairs: annotator, left item, right item, choice and perhaps time."""
+"""Tables of pairs, whose choices are sides, names of items, ties or numbers; and ground-truth rankings."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from raterscope.app.formats.tables import Faults, Table, assign_columns, find_co
 __all__ = [
     "EXPECTED",
     "FIELDS",
+    "ChoiceReading",
     "RankingTable",
-    "Reading",
     "ScaleError",
-    "choices_of",
-    "either",
+    "find_ambiguous_columns",
+    "holds_pairs",
     "holds_ranking",
     "is_side",
-    "pairs_of",
+    "read_choices",
+    "read_pair_table",
     "read_ranking",
-    "tells_table",
 ]
 
 
@@ -59,21 +59,21 @@ _MOST_STEPS = 10
 
 
 class ScaleError(ValueError):
-    """Numbers of a scale that does not say which end is left, in the end of a sentence."""
+    """Numbers of a scale without a defined left end; the message ends a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """Choices read, a row each.
+class ChoiceReading:
+    """Choices of the rows of a table.
 
     Attributes
     ----------
     value : (N,) float64
-        NaN where there is none, or where it is not known.
+        NaN if missing or unknown.
     missing : (N,) bool
-        Nothing was answered.
+        There is no answer.
     unknown : (N,) bool
-        Something was that cannot be read.
+        There is an answer that cannot be read.
     notices : tuple of str
     """
 
@@ -83,27 +83,27 @@ class Reading:
     notices: tuple[str, ...]
 
 
-def choices_of(
+def read_choices(
     texts: Sequence[str],
     index: NDArray[np.int32],
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     items: Sequence[str],
     rows: NDArray[np.bool_],
-) -> Reading:
-    """Read choices, having looked what the whole column holds.
+) -> ChoiceReading:
+    """Read choices, interpreted by the complete column.
 
-    It names the preferred items if nearly all of its cells, apart from ties, name one of the two that were
-    compared: so items that are called 1 and 2, or A and B, are not taken for sides. Else words for sides
-    count, and numbers: above 0 for left and below 0 for right, but 1 and 2 alone are left and right, and so
-    are 1 and 0.
+    If nearly all cells, apart from ties, name one of the two compared items, the column names the preferred
+    items. Thus items called 1 and 2, or A and B, are not read as sides. Else words for sides count, and
+    numbers: above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and
+    right.
 
     Parameters
     ----------
     texts : sequence of str
-        Each answer as it was written, once.
+        Each different answer, as written.
     index : (N,) int32
-        Which of them each row has.
+        Index of each row's answer.
     left, right : (N,) int32
         Indices into `items`.
     items : sequence of str
@@ -122,35 +122,36 @@ def choices_of(
     side = np.array([_side(text) for text in texts], dtype=np.float64)
     tie = (side == 0) & (named < 0)
     missing = rows & nothing[index]
-    said = rows & ~missing
+    answered = rows & ~missing
     used = np.zeros(len(texts), dtype=bool)
-    used[index[said]] = True
+    used[index[answered]] = True
     name = named[index]
-    of_left, of_right = said & (name >= 0) & (name == left), said & (name >= 0) & (name == right)
-    sided = said & ~tie[index]
-    by_name = int((of_left | of_right).sum()) >= _SURELY * max(int(sided.sum()), 1)
+    names_left = answered & (name >= 0) & (name == left)
+    names_right = answered & (name >= 0) & (name == right)
+    sided = answered & ~tie[index]
+    by_name = int((names_left | names_right).sum()) >= _SURELY * max(int(sided.sum()), 1)
     numeric = used & ~tie & np.isfinite(value)
     notices: list[str] = []
-    found = np.full(len(index), np.nan)
+    choice = np.full(len(index), np.nan)
     if by_name and sided.any():
-        found[said & tie[index]] = 0.0
+        choice[answered & tie[index]] = 0.0
         if numeric[used & ~tie].all():
-            notices.append("The choices are names of the items compared: each was read as the preferred one.")
+            notices.append("The choices are names of compared items: each is read as the preferred item.")
     else:
         if numeric.any() and not (used & np.isin(side, (-1.0, 1.0))).any():
-            value, said_of_them = _scale(value, numeric)
-            notices += said_of_them
-        meant = np.where(np.isnan(side), value, side)
-        found[said] = meant[index[said]]
-        # A name counts where it is no word for a side.
-        bare = np.isnan(found)
-        of_left, of_right = of_left & bare, of_right & bare
-    found[of_left], found[of_right] = 1.0, -1.0
-    return Reading(found, missing, said & np.isnan(found), tuple(notices))
+            value, scale_notices = _scale(value, numeric)
+            notices += scale_notices
+        meaning = np.where(np.isnan(side), value, side)
+        choice[answered] = meaning[index[answered]]
+        # A name counts if it is not a word for a side.
+        unread = np.isnan(choice)
+        names_left, names_right = names_left & unread, names_right & unread
+    choice[names_left], choice[names_right] = 1.0, -1.0
+    return ChoiceReading(choice, missing, answered & np.isnan(choice), tuple(notices))
 
 
 def is_side(text: str) -> bool:
-    """Tell whether a text is a word for a side or a tie: not a mere letter, which may mean anything."""
+    """Return whether a text is a word for a side or a tie; false for single letters, which are ambiguous."""
     return len(text) > 1 and bool(np.isfinite(_side(text)))
 
 
@@ -170,21 +171,21 @@ def _value(text: str) -> float:
 def _scale(
     value: NDArray[np.float64], used: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Tell what numbers mean by all that are there."""
+    """Interpret numbers by all the values that occur."""
     steps = np.unique(value[used])
     if steps.tolist() == [1.0, 2.0]:
-        return 3 - 2 * value, ("The choices 1 and 2 were read as left and right.",)
+        return 3 - 2 * value, ("The choices 1 and 2 are read as left and right.",)
     if steps.tolist() == [0.0, 1.0]:
-        return 2 * value - 1, ("The choices 1 and 0 were read as left and right.",)
+        return 2 * value - 1, ("The choices 1 and 0 are read as left and right.",)
     if steps[0] < 0 or steps[-1] == 0:
         return value, ()
-    whole = bool((steps == np.round(steps)).all())
-    if whole and len(steps) > 2 and steps[-1] <= _MOST_STEPS:
+    are_integers = bool((steps == np.round(steps)).all())
+    if are_integers and len(steps) > 2 and steps[-1] <= _MOST_STEPS:
         raise ScaleError(
-            f"has whole numbers from {steps[0]:.0f} to {steps[-1]:.0f} and none below 0; "
+            f"has integers from {steps[0]:.0f} to {steps[-1]:.0f} and none below 0; "
             "expected numbers above 0 for left and below 0 for right"
         )
-    return value, ("No choice is below 0: all numbers above 0 were read as left.",)
+    return value, ("No choice is below 0: all numbers above 0 are read as left.",)
 
 
 FIELDS = (
@@ -193,20 +194,20 @@ FIELDS = (
     ("left_picture", "picture of the left item", False),
     ("right_picture", "picture of the right item", False),
 )  # fmt: skip
-"""What a column may hold: the word, the label for people, and whether it must be there."""
+"""Fields of a column: name, label on screen, and whether it is required."""
 
 _NEEDED = ("annotator", "left", "right", "choice")
 _WANTED = ("time", "question", "left_picture", "right_picture")
 
 
-def pairs_of(
+def read_pair_table(
     head: Head, mapping: Mapping[str, str] | None = None, watch: Watch = silent
 ) -> tuple[PairTable, ...]:
     """Read a table of comparisons.
 
-    A column "question" makes a table of each question. Rows without an answer are counted and left out; so
-    are those of an item against itself, and those whose choice is not known, with a notice that names the
-    first, unless no row is left.
+    With a column "question", each question becomes a table. Rows without an answer are counted and skipped.
+    Rows that compare an item with itself, or with an unreadable choice, are skipped with a notice that names
+    the first, unless no row remains.
 
     Parameters
     ----------
@@ -218,38 +219,38 @@ def pairs_of(
     Raises
     ------
     UnknownColumns
-        When the header does not tell which column is which.
+        If the header does not name the columns.
     InputError
-        For a row without a name, and for a table of which no row can be read.
+        For a row without a name, and for a table without a readable row.
     """
     column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
     columns = read_columns(head, column, part(watch, 0.0, 0.8))
     filled = find_filled_rows(columns, column, _NEEDED, _NEEDED[:3])
     watch(0.82, "sorting comparisons")
     coded = columns.coded
-    left, right, items = _united(coded.pop("left"), coded.pop("right"))
+    left, right, items = _unify_items(coded.pop("left"), coded.pop("right"))
     question = coded.pop("question", None)
-    asked = [("", filled)]
+    questions = [("", filled)]
     if question is not None:
-        asked = [
+        questions = [
             (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
-        ] or asked
+        ] or questions
     tables = []
-    for at, (words, rows) in enumerate(asked):
-        step = part(watch, 0.85 + 0.15 * at / len(asked), 0.85 + 0.15 * (at + 1) / len(asked))
+    for at, (words, rows) in enumerate(questions):
+        step = part(watch, 0.85 + 0.15 * at / len(questions), 0.85 + 0.15 * (at + 1) / len(questions))
         if rows.any():
             tables += [*_tables(columns, column, words, rows, (left, right, items), step)]
     if not tables:
-        what = f"has no answers; expected {EXPECTED}"
-        raise InputError(what, file=head.table.path, field=column["choice"])
+        problem = f"has no answers; expected {EXPECTED}"
+        raise InputError(problem, file=head.table.path, field=column["choice"])
     return tuple(tables)
 
 
-def _united(left: Coded, right: Coded) -> tuple[NDArray[np.int32], NDArray[np.int32], list[str]]:
-    """Give the items of both sides one list of numbers, in the order of first appearance."""
+def _unify_items(left: Coded, right: Coded) -> tuple[NDArray[np.int32], NDArray[np.int32], list[str]]:
+    """Index the items of both sides together, in the order of first appearance."""
     names = {name: at for at, name in enumerate(left.names)}
-    place = np.array([names.setdefault(name, len(names)) for name in right.names], dtype=np.int32)
-    other = place[right.index] if len(place) else right.index
+    number_of_right = np.array([names.setdefault(name, len(names)) for name in right.names], dtype=np.int32)
+    other = number_of_right[right.index] if len(number_of_right) else right.index
     row = np.arange(len(left.index), dtype=np.int64)[::-1]
     first = np.full(len(names), 2 * len(row), dtype=np.int64)
     first[other[::-1]] = 2 * row + 1
@@ -258,8 +259,8 @@ def _united(left: Coded, right: Coded) -> tuple[NDArray[np.int32], NDArray[np.in
     order = np.argsort(np.minimum(first, earlier), kind="stable")
     number = np.empty(len(names), dtype=np.int32)
     number[order] = np.arange(len(names), dtype=np.int32)
-    known = list(names)
-    return number[left.index], number[other], [known[at] for at in order.tolist()]
+    items = list(names)
+    return number[left.index], number[other], [items[at] for at in order.tolist()]
 
 
 def _tables(
@@ -270,17 +271,17 @@ def _tables(
     sides: tuple[NDArray[np.int32], NDArray[np.int32], list[str]],
     watch: Watch,
 ) -> Iterator[PairTable]:
-    """Make the table of one question; none if nobody answered it."""
+    """Yield the table of one question; nothing if there is no answer."""
     path, coded = columns.head.table.path, columns.coded
     left, right, items = sides
     watch(0.0, "reading choices")
     itself = rows & (left == right)
     if (itself == rows).all():
-        what = "compares an item with itself; expected two items"
-        refuse_rows(columns, column["right"], itself, what)
+        problem = "compares an item with itself; expected two items"
+        refuse_rows(columns, column["right"], itself, problem)
     chosen = coded["choice"]
     try:
-        reading = choices_of(chosen.names, chosen.index, left, right, items, rows & ~itself)
+        reading = read_choices(chosen.names, chosen.index, left, right, items, rows & ~itself)
     except ScaleError as error:
         raise InputError(str(error), file=path, field=column["choice"]) from None
     answered = rows & ~itself & ~reading.missing
@@ -288,46 +289,42 @@ def _tables(
         return
     if (reading.unknown == answered).all():
         cell = plain(chosen.names[chosen.index[np.flatnonzero(answered)[0]]], 40)
-        what = f'"{cell}" is no choice; expected {EXPECTED}'
-        refuse_rows(columns, column["choice"], answered, what)
+        problem = f'"{cell}" is not a choice; expected {EXPECTED}'
+        refuse_rows(columns, column["choice"], answered, problem)
     kept = answered & ~reading.unknown
-    said = list(reading.notices)
+    messages = list(reading.notices)
     missing = int(reading.missing.sum())
     if missing:
-        said.append(f"{counted(missing, 'row')} without an answer {_were(missing)} left out.")
-    for bad, what in ((itself, "compares an item with itself"), (reading.unknown, "")):
-        many = int(bad.sum())
-        if many:
+        messages.append(f"{counted(missing, 'row')} without an answer skipped.")
+    for bad, problem in ((itself, "compares an item with itself"), (reading.unknown, "")):
+        count = int(bad.sum())
+        if count:
             row = int(np.flatnonzero(bad)[0])
             cell = plain(chosen.names[chosen.index[row]], 40)
-            what = what or f'has the choice "{cell}"; expected {EXPECTED}'
-            said.append(f"{counted(many, 'row')} {_were(many)} left out: line {columns.line(row)} {what}.")
-    said += time_notices(columns, column)
+            problem = problem or f'has the choice "{cell}"; expected {EXPECTED}'
+            messages.append(f"{counted(count, 'row')} skipped: line {columns.line(row)} {problem}.")
+    messages += time_notices(columns, column)
     watch(0.5, "sorting comparisons")
     annotator = renumber(coded["annotator"], rows)
-    item = _of_question(left, right, items, rows)
+    item = _select_items(left, right, items, rows)
     time = None if columns.time is None else select_rows(columns.time, kept)
     yield PairTable(
         path=path, question=question, annotators=tuple(annotator.names), items=tuple(item.names),
         annotator=select_rows(annotator.index, kept), left=item.index[select_rows(left, kept)],
         right=item.index[select_rows(right, kept)], choice=select_rows(reading.value, kept) + 0.0,
         time=None if time is None or np.isnan(time).all() else time,
-        pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(said),
+        pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(messages),
     )  # fmt: skip
 
 
-def _were(many: int) -> str:
-    return "was" if many == 1 else "were"
-
-
-def _of_question(
+def _select_items(
     left: NDArray[np.int32], right: NDArray[np.int32], items: list[str], rows: NDArray[np.bool_]
 ) -> Coded:
-    """Give the items of some rows new numbers: their names, and what number each of all items gets."""
+    """Index the items of some rows again: return their names, and the new number of each item."""
     used = np.zeros(len(items), dtype=bool)
     used[left[rows]] = used[right[rows]] = True
     number = (np.cumsum(used) - 1).astype(np.int32)
-    return Coded([name for name, there in zip(items, used.tolist(), strict=True) if there], number)
+    return Coded([name for name, is_used in zip(items, used.tolist(), strict=True) if is_used], number)
 
 
 def _pictures(
@@ -336,75 +333,78 @@ def _pictures(
     sides: tuple[NDArray[np.int32], NDArray[np.int32]],
     rows: NDArray[np.bool_],
 ) -> dict[int, str]:
-    found: dict[int, str] = {}
+    pictures: dict[int, str] = {}
     for field, side in zip(("right_picture", "left_picture"), sides[::-1], strict=True):
         picture = coded.get(field)
         if picture is not None:
             shown = Coded(item.names, item.index[side])
             first = first_values(picture.index, shown, rows & ~rows_with(picture, ""))
-            found |= {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
-    return found
+            pictures |= {at: picture.names[first[at]] for at in np.flatnonzero(first >= 0).tolist()}
+    return pictures
 
 
 _COMPARED = ("left", "right", "choice")
 _LABELLED = ("annotator", "task", "label")
 _CHOSEN = {"choice", "winner", "preferred", "preference", "chosen", "selected"}
-"""Names of a column that choose, where others may as well label."""
+"""Names of a column that surely holds choices, and not labels."""
 
 _SURELY = 0.9
 _SHARED = 0.5
 
 
-def tells_table(table: Table) -> bool:
-    """Tell whether a table holds comparisons, whoever made them; with places it has clicks.
+def holds_pairs(table: Table) -> bool:
+    """Return whether a table holds comparisons, with or without annotators; not if it has x and y.
 
-    The header tells it, unless it is one of labels too: then what the columns hold.
+    The header decides, unless it fits labels too; then the content of the columns decides.
     """
     column = find_columns(table, _COMPARED)
     if column is None or {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return False
-    return find_columns(table, _LABELLED) is None or _compares(table, column)
+    return find_columns(table, _LABELLED) is None or _chooses_sides(table, column)
 
 
-def either(table: Table) -> dict[str, str] | None:
-    """Give which columns are left, right and choice, where these may be labels as well; None elsewhere."""
+def find_ambiguous_columns(table: Table) -> dict[str, str] | None:
+    """Return the columns left, right and choice if the header also fits labels; else None."""
     column = find_columns(table, _COMPARED)
     return None if column is None or find_columns(table, _LABELLED) is None else column
 
 
-def _compares(table: Table, column: dict[str, str]) -> bool:
-    """Tell by the first rows whether what stands as the choice chooses between left and right.
+def _chooses_sides(table: Table, column: dict[str, str]) -> bool:
+    """Return whether the column of choices chooses between left and right, judged by the first rows.
 
-    Names of one of the two and words for sides tell it. Numbers and single letters may be labels: for them
-    the same names must stand on both sides, and not as the ends of intervals, or the column be named as a
-    choice is.
+    It does if it holds names of the two items, or words for sides. Numbers and single letters may be labels.
+    For them the same names must occur on both sides, but not as ends of intervals, or the column must have
+    the name of a choice.
     """
-    left, right, said = ([cell.strip() for cell in table.column(column[field])] for field in _COMPARED)
+    left, right, answers = ([cell.strip() for cell in table.column(column[field])] for field in _COMPARED)
     names, index = np.unique([*left, *right], return_inverse=True)
-    texts, told = np.unique(said, return_inverse=True)
-    one, other = (side.astype(np.int32) for side in np.split(index, 2))
-    apart = one != other
-    if not len(said) or apart.mean() < _SURELY:
+    texts, answer_index = np.unique(answers, return_inverse=True)
+    left_index, right_index = (side.astype(np.int32) for side in np.split(index, 2))
+    different = left_index != right_index
+    if not len(answers) or different.mean() < _SURELY:
         return False
-    shared = len(np.intersect1d(one, other)) >= _SHARED * min(len(np.unique(one)), len(np.unique(other)))
+    fewest = min(len(np.unique(left_index)), len(np.unique(right_index)))
+    shared = len(np.intersect1d(left_index, right_index)) >= _SHARED * fewest
     likely = column["choice"].casefold().strip() in _CHOSEN or (shared and not _are_ends(left, right))
     items, words = names.tolist(), texts.tolist()
     try:
-        reading = choices_of(words, told.astype(np.int32), one, other, items, apart)
+        reading = read_choices(
+            words, answer_index.astype(np.int32), left_index, right_index, items, different
+        )
     except ScaleError:
         return likely
-    answered = apart & ~reading.missing
+    answered = different & ~reading.missing
     if reading.unknown.sum() > (1 - _SURELY) * answered.sum():
         return False
     if likely:
         return True
-    named = np.array([what in pair for what, *pair in zip(said, left, right, strict=True)], dtype=bool)
-    tells = named | np.array([is_side(word) for word in words], dtype=bool)[told]
-    return bool(answered.any() and tells[answered].mean() >= _SURELY)
+    named = np.array([answer in pair for answer, *pair in zip(answers, left, right, strict=True)], dtype=bool)
+    decisive = named | np.array([is_side(word) for word in words], dtype=bool)[answer_index]
+    return bool(answered.any() and decisive[answered].mean() >= _SURELY)
 
 
 def _are_ends(left: list[str], right: list[str]) -> bool:
-    """Tell whether the left of two numbers is always the smaller one."""
+    """Return whether the left of two numbers is always the smaller one."""
     try:
         return bool((np.array(left, dtype=np.float64) < np.array(right, dtype=np.float64)).all())
     except ValueError:
@@ -441,7 +441,7 @@ class RankingTable:
 
 
 def holds_ranking(file: File) -> bool:
-    """Find out by its header whether a table holds a ranking: items and ranks, and no annotator.
+    """Return whether a table holds a ranking, by its header: items and ranks, and no annotator.
 
     Parameters
     ----------
@@ -452,16 +452,16 @@ def holds_ranking(file: File) -> bool:
     except InputError:
         return False
     columns = _columns(table)
-    return {"item", "rank"} <= columns.keys() and _OTHERS.isdisjoint(one.casefold() for one in table.header)
+    return {"item", "rank"} <= columns.keys() and _OTHERS.isdisjoint(name.casefold() for name in table.header)
 
 
 def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
-    """Read a ranking.
+    """Read a ground-truth ranking.
 
     Raises
     ------
     InputError
-        Where a column is missing, a rank is no number, or an item stands twice.
+        If a column is missing, a rank is not a number, or an item occurs twice.
     """
     table = open_source(file).table(watch)
     path = table.path
@@ -474,10 +474,10 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
             )  # fmt: skip
     faults = Faults(table)
     items = read_names(table, columns["item"], faults)
-    place = [_rank(cell) for cell in table.column(columns["rank"])]
+    ranks = [_rank(cell) for cell in table.column(columns["rank"])]
     faults.add(
-        (row for row, rank in enumerate(place) if not math.isfinite(rank)), columns["rank"],
-        '"{cell}" is no rank; expected a number, the best item with the lowest',
+        (row for row, rank in enumerate(ranks) if not math.isfinite(rank)), columns["rank"],
+        '"{cell}" is not a rank; expected a number, the best item with the lowest',
     )  # fmt: skip
     faults.add(
         _repeated(items), columns["item"],
@@ -487,7 +487,7 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
     faults.refuse()
     number = {name: at for at, name in enumerate(dict.fromkeys(group))}
     return RankingTable(
-        path, tuple(items), np.asarray(place, dtype=np.float64),
+        path, tuple(items), np.asarray(ranks, dtype=np.float64),
         np.array([number[name] for name in group], dtype=np.int32),
     )  # fmt: skip
 
@@ -505,9 +505,9 @@ def _rank(cell: str) -> float:
 
 
 def _columns(table: Table) -> Mapping[str, str]:
-    found = {}
+    columns = {}
     for field, words in (("item", _ITEM), ("rank", _RANK), ("group", _GROUP)):
-        there = [one for one in table.header if one.casefold().replace(" ", "_") in words]
-        if there:
-            found[field] = there[0]
-    return found
+        matching = [name for name in table.header if name.casefold().replace(" ", "_") in words]
+        if matching:
+            columns[field] = matching[0]
+    return columns

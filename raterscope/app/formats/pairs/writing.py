@@ -1,4 +1,4 @@
-"""Comparisons of pairs and what came of them, for the next program: tables, each whole or not at all."""
+"""Export of pairs: tables of annotators, ranking, comparisons and regularisation path."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ def write_annotators(
     shares: FloatArray | None = None,
     match_original: FloatArray | None = None,
 ) -> Path:
-    """Write a row an annotator: answers, bias with its interval, evidence, flag, behaviour, detectable bias.
+    """Write one row per annotator: answers, bias with interval, evidence, flag, behaviour, detectable bias.
 
     Parameters
     ----------
     path : Path
     annotators : sequence of p names
     fusion : PairFusion
-        The statistic is the median of W over the draws, or -log10 of the p value of the flip test. What was
-        not tested is empty.
+        The statistic is the median of W over the draws, or -log10 of the p value of the flip test. Values
+        that were not tested are empty.
     shares : (p,) float64, optional
-        Of the draws that select each annotator; empty without.
+        Share of the draws that select each annotator; empty if not given.
     match_original : (p,) float64, optional
-        Share of the answers that go with the ranking of all answers; empty without.
+        Share of the answers that agree with the ranking of all answers; empty if not given.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     none = np.full(len(annotators), np.nan)
     share = none if shares is None else shares
@@ -77,10 +77,10 @@ def write_annotators(
 
 
 def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
-    """Write a row an item: score and rank within its component, before and after, with intervals.
+    """Write one row per item: score and rank within its component, before and after correction.
 
-    The rows are in the order of the components, counted from 1, and of the corrected ranks; items that were
-    never compared come last, their cells empty.
+    Scores have intervals. Rows are sorted by component, counted from 1, and corrected rank. Items that were
+    never compared come last, with empty cells.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
     number = fusion.component + 1
@@ -106,23 +106,23 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
 
 
 def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
-    """Write the comparisons, a row each, as they are read again: sides and ties in words, or numbers.
+    """Write one row per comparison, in a form that can be read again: sides and ties as words, or numbers.
 
     Parameters
     ----------
     path : Path
     pairs : Pairs
-        Times make a column if there are any.
+        With a column of times if there are any.
     watch : Watch
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
-    # An item that is called "left" would be taken for the winner when the table is read again.
-    called = set(_SIDES.values()) & set(pairs.items)
-    words = not called and bool(np.isin(pairs.choice, list(_SIDES)).all())
+    # An item called "left" would be read as the winner when the table is read again.
+    is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
+    words = not is_ambiguous and bool(np.isin(pairs.choice, list(_SIDES)).all())
     header = PAIRS if pairs.time is not None else PAIRS[:-1]
 
     def rows() -> Iterator[Sequence[object]]:
@@ -143,20 +143,20 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
 
 
 def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch: Watch = silent) -> Path:
-    """Write the regularisation path: where, then a column with the bias of each annotator there.
+    """Write the regularisation path: position, then one column per annotator with the bias there.
 
     Parameters
     ----------
     path : Path
     annotators : sequence of p names
-        One who is called "at" gets a column "at (annotator)".
+        An annotator called "at" gets a column "at (annotator)".
     fusion : PairFusion
     watch : Watch
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If it cannot be written.
     """
     header = (PATH, *(f"{name} (annotator)" if name == PATH else name for name in annotators))
     size = max(1, _ROWS // len(header))
@@ -171,19 +171,19 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
 
 
 def _medians(statistic: NDArray[np.float32]) -> FloatArray:
-    """Give the median of each column; NaN where nothing was drawn."""
-    found = np.full(statistic.shape[1], np.nan)
-    drawn = ~np.isnan(statistic).any(axis=0) if len(statistic) else np.zeros(len(found), dtype=bool)
+    """Return the median of each column; NaN if nothing was drawn."""
+    medians = np.full(statistic.shape[1], np.nan)
+    drawn = ~np.isnan(statistic).any(axis=0) if len(statistic) else np.zeros(len(medians), dtype=bool)
     if drawn.any():
-        found[drawn] = np.median(statistic[:, drawn].astype(np.float64), axis=0)
-    return found
+        medians[drawn] = np.median(statistic[:, drawn].astype(np.float64), axis=0)
+    return medians
 
 
 def _figures(values: NDArray[np.floating]) -> list[float]:
-    """Give numbers with six significant digits."""
+    """Round numbers to six significant digits."""
     return [float(f"{value:.6g}") for value in values.tolist()]
 
 
 def _counted(values: NDArray[np.integer]) -> list[int | None]:
-    """Give numbers from 1; 0 is none."""
+    """Return numbers from 1; None for 0."""
     return [value or None for value in values.tolist()]

@@ -76,7 +76,7 @@ def test_of_repeated_classifications_the_first_counts(follower: Follower) -> Non
         follower.source, [looked("ann", "7", drawing(point(1, 2))), looked("ann", "7", drawing(point(8, 9)))]
     )
     assert [row[2:4] for row in follower.catch_up()] == [(1.0, 2.0)]
-    assert follower.notices == ["classifications.csv: 1 row left out, having come before."]
+    assert follower.notices == ["classifications.csv: 1 row skipped: they were read before."]
 
 
 def test_who_marked_nothing_counts_once_the_workflow_is_known_to_have_a_drawing(follower: Follower) -> None:
@@ -101,7 +101,7 @@ def test_looks_that_wait_for_a_drawing_without_end_are_forgotten_aloud(
     rows = [looked(person, "7", drawing()) for person in ("ann", "bob", "cy")]
     export(follower.source, rows)
     follower.catch_up()
-    assert follower.notices == ["1 look without a mark left out: nobody has drawn in their workflow so far."]
+    assert follower.notices == ["1 look without a mark skipped: no marks in their workflow so far."]
     export(follower.source, [*rows, looked("dee", "7", drawing(point(1, 2)))])
     follower.catch_up()
     assert follower.looked == {("bob", "a.png"), ("cy", "a.png")}
@@ -158,10 +158,10 @@ def test_other_shapes_are_counted(follower: Follower) -> None:
     export(follower.source, rows[::-1])
     follower.catch_up()
     assert follower.notices == [
-        "classifications.csv: marks that are no points were left out (other shapes 2).",
-        "classifications.csv was replaced: it is read from its beginning.",
-        "classifications.csv: 1 row left out, having come before.",
-        "classifications.csv: marks that are no points were left out (other shapes 2).",
+        "classifications.csv: marks that are not points were skipped (other shapes 2).",
+        "classifications.csv was replaced and is read from its beginning.",
+        "classifications.csv: 1 row skipped: they were read before.",
+        "classifications.csv: marks that are not points were skipped (other shapes 2).",
     ]
 
 

@@ -36,7 +36,7 @@ def test_files_are_read_by_name_as_they_come_and_grow(folder: Path, follower: Fo
     follower.catch_up()
     folder.mkdir()
     follower.catch_up()
-    assert follower.notices == ["crowd is not there yet: what comes will be read."]
+    assert follower.notices == ["crowd is not there yet; it is read when it appears."]
     write(folder / "b.csv", "bob")
     write(folder / "c.tsv", header="annotator\timage\tx\ty\n")
     (folder / "a.jsonl").write_text('{"annotator":"ann","image":"a.png","x":1,"y":2}\n')
@@ -113,7 +113,7 @@ def test_a_longer_copy_under_another_name_gives_only_what_is_new(folder: Path, f
     assert follower.catch_up() == [row("cy")]
     write(folder / "tuesday.csv", "ann")
     assert follower.catch_up() == [row("ann")]
-    assert follower.notices == ["tuesday.csv: 3 rows left out, having come before."]
+    assert follower.notices == ["tuesday.csv: 3 rows skipped: they were read before."]
 
 
 def test_a_look_at_a_folder_takes_no_more_rows_than_it_may(folder: Path, follower: Follower) -> None:

@@ -41,14 +41,14 @@ def replace(path: Path, text: str) -> None:
 def test_what_is_not_there_yet_is_waited_for(file: Path, follower: Follower) -> None:
     follower.look()
     follower.look()
-    assert follower.notices == ["clicks.csv is not there yet: what comes will be read."]
+    assert follower.notices == ["clicks.csv is not there yet; it is read when it appears."]
     grow(file, "")
     assert follower.catch_up() == []
     grow(file, HEADER + "ann,a.png,1,2\n")
     assert follower.catch_up() == [ANN]
     file.unlink()
     assert follower.catch_up() == []
-    assert follower.notices[1:] == ["clicks.csv is no longer there: what comes will be read."]
+    assert follower.notices[1:] == ["clicks.csv is no longer there; it is read when it appears."]
     grow(file, HEADER + "ann,a.png,1,2\nbob,a.png,3,4\n")
     assert follower.catch_up() == [BOB]
 
@@ -113,10 +113,10 @@ def test_who_marked_nothing_has_looked(file: Path, follower: Follower) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("bob,a.png,abc,2", 'line 3, field x: "abc" is not a number; expected a place in pixels.'),
-        ("bob,a.png,nan,2", 'line 3, field x: "nan" is not a number; expected a place in pixels.'),
-        ("bob,a.png,1,inf", 'line 3, field y: "inf" is not a number; expected a place in pixels.'),
-        ("bob,a.png,1,", "line 3, field y: is empty; expected a place in pixels."),
+        ("bob,a.png,abc,2", 'line 3, field x: "abc" is not a number; expected a position in pixels.'),
+        ("bob,a.png,nan,2", 'line 3, field x: "nan" is not a number; expected a position in pixels.'),
+        ("bob,a.png,1,inf", 'line 3, field y: "inf" is not a number; expected a position in pixels.'),
+        ("bob,a.png,1,", "line 3, field y: is empty; expected a position in pixels."),
         (",a.png,1,2", "line 3, field annotator: is empty; expected a name."),
         ("bob,a.png,1", "line 3: has 3 cells, where the header has 4."),
         ("bob,a.png,1,2,3", "line 3: has 5 cells, where the header has 4."),
@@ -138,17 +138,17 @@ def test_one_bad_line_is_refused_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("[1, 2]", "is no object"),
-        ('{"annotator": "bob"', "is no JSON"),
+        ("[1, 2]", "is not an object"),
+        ('{"annotator": "bob"', "is not JSON"),
         ('{"annotator": ' + "[" * 9000 + "]" * 9000 + "}", "nested too deeply"),
         ('{"annotator": {"name": "bob"}, "image": "a.png", "x": 1, "y": 2}', "annotator is neither text nor"),
         ('{"annotator": "bob", "image": "a.png", "x": NaN, "y": 2}', "is not a number"),
-        ('{"annotator": "bob", "image": "a.png", "x": 1' + "0" * 400 + ', "y": 2}', "of too many digits"),
+        ('{"annotator": "bob", "image": "a.png", "x": 1' + "0" * 400 + ', "y": 2}', "with too many digits"),
         ('{"annotator": "bob", "image": "a.png", "x": 1' + "0" * 5000 + ', "y": 2}', "is not a number"),
         ('{"annotator": "bob", "image": "a.png", "x": 1, "y": 2, "time_ms": 1' + "0" * 400 + "}", "digits"),
         ('{"annotator": "bob", "image": "a.png", "x": true, "y": 2}', "x is neither text nor a number"),
         ('{"image": "a.png", "x": 1, "y": 2}', "has no annotator"),
-        ('{"annotator": "bob", "image": "a.png", "left": 1, "top": 2}', "left, top, which is not known"),
+        ('{"annotator": "bob", "image": "a.png", "left": 1, "top": 2}', "the unknown keys left, top"),
         ('{"annotator": "bob", "image": "' + "a" * 2_000_000 + '"}', "is longer than 1 MB"),
     ],
 )
@@ -169,7 +169,7 @@ def test_many_bad_lines_are_counted(file: Path, follower: Follower) -> None:
     assert follower.catch_up() == [ANN]
     assert follower.refused == 50
     assert len(follower.notices) == 11
-    assert follower.notices[-1] == "clicks.csv: 40 more bad lines left out."
+    assert follower.notices[-1] == "clicks.csv: 40 more bad lines skipped."
 
 
 def test_a_line_that_is_too_long_is_passed_over_however_it_comes(file: Path, follower: Follower) -> None:
@@ -198,7 +198,7 @@ def test_times_that_go_back_are_taken_and_told_once(file: Path, follower: Follow
     assert follower.notices == [
         "clicks.csv, line 3: this time is earlier than the previous one; "
         "rows are used in the order of the file.",
-        'clicks.csv, line 6: "soon" is no time; the row came without one.',
+        'clicks.csv, line 6: "soon" is not a time; the row is kept without one.',
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_row_with_a_time_that_comes_again_is_left_out(file: Path, follower: Fo
     grow(file, "ann,a.png,1.0,2.0,50\n")
     follower.catch_up()
     assert [row[4] for row in follower.rows] == [50, 51]
-    assert follower.notices == ["clicks.csv: 1 row left out, having come before."] * 2
+    assert follower.notices == ["clicks.csv: 1 row skipped: they were read before."] * 2
 
 
 def test_clicks_at_one_place_without_a_time_are_several(file: Path, follower: Follower) -> None:
@@ -244,7 +244,7 @@ def test_a_file_that_was_replaced_gives_only_what_is_new(file: Path, follower: F
         assert file.stat().st_size == status.st_size
     follower.catch_up()
     assert follower.rows == [ANN, ("ann", "a.png", 5.0, 6.0, None), BOB]
-    assert follower.notices[0] == "clicks.csv was replaced: it is read from its beginning."
+    assert follower.notices[0] == "clicks.csv was replaced and is read from its beginning."
 
 
 def test_a_file_that_is_rewritten_under_the_look_is_left_for_the_next(
@@ -384,7 +384,7 @@ def test_what_is_no_table_of_clicks_is_refused(file: Path, tmp_path: Path) -> No
     ],
 )
 def test_a_position_that_is_none_is_refused(told: object) -> None:
-    with pytest.raises(InputError, match="is no position"):
+    with pytest.raises(InputError, match="is not a position"):
         Position.from_dict(told)  # type: ignore[arg-type]
 
 

@@ -204,8 +204,8 @@ def test_coco_categories(document: Write) -> None:
         (coco({"image_id": 1, "category_id": [5]}), "annotations[0]"),
         (coco({"image_id": 1, "category_id": 5, "bbox": [1, 1, 1, 1]}), "no labels"),
         ([{"data": {}, "annotations": []}, 5], "task 2"),
-        ({"shapes": []}, "no labels"),
-        ("[{", "no JSON"),
+        ({"shapes": []}, "no readable labels"),
+        ("[{", "not JSON"),
         ("[" * 100_000, "nested"),
     ],
 )

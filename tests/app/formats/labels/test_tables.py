@@ -198,7 +198,7 @@ def test_rows_without_a_question_are_left_out_and_counted(file: Path) -> None:
     (size,) = read_labels(written(file, text))
     assert isinstance(size, LabelTable)
     assert len(size) == 2
-    assert "2 rows were left out, without a question in question." in size.notices
+    assert "2 rows skipped: no question in question." in size.notices
 
 
 def test_true_labels_are_told_apart_by_their_question(file: Path) -> None:
@@ -210,7 +210,7 @@ def test_true_labels_are_told_apart_by_their_question(file: Path) -> None:
         "size", ("a", "b"), ["10", "2"],
     )  # fmt: skip
     assert (kind.question, kind.tasks, kind.classes) == ("kind", ("a",), ("cat",))
-    assert "1 row was left out, without a question in question." in size.notices
+    assert "1 row skipped: no question in question." in size.notices
 
 
 def test_a_question_has_the_true_classes_of_its_own_rows_alone(file: Path) -> None:
@@ -255,7 +255,7 @@ def test_other_tables_are_none_of_labels(file: Path, header: str) -> None:
         (f"task,worker,label\na,{'w' * 501},1\n", "line 2, field worker"),
         ("task,worker,label\na,w,\nb,w,\n", "no labels"),
         ("task,worker,label\n" + "".join(f"a,w,{one}\n" for one in range(1001)), "1,001 different labels"),
-        ("\x01\x02,\x03\n", "no text"),
+        ("\x01\x02,\x03\n", "neither text"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(file: Path, text: str, where: str) -> None:

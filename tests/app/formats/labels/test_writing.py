@@ -21,7 +21,7 @@ from raterscope.app.formats.labels.writing import (
     write_crowdkit_probabilities,
     write_crowdkit_truth,
     write_crowdkit_votes,
-    write_decided,
+    write_decisions,
     write_labels,
     write_votes,
 )
@@ -127,9 +127,7 @@ def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"^votes\.csv: cannot be written, for there is no folder .*nowhere\.$"
-    ):
+    with pytest.raises(InputError, match=r"^votes\.csv: cannot be written: there is no folder .*nowhere\.$"):
         write_votes(tmp_path / "nowhere" / "votes.csv", some_votes())
 
 
@@ -212,7 +210,7 @@ def test_votes_with_and_without_time(tmp_path: Path) -> None:
 def test_decided_labels(tmp_path: Path) -> None:
     when = datetime(2026, 3, 1, 12, 0, 5, 700, tzinfo=UTC)
     decided = [DecidedLabel("cell 1", "yes", "Ann", when, "=plain"), DecidedLabel("cell 2", "")]
-    rows = rows_of(write_decided(tmp_path / "d.csv", decided))
+    rows = rows_of(write_decisions(tmp_path / "d.csv", decided))
     assert [list(row.values()) for row in rows] == [
         ["cell 1", "yes", "Ann", "2026-03-01T12:00:05+00:00", "'=plain"],
         ["cell 2", "", "", "", ""],

@@ -89,7 +89,7 @@ def test_coco_annotators_are_attributes(written) -> None:
         ({"segmentation": [[0, 0, "x", 0, 1, 1]]}, "no numbers"),
         ({"segmentation": [[0, 0, 1]]}, "no pairs"),
         ({"image_id": 5}, "does not list"),
-        ({"image_id": [1]}, "does not tell its image"),
+        ({"image_id": [1]}, "does not name its image"),
         ({"bbox": [0, 0, 1, 1]}, "has no masks"),
     ],
 )
@@ -200,7 +200,7 @@ def test_xml_is_not_trusted(written) -> None:
         read_masks(written(bomb, "a.xml"))
     with pytest.raises(InputError, match="nested too deeply"):
         read_masks(written("<a>" * 100_000, "a.xml"))
-    with pytest.raises(InputError, match="is no XML"):
+    with pytest.raises(InputError, match="is not XML"):
         read_masks(written("<a", "a.xml"))
     assert holds_masks(written("<a/>", "a.xml")) is False
 

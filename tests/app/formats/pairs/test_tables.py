@@ -12,7 +12,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.pairs import FIELDS, has_pairs, read_pairs, taken_for
+from raterscope.app.formats.pairs import FIELDS, explain_assumed_kind, has_pairs, read_pairs
 from raterscope.app.formats.records import PairTable
 
 PLAIN = "annotator,left,right,choice\nann,x,y,left\nZoë,y,z,right\nann,z,x,tie\n"
@@ -122,17 +122,17 @@ def test_labels_beside_columns_named_left_and_right_are_told_by_what_they_hold(
     ]
     written(file, "\n".join([header, *lines, ""]))
     assert has_pairs(file) is of_pairs
-    words = taken_for(file)
-    assert words.startswith(f"pairs.csv was taken for {'pairs' if of_pairs else 'labels'}, because ")
+    words = explain_assumed_kind(file)
+    assert words.startswith(f"pairs.csv was read as {'pairs' if of_pairs else 'labels'}, because ")
     assert words.endswith(f"--kind {'labels' if of_pairs else 'pairs'}.")
     if not of_pairs:
         assert sum(len(table) for table in read_labels(file)) == len(lines)
 
 
 def test_a_plain_header_is_taken_without_a_word(file: Path) -> None:
-    assert not taken_for(written(file, PLAIN))
-    assert not taken_for(written(file, "annotator,task,label\nann,t,cat\n"))
-    assert not taken_for(file.with_name("nowhere.csv"))
+    assert not explain_assumed_kind(written(file, PLAIN))
+    assert not explain_assumed_kind(written(file, "annotator,task,label\nann,t,cat\n"))
+    assert not explain_assumed_kind(file.with_name("nowhere.csv"))
 
 
 def test_a_header_may_be_mapped_by_hand(file: Path) -> None:

@@ -113,7 +113,7 @@ class TestQuPath:
             written("a.geojson", collection(*(feature(point, classification=name) for name in names)))
         )
         assert len(file.clicks) == 2
-        assert file.clicks.notices[0] == "Points of all classes were taken: Parasite 1, Cell: Dead 1."
+        assert file.clicks.notices[0] == "Points of all classes are imported: Parasite 1, Cell: Dead 1."
         assert "ignored classes, tiles and cores 1" in file.clicks.notices[1]
 
     def test_who_marked_may_stand_in_the_metadata(self, written):
@@ -133,10 +133,10 @@ class TestQuPath:
             ),
             ({"type": "Point", "coordinates": [1, "2"]}, "no pairs of numbers"),
             ({"type": "MultiPoint", "coordinates": {"x": 1}}, "no pairs of numbers"),
-            ({"type": "Point", "coordinates": [1, 1e12]}, "farther out than any image reaches"),
-            ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1]]]}, "a ring of fewer than three places"),
-            ({"type": "Polygon", "coordinates": []}, "no rings of places"),
-            ({"type": "MultiPolygon", "coordinates": [[]]}, "no rings of places"),
+            ({"type": "Point", "coordinates": [1, 1e12]}, "outside any possible image"),
+            ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1]]]}, "a ring of fewer than three positions"),
+            ({"type": "Polygon", "coordinates": []}, "no rings of positions"),
+            ({"type": "MultiPolygon", "coordinates": [[]]}, "no rings of positions"),
             (None, "features[0]: has no geometry"),
         ],
     )
@@ -169,7 +169,7 @@ class TestOthers:
             ({"keypoints": [1, 2]}, "annotations[0].keypoints: cannot be read: it has no triples"),
             ({"keypoints": [1, None, 2]}, "no triples"),
             ({"image_id": 7}, "annotations[0]: is on image 7, which the file does not list"),
-            ({"image_id": [7]}, "annotations[0]: does not tell its image"),
+            ({"image_id": [7]}, "annotations[0]: does not name its image"),
         ],
     )
     def test_keypoints_that_cannot_be_read(self, tmp_path, refusal, change, words):
@@ -286,9 +286,9 @@ class TestTelling:
         [
             ("a.geojson", "[" * 100_000, "is nested too deeply"),
             ("a.geojson", "", "is empty"),
-            ("a.geojson", {"type": "Topology"}, "holds no points that Raterscope reads"),
+            ("a.geojson", {"type": "Topology"}, "holds no readable points"),
             ("a.xml", "<a>" * 100 + "</a>" * 100, "is nested too deeply"),
-            ("a.json", {"images": [], "annotations": [{"image_id": None}]}, "does not tell its image"),
+            ("a.json", {"images": [], "annotations": [{"image_id": None}]}, "does not name its image"),
             ("a.json", {"images": [{}], "annotations": []}, "images[0]: has no number"),
         ],
     )

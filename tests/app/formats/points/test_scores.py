@@ -51,7 +51,7 @@ def test_coco_with_images_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("image,x,y,score\na,1,2,high\n", 'line 2.*score.*"high" is no score; expected a number'),
+        ("image,x,y,score\na,1,2,high\n", 'line 2.*score.*"high" is not a score; expected a number'),
         ("image,x,y,score\na,1,2,3\na,1,2,nan\n", "line 3.*score"),
         ("image,x,y,score\na,1,2,\n", "line 2.*score"),
         ("image,x,y,score\na,1,,3\n", "line 2.*y"),

@@ -202,7 +202,7 @@ def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys,
     Image.effect_noise((200, 180), 60).save(tmp_path / "two.png")
     study = tmp_path / "back.rscope"
     assert main(["import", str(study), str(tmp_path / "two.png"), str(edited)]) == 0
-    assert "Points of all classes were taken: Detection 3, Gametocyte 2." in capsys.readouterr().out
+    assert "Points of all classes are imported: Detection 3, Gametocyte 2." in capsys.readouterr().out
     with Study.open(study) as opened:
         true = opened.truth(opened.images()[0].id)
     points = set(zip(true.x.tolist(), true.y.tolist(), strict=True))
