@@ -38,7 +38,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.comparison import ComparedItem, Differences, step_in_words
 from raterscope.app.disputes import DISPUTED
 from raterscope.app.errors import InputError, counted
-from raterscope.app.formats.output_files import shortest, take_away, write_table
+from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState, Spot, fold, match
 from raterscope.app.study import RunEntry, Study
@@ -447,7 +447,7 @@ def write_crowd_sizes(folder: Path, curves: Curves) -> list[Path]:
     """Write crowd_size.csv into a folder; without curves, take away one that is there."""
     path = folder / "crowd_size.csv"
     if not curves:
-        take_away(path)
+        remove_file(path)
         return []
     return [write_table(path, COLUMNS, _rows(curves))]
 
@@ -461,7 +461,7 @@ def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
                 curve.method,
                 int(size),
                 int(draws),
-                *(shortest(float(figure[at])) for figure in figures),
+                *(format_number(float(figure[at])) for figure in figures),
             )
 
 

@@ -20,8 +20,14 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.output_files import shortest, take_away, write_record, write_table
-from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
+from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
+from raterscope.app.formats.points.writing import (
+    Detection,
+    ImageDetections,
+    write_coco,
+    write_geojson,
+    write_layer,
+)
 from raterscope.app.kinds.clicks.runs import counted_in
 from raterscope.app.outcome import Outcome
 from raterscope.app.provenance import description_of
@@ -79,7 +85,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     InputError
         When something cannot be written.
     """
-    take_away(folder / "run.json")
+    remove_file(folder / "run.json")
     fusions = results.fusions()
     scored = any(fusion.score is not None for fusion in fusions.values())
     header = SCORED_DETECTIONS if scored else DETECTIONS
@@ -110,7 +116,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
         rows = evaluation_rows(results.evaluations)
         paths.append(write_table(folder / "evaluation.csv", EVALUATION, rows))
     else:
-        take_away(folder / "evaluation.csv")
+        remove_file(folder / "evaluation.csv")
     return [*paths, write_record(folder / "run.json", results.record)]
 
 
@@ -135,14 +141,14 @@ def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
 
 
 def _texts(values: FloatArray) -> list[str]:
-    return [shortest(value) for value in values.tolist()]
+    return [format_number(value) for value in values.tolist()]
 
 
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
     """Give the rows of annotators.csv; what nothing can be said of is empty."""
     for r, name in enumerate(names):
         shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.precision[r, 0])
-        yield (name, int(rates.clicks[r]), *map(shortest, shares))
+        yield (name, int(rates.clicks[r]), *map(format_number, shares))
 
 
 def judged(
@@ -215,11 +221,11 @@ def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
             evaluation.f_one,
             evaluation.f_two,
         )
-        yield (image, truths, hits + evaluation.false_positive, hits, *map(shortest, figures))
+        yield (image, truths, hits + evaluation.false_positive, hits, *map(format_number, figures))
     (mean,) = compare({"mean": list(evaluations.values())})
     hits, truths = mean.true_positive, mean.true_positive + mean.false_negative
     figures = (mean.sensitivity, mean.precision, mean.f_half, mean.f_one, mean.f_two)
-    yield ("mean", truths, hits + mean.false_positive, hits, *map(shortest, figures))
+    yield ("mean", truths, hits + mean.false_positive, hits, *map(format_number, figures))
 
 
 _COLUMNS = (*SCORED_DETECTIONS, "verdict")
@@ -273,10 +279,12 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
 
 
-def _on_image(entry: ImageEntry, rows: Sequence[Row], measures: Measures, run: RunEntry | None) -> OnImage:
+def _on_image(
+    entry: ImageEntry, rows: Sequence[Row], measures: Measures, run: RunEntry | None
+) -> ImageDetections:
     detections = [_detection(row) for row in rows if row[_DETECTED]]
     size = measures.pixel_size(entry.id, entry.pixel_size)
-    return OnImage(
+    return ImageDetections(
         entry.name, entry.width, entry.height, detections, size, "" if run is None else description_of(run)
     )
 

@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.drift import Constancy, constancy, row_over_ti
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.output_files import shortest, write_table, write_whole
+from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.community_course import CommunityCourse, follow_communities, obstacle
 from raterscope.app.kinds.labels.runs import Groups
 from raterscope.figures.description import Key
@@ -212,7 +212,7 @@ def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
         sizes = course.over.moments[at].sizes().tolist()
         for row, number in enumerate(course.over.identity[at].tolist()):
             matrix = course.prototypes[at][row].ravel().tolist()
-            yield (title, number + 1, course.names[number], sizes[row], *map(shortest, matrix))
+            yield (title, number + 1, course.names[number], sizes[row], *map(format_number, matrix))
 
 
 def participation_rows(course: CommunityCourse, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
@@ -238,7 +238,7 @@ def trace_rows(labels: Labels, fusion: LabelFusion) -> Iterator[tuple[object, ..
         for at, (step, vote) in enumerate(zip(steps.tolist(), votes.tolist(), strict=True)):
             for true, name in enumerate(fusion.classes):
                 for output_index, output in enumerate(fusion.outputs):
-                    probability = shortest(float(rows[at, true, output_index]))
+                    probability = format_number(float(rows[at, true, output_index]))
                     yield (labels.annotators[annotator], step + 1, vote, name, output, probability)
 
 
@@ -383,7 +383,7 @@ class GroupedAnswer:
             raise InputError(reason)
         if form == "svg":
             charts, keys = self.charts(chart)
-            return write_whole(path, sheet(charts, keys))
+            return write_bytes(path, sheet(charts, keys))
         entries = [f"{true}: {output}" for true in self.fusion.classes for output in self.fusion.outputs]
         tables: dict[str, tuple[Sequence[str], Callable[[], Iterable[Sequence[object]]]]] = {
             "communities-over-time": ((*COURSE, *entries), lambda: course_rows(self.course)),

@@ -23,7 +23,7 @@ from raterscope.algorithms.labels.roc_curves import (
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.output_files import shortest, write_table, write_whole
+from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
 from raterscope.figures.description import Key
@@ -177,7 +177,7 @@ def write_charts(path: Path, folded: FoldedCurves) -> Path:
         for true in folded.shown[:_MOST_CLASSES]
     ]
     several = len(folded.shown) > 1
-    return write_whole(path, sheet(charts, curve_keys(folded, None if several else folded.shown[0], order)))
+    return write_bytes(path, sheet(charts, curve_keys(folded, None if several else folded.shown[0], order)))
 
 
 def write_folded(folder: Path, folded: FoldedCurves) -> list[Path]:
@@ -224,7 +224,7 @@ def _area_rows(folded: FoldedCurves) -> Iterator[tuple[object, ...]]:
             tasks = folded.truths if true is None else method.pooled.curves[true].count
             figures = (*method.area(true), *mean_area(folds), method.seconds, *folds.tolist())
             name = MEAN if true is None else folded.classes[true]
-            yield (method.name, name, tasks, *map(shortest, figures))
+            yield (method.name, name, tasks, *map(format_number, figures))
 
 
 def _curve_rows(folded: FoldedCurves) -> Iterator[tuple[object, ...]]:
@@ -241,6 +241,6 @@ def _curve_rows(folded: FoldedCurves) -> Iterator[tuple[object, ...]]:
                 curve = assessment.curves[true]
                 points = zip(curve.threshold, curve.false_positive_rate, curve.sensitivity, strict=True)
                 for point in points:
-                    yield (*head, name, *map(shortest, point))
+                    yield (*head, name, *map(format_number, point))
             for across, up in zip(*method.average(true), strict=True):
-                yield (*head, "mean of folds", "", shortest(across), shortest(up))
+                yield (*head, "mean of folds", "", format_number(across), format_number(up))

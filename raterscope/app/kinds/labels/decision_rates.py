@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.decision_course import (
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.output_files import shortest, write_table, write_whole
+from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.figures.description import Key
 from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line
@@ -206,7 +206,7 @@ def write_rates(path: Path, rates: DecisionRates) -> Path:
 
 def write_rates_chart(path: Path, rates: DecisionRates) -> Path:
     """Draw `rates_charts` as SVG."""
-    return write_whole(path, sheet(rates_charts(rates), rates_keys(rates)))
+    return write_bytes(path, sheet(rates_charts(rates), rates_keys(rates)))
 
 
 def write_rates_files(folder: Path, decision_rates: DecisionRates) -> list[Path]:
@@ -289,7 +289,7 @@ def _rate_rows(decision_rates: DecisionRates) -> Iterator[tuple[object, ...]]:
                 value = side[row]
                 ends = (value.low, value.high)
                 mean += [value.down[step], *(np.nan if end is None else end[step] for end in ends)]
-            yield (at, method, "", *map(shortest, map(float, mean)))
+            yield (at, method, "", *map(format_number, map(float, mean)))
             for annotator in np.flatnonzero(np.isfinite(course.sensitivity[row, step])).tolist():
                 figures: list[float] = []
                 for side_at, rates in enumerate((course.sensitivity, course.specificity)):
@@ -299,7 +299,12 @@ def _rate_rows(decision_rates: DecisionRates) -> Iterator[tuple[object, ...]]:
                         *(end[side_at, step, annotator] for end in ends_of),
                     ]
                     figures += [np.nan] * (2 - len(ends_of))
-                yield (at, method, decision_rates.annotators[annotator], *map(shortest, map(float, figures)))
+                yield (
+                    at,
+                    method,
+                    decision_rates.annotators[annotator],
+                    *map(format_number, map(float, figures)),
+                )
 
 
 def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
@@ -316,4 +321,4 @@ def _decision_rows(rates: DecisionRates) -> Iterator[tuple[object, ...]]:
                 figures += [measured.error[kind, row, step] if estimates else np.nan for kind in range(3)]
             else:
                 figures += [np.nan] * 6
-            yield (at, method, *map(shortest, map(float, figures)))
+            yield (at, method, *map(format_number, map(float, figures)))

@@ -32,11 +32,11 @@ from raterscope.app.formats.labels.writing import (
     write_crowdkit_probabilities,
     write_crowdkit_truth,
     write_crowdkit_votes,
-    write_decided,
+    write_decisions,
     write_labels,
     write_votes,
 )
-from raterscope.app.formats.output_files import shortest, take_away, write_record, write_table
+from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
 from raterscope.app.kinds.labels.cross_validation import (
     ROC_FILES,
@@ -138,7 +138,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     labels, fusion = output.question.labels, output.result.fusion
     rates = rates_for(output.question, output.result)
     groups = groups_of(labels, output.result, accuracies(rates)[0])
-    take_away(folder / "run.json")
+    remove_file(folder / "run.json")
     votes = counted_votes(labels, output.plan)
     files = [
         write_labels(
@@ -175,7 +175,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         "confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES, *RATES_FILES, *CHART_FILES
     ):  # fmt: skip
         if folder / name not in files:
-            take_away(folder / name)
+            remove_file(folder / name)
     return [*files, write_record(folder / "run.json", output.record)]
 
 
@@ -267,8 +267,8 @@ def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
     """Give the rows of communities.csv, the largest first."""
     sizes = groups.found.sizes().tolist()
     for at, name in enumerate(groups.names):
-        share, accuracy = shortest(groups.votes[at]), shortest(groups.accuracy[at])
-        rates = map(shortest, groups.found.prototype[at].ravel().tolist())
+        share, accuracy = format_number(groups.votes[at]), format_number(groups.accuracy[at])
+        rates = map(format_number, groups.found.prototype[at].ravel().tolist())
         yield (str(at + 1), name, sizes[at], share, accuracy, annotators[groups.central[at]], *rates)
 
 
@@ -282,10 +282,10 @@ def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -
         yield (
             labels.tasks[task],
             labels.annotators[annotator] if annotator >= 0 else "",
-            shortest(float(proposals.gain[row])),
-            shortest(float(proposals.gain_of_new[row])),
+            format_number(float(proposals.gain[row])),
+            format_number(float(proposals.gain_of_new[row])),
             fusion.classes[best],
-            shortest(float(fusion.posterior[task, best])),
+            format_number(float(fusion.posterior[task, best])),
             int(fusion.votes[task]),
         )
 
@@ -298,7 +298,7 @@ def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
             assessment.log_loss, assessment.brier, assessment.calibration.error,
         )  # fmt: skip
         areas = [curve.area for curve in assessment.curves] if len(assessment.classes) > 2 else []
-        yield (method, assessment.judged, *map(shortest, (*figures, *areas)))
+        yield (method, assessment.judged, *map(format_number, (*figures, *areas)))
 
 
 def _class_areas(classes: Sequence[str]) -> list[str]:
@@ -521,7 +521,7 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
 def _write_decided(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     decided = decided_labels(study, entry)
     if form != "crowd-kit":
-        return [write_decided(path, decided)]
+        return [write_decisions(path, decided)]
     classes = tuple(dict.fromkeys(label.label for label in decided))
     label = np.array([classes.index(label.label) for label in decided], dtype=np.int16)
     return [write_crowdkit_truth(path, [label.task for label in decided], classes, label, watch)]

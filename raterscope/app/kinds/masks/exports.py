@@ -24,13 +24,13 @@ from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.masks.terminology import Structure, file_names, suggested
 from raterscope.app.formats.output_files import (
-    distinct,
-    drafting,
-    safe,
-    shortest,
-    take_away,
+    file_name_part,
+    format_number,
+    remove_file,
+    unique_name,
     write_record,
     write_table,
+    write_together,
 )
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
@@ -92,12 +92,12 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     result = output.result
     several = len(result.fusions) > 1
     files: list[Path] = []
-    take_away(folder / "run.json")
+    remove_file(folder / "run.json")
     used_names: set[str] = set()
     maps: dict[str, dict[str, str]] = {}
     for step, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
         step_watch = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
-        ending = f"_{safe(fusion.structures[0])}" if several else ""
+        ending = f"_{file_name_part(fusion.structures[0])}" if several else ""
         for path, product, rater in _write_maps(
             folder, ending, fusion, report, output.grid, used_names, step_watch
         ):
@@ -120,7 +120,7 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
         judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
         files.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
     else:
-        take_away(folder / "evaluation.csv")
+        remove_file(folder / "evaluation.csv")
     return [*files, write_record(folder / "run.json", {**output.record, "maps": maps})]
 
 
@@ -235,7 +235,7 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
         compared = report.compared[p]
         figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
-        yield (name, *map(shortest, (*model, *figures, *shares)))
+        yield (name, *map(format_number, (*model, *figures, *shares)))
 
 
 def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
@@ -243,7 +243,7 @@ def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
     for p, name in enumerate(fusion.annotators):
         for q in range(p + 1, len(fusion.annotators)):
             figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
-            yield (name, fusion.annotators[q], *map(shortest, figures))
+            yield (name, fusion.annotators[q], *map(format_number, figures))
 
 
 def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
@@ -253,8 +253,8 @@ def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
         box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
         figures = (dispute.volume_ml, dispute.doubt_ml)
         beyond, short = ("; ".join(names[p] for p in raters) for raters in (dispute.beyond, dispute.short))
-        rest = (names[dispute.leader], shortest(dispute.reach), shortest(dispute.weight))
-        yield (number, *box, *map(shortest, figures), beyond, short, *rest)
+        rest = (names[dispute.leader], format_number(dispute.reach), format_number(dispute.weight))
+        yield (number, *box, *map(format_number, figures), beyond, short, *rest)
 
 
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
@@ -275,7 +275,7 @@ def _figures(comparison: Comparison) -> Iterator[str]:
         comparison.mean_surface_distance, comparison.volume_difference, comparison.sensitivity,
         comparison.specificity,
     )  # fmt: skip
-    return map(shortest, figures)
+    return map(format_number, figures)
 
 
 def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], several: bool) -> Path:
@@ -303,12 +303,12 @@ def _write_maps(
         maps += [(product, None, report.calibration.origin, make) for product, make in makers.items()]
     if fusion.weight is not None:
         maps += [
-            (f"weight_{safe(name)}", name, fusion.origin, partial(_shares, weight))
+            (f"weight_{file_name_part(name)}", name, fusion.origin, partial(_shares, weight))
             for name, weight in zip(fusion.annotators, fusion.weight[0], strict=True)
         ]
     if fusion.tau is not None:
         maps += [
-            (f"tau_{safe(name)}", name, fusion.origin, partial(tau.astype, np.float32))
+            (f"tau_{file_name_part(name)}", name, fusion.origin, partial(tau.astype, np.float32))
             for name, tau in zip(fusion.annotators, fusion.tau[0], strict=True)
         ]
     for number, alternative in enumerate(fusion.alternatives, start=1):
@@ -316,11 +316,11 @@ def _write_maps(
         maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
     for step, (product, rater, origin, make) in enumerate(maps):
         watch(step / len(maps), f"writing {product}")
-        path = folder / f"{distinct(product + ending, used_names)}.nii.gz"
+        path = folder / f"{unique_name(product + ending, used_names)}.nii.gz"
         yield _write_map(path, make(), origin, grid), product, rater
     for product in PRODUCTS:
         if product not in makers and product != "consensus":
-            take_away(folder / f"{product}{ending}.nii.gz")
+            remove_file(folder / f"{product}{ending}.nii.gz")
 
 
 def _shares(weight: NDArray[np.uint8]) -> Float32Array:
@@ -335,7 +335,7 @@ def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Pat
         regular = regular_grid(grid)
         values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
         origin = (0, 0, 0)
-    with drafting([path]) as (draft,):
+    with write_together([path]) as (draft,):
         write_array(draft, values, grid, origin=origin)
     return path
 

@@ -28,7 +28,7 @@ from raterscope.algorithms.masks.method_comparison import (
 from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.output_files import shortest, take_away, write_table, write_whole
+from raterscope.app.formats.output_files import format_number, remove_file, write_bytes, write_table
 from raterscope.app.kinds.masks.runs import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
 from raterscope.app.study import Study
@@ -293,7 +293,7 @@ def rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
             of_fit: tuple[object, ...] = ("", "", "", "", "")
             if fit is not None:
                 of_fit = (
-                    shortest(fit.volume_ml) if case.unit == "mm" else "", shortest(fit.bound),
+                    format_number(fit.volume_ml) if case.unit == "mm" else "", format_number(fit.bound),
                     fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
                     f"{fit.seconds:.4g}",
                 )  # fmt: skip
@@ -307,15 +307,16 @@ def rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
                 yield (
                     case.name, compared.structure, "rater" if fit is None else "method", name,
                     other_rater if is_truth else f"rater {other_rater}",
-                    *(shortest(float(figure[at, other_index])) for figure in figures), case.unit, *of_fit,
+                    *(format_number(float(figure[at, other_index])) for figure in figures),
+                    case.unit, *of_fit,
                 )  # fmt: skip
 
 
 def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
     """Write methods.csv and methods.svg into a folder; without cases, take away those that are there."""
     if not comparison.cases:
-        take_away(folder / "methods.csv")
-        take_away(folder / "methods.svg")
+        remove_file(folder / "methods.csv")
+        remove_file(folder / "methods.svg")
         return []
     return [
         write_table(folder / "methods.csv", COLUMNS, rows(comparison)),
@@ -428,7 +429,7 @@ _WIDE, _HIGH = 460, 310
 
 def write_plots(path: Path, comparison: ComparedMethods) -> Path:
     """Write all box plots into one file, whole or not at all."""
-    return write_whole(path, draw(comparison))
+    return write_bytes(path, draw(comparison))
 
 
 def draw(comparison: ComparedMethods) -> bytes:

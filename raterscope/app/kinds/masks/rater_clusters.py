@@ -21,7 +21,7 @@ from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
-from raterscope.app.formats.output_files import shortest, write_table
+from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.masks.runs import Inputs, follows_of
 from raterscope.app.study import RunEntry
 
@@ -145,7 +145,13 @@ def write_clusters(folder: Path, tables: dict[str, list[CaseAgreement]]) -> list
 def _distances(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
     for basis, tree in trees.items():
         for a, b in combinations(range(len(tree.names)), 2):
-            yield basis, tree.names[a], tree.names[b], int(tree.common[a, b]), shortest(tree.distance[a, b])
+            yield (
+                basis,
+                tree.names[a],
+                tree.names[b],
+                int(tree.common[a, b]),
+                format_number(tree.distance[a, b]),
+            )
 
 
 def _joins(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
@@ -153,4 +159,4 @@ def _joins(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
         members: list[tuple[str, ...]] = [(name,) for name in tree.names]
         for first, second, height, _ in tree.linkage:
             members.append(members[int(first)] + members[int(second)])
-            yield basis, shortest(height) if height <= 1 else "", "; ".join(sorted(members[-1]))
+            yield basis, format_number(height) if height <= 1 else "", "; ".join(sorted(members[-1]))

@@ -19,7 +19,7 @@ from raterscope.app.errors import counted, plain
 from raterscope.app.formats.masks.collector import cropped
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.output_files import safe
+from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.masks.exports import CaseOutput, run_record, whole, whole_record, write_case
 from raterscope.app.kinds.masks.lidc_package import Nodule, find_database, read_nodules
@@ -251,7 +251,7 @@ def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str
         case = answer.inputs.given[name]
         inputs = [{"file": STUDY, "case": name, "simulated": bool(truth[name])}]
         record = run_record(answer, name, inputs)
-        path = folder / f"{safe(bare(Path(name)))}{ending}"
+        path = folder / f"{file_name_part(bare(Path(name)))}{ending}"
         path.mkdir(parents=True, exist_ok=True)
         output = CaseOutput(case.grid, outcome.fusion, case.records, record, truth[name])
         write_case(path, output, part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes)))

@@ -14,7 +14,7 @@ from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
-from raterscope.app.formats.output_files import take_away, write_record
+from raterscope.app.formats.output_files import remove_file, write_record
 from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, write_path, write_ranking
 from raterscope.app.kinds.pairs.runs import (
     Answer,
@@ -69,7 +69,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         When something cannot be written.
     """
     pairs, fusion = output.pairs, output.fusion
-    take_away(folder / "run.json")
+    remove_file(folder / "run.json")
     share = draw_shares(fusion, output.plan.settings.as_dict()["plus"])
     files = [
         write_annotators(
@@ -80,7 +80,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     if has_path(fusion):
         files.append(write_path(folder / "path.csv", pairs.annotators, fusion, watch))
     else:
-        take_away(folder / "path.csv")
+        remove_file(folder / "path.csv")
     return [*files, write_record(folder / "run.json", output.record)]
 
 

@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
-from raterscope.app.formats.output_files import harmless
+from raterscope.app.formats.output_files import escape_formula
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.session import LatestTask
@@ -316,7 +316,8 @@ class BatchReview(QObject):
         listed = [self._listed[number] for number in numbers if number in self._listed]
         names = {entry.id: entry.name for entry in contents.images} if contents else {}
         rows = [
-            f"{harmless(names.get(item.image, ''))}\t{item.spot.number}\t{item.spot.x:.1f}\t{item.spot.y:.1f}"
+            f"{escape_formula(names.get(item.image, ''))}\t{item.spot.number}"
+            f"\t{item.spot.x:.1f}\t{item.spot.y:.1f}"
             for item in listed
         ]
         return "\n".join(["image\tspot\tx (px)\ty (px)", *rows])
