@@ -482,7 +482,9 @@ def missing_file_message(entry: ImageEntry, study: Study) -> str:
     if entry.path is None or study.locate(entry) is not None:
         return ""
     if has_changed(entry, study.path):
-        return f"The file of {entry.name} was changed after the image was added. Put the old file back."
+        return (
+            f"{entry.name} is no longer the image that was added: its file has changed. Put the old one back."
+        )
     return (
         f"{entry.name} was not found, neither at its old location nor beside the study. "
         "Choose “Find missing images…” in the menu to search a folder."

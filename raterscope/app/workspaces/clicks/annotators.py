@@ -1,4 +1,4 @@
-"""The annotators of the image on screen: shown, hidden, compared, followed from image to image."""
+"""Annotators of the image on screen: table, reliability plot, sparklines over images, pairwise agreement."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ FULLY = Weighed(1.0, "")
 
 
 class Annotators(QObject):
-    """Joins the annotator table and the reliability plot with the study, which numbers the annotators.
+    """Connects the annotator table and the reliability plot with the study, which numbers the annotators.
 
     Signals
     -------
     shown_changed(set, int or None)
-        Whose clicks are hidden, and whose alone are shown.
+        Annotators whose clicks are hidden, and the only one whose clicks are shown.
     chosen(int or None)
         The annotator selected in the table or the plot.
     """
@@ -77,30 +77,30 @@ class Annotators(QObject):
         self.refresh()
 
     def _on_scene(self, scene: Scene) -> None:
-        """Take another image, run, or step of a stream; those are many, and are not drawn out of sight."""
+        """Show another image, run, or step of a stream. Steps are many, and are drawn only if visible."""
         visible = self._table.isVisible() or self._plot.isVisible()
         self._stale = scene.stream_note != "" and not visible
         if not self._stale:
             self.refresh()
 
     def refresh_stale(self) -> None:
-        """Draw what was put off, now that somebody looks."""
+        """Draw the rows that were not drawn while hidden."""
         if self._stale:
             self._stale = False
             self.refresh()
 
     def set_courses(self, courses: Mapping[str, Course]) -> None:
-        """Take what is said of annotators, by name, on one image after the other."""
+        """Set the sparklines of annotators over images, by name."""
         if courses or self._courses:
             self._courses = courses
             self.refresh()
 
     def forget(self) -> None:
-        """Drop the courses of another study, whose annotators are others."""
+        """Drop the sparklines of another study."""
         self._courses = {}
 
     def refresh(self) -> None:
-        """Draw the rows anew: an exclusion, a weight, another run."""
+        """Draw the rows again after an exclusion, a weight, or another run."""
         contents = self._document.contents
         if contents is None or not self._session.shown:
             self._table.set_rows(())
@@ -127,12 +127,12 @@ class Annotators(QObject):
         self.chosen.emit(number)
 
     def choose_two(self, first: int, second: int) -> None:
-        """Select two annotators, who are compared."""
+        """Select two annotators to compare."""
         self.choose(first)
         self._table.select(first, second)
 
     def solo(self, position: int) -> None:
-        """Show only the annotator in a row of the table, counted from 0; the same once more shows all."""
+        """Show only the annotator in a row of the table, counted from 0; the same row again shows all."""
         if position < self._table.model.rowCount():
             self._table.toggle_solo(self._table.model.at(position).index)
 
@@ -150,14 +150,14 @@ class Annotators(QObject):
 
 
 def pseudonym(number: int) -> str:
-    """Call an annotator by number, where names are hidden."""
+    """Return the name of an annotator while names are hidden: a number."""
     return f"no. {number + 1}"
 
 
 def annotator_rows(
     clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], counted: Mapping[str, Weighed]
 ) -> tuple[AnnotatorRow, ...]:
-    """Say of every annotator who looked, and of the excluded, what the fusion found."""
+    """Make rows for the annotators of an image and the excluded ones, with the estimates of the fusion."""
     unknown = (float("nan"),) * 3
     rates = None if fusion is None else fusion.rates
     counts = clicks.counts() if rates is None else rates.clicks
@@ -191,7 +191,7 @@ def _triples(values: FloatArray) -> list[tuple[float, float, float]]:
 
 
 class AnnotatorCourses(ClicksPart):
-    """Gives the table of annotators its sparklines, in the study's order of images."""
+    """Computes the sparklines of the annotator table, in the study's order of images."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, annotators: Annotators) -> None:
         super().__init__(core)
@@ -231,7 +231,7 @@ class AnnotatorCourses(ClicksPart):
 
 
 def _courses(fused: Sequence[tuple[str, ImageResult]], watch: Watch) -> dict[str, Course]:
-    """Follow everybody who looked at two images or more."""
+    """Collect the estimates of annotators who looked at two images or more."""
     rows: dict[str, list[tuple[str, int, float, float]]] = {}
     for done, (image, result) in enumerate(fused):
         watch(done / len(fused), "following annotators")
@@ -249,7 +249,7 @@ def _course(rows: Sequence[tuple[str, int, float, float]]) -> Course:
 
 
 MOST = 24
-"""Of more annotators, those are shown who agree the least with all others."""
+"""Largest number of annotators shown: those who agree the least with all others."""
 
 MEASURES = {
     "Dice": ("Dice", "Positive agreement: twice what both marked over the sum of what each marked"),
@@ -259,15 +259,12 @@ SCOPES = {
     "image": ("image", "On the image on screen"),
     "study": ("study", "On all images that both looked at, each by its latest fusion"),
 }
-NOTHING = (
-    "How far every two annotators agree is drawn here, who agrees the least first: it takes a fused image "
-    "that two looked at."
-)
+NOTHING = "Press Fuse (F5) on an image with two or more annotators to see their pairwise agreement."
 
 
 @dataclass(frozen=True, eq=False)
 class _Page:
-    """What is shown of one measure: of P annotators, those who agree the least first."""
+    """Matrix of one measure between annotators, those who agree the least first."""
 
     measure: str
     names: tuple[str, ...]
@@ -277,7 +274,7 @@ class _Page:
     everybody: int
 
     def words(self, row: int, column: int) -> str:
-        """Say what stands in a cell."""
+        """Describe a cell."""
         value, images = self.values[row, column], int(self.images[row, column])
         if not images:
             return "no image in common"
@@ -315,7 +312,7 @@ class Agreement(ClicksPart):
         core.session.cleared.connect(self._look)
 
     def _look(self) -> None:
-        """Compare anew what has changed, where somebody looks."""
+        """Compare again if the matrix is visible and results changed."""
         if self._screen.middle_tabs.currentWidget() is not self.matrix:
             return
         results = self._compared_results()

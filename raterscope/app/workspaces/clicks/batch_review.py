@@ -1,4 +1,4 @@
-"""Review of many spots of one kind at once: listed, shown as crops, settled by one decision."""
+"""Batch review: many spots of one kind listed, shown as crops, and settled by one decision."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ __all__ = [
 
 KEPT_BYTES = 64 * 1024**2
 LEAST_KEPT = 200
-"""Crops that are kept however large they are."""
+"""Smallest number of crops cached, whatever their size."""
 FAR = 1.25
-"""By how much the scale that fits best may change before all is cut anew."""
+"""Factor by which the best scale may change before all crops are cut again."""
 AT_LEAST = 12.0
 
 
 @dataclass(frozen=True, eq=False)
 class SpotPosition:
-    """Where a spot lies."""
+    """Position of a spot on its image."""
 
     image: ImageEntry
     x: float
@@ -60,12 +60,12 @@ class SpotPosition:
 
 
 class CropShelf(QObject):
-    """Cuts the requested crops; where an image is in memory, all crops of that image.
+    """Cuts requested crops; if an image is in memory, all crops of it.
 
     Signals
     -------
     ready(int, QImage or None)
-        A crop; None where the image is gone or cannot be read.
+        A crop; None if the image is missing or cannot be read.
     """
 
     ready = Signal(int, object)
@@ -80,24 +80,24 @@ class CropShelf(QObject):
         self._task = LatestTask()
         self._size: float | None = None
         self.half = AT_LEAST
-        """Half a crop's width in pixels; in pixels of `_size` micrometres where images have their own."""
+        """Half the width of a crop in pixels, or in pixels of `_size` micrometres."""
 
     def forget(self) -> None:
-        """Drop everything: another study."""
+        """Drop everything: another study is open."""
         self._task.cancel()
         self._positions = {}
         self._crops.clear()
         self._requested.clear()
 
     def set_scale(self, radii: Sequence[float], size: float | None) -> bool:
-        """Choose the width that fits most spots; tells whether all is to be cut anew.
+        """Choose the width that fits most spots; returns whether all crops must be cut again.
 
         Parameters
         ----------
         radii : sequence of float
-            Half widths in which each spot is judged well.
+            Best half width of each spot.
         size : float or None
-            Micrometres a pixel that count for all; None to take pixels as they are.
+            Common pixel size in micrometres; None to use the pixels of each image.
         """
         half = max(AT_LEAST, math.ceil(float(np.median(radii)))) if len(radii) else self.half
         if size == self._size and max(half, self.half) / min(half, self.half) <= FAR and self._crops:
@@ -109,15 +109,15 @@ class CropShelf(QObject):
         return True
 
     def set_places(self, positions: Mapping[int, SpotPosition]) -> None:
-        """Say what the numbers stand for."""
+        """Set the positions of the spots by number."""
         self._positions = positions
 
     def get(self, number: int) -> Crop | None:
-        """Give a crop that is there already."""
+        """Return a crop if it is cached."""
         return self._crops.get(number)
 
     def want(self, number: int) -> None:
-        """Ask for a crop: `ready` brings it."""
+        """Request a crop, which `ready` delivers."""
         if number in self._crops:
             self._crops.move_to_end(number)
             self._give(number)
@@ -132,7 +132,7 @@ class CropShelf(QObject):
             self._requested.pop()
         if self._task.busy or not self._requested:
             return
-        # What was wanted last is on screen now.
+        # The latest requests are on screen now.
         image = self._positions[self._requested[-1]].image
         on_image = {
             number: position for number, position in self._positions.items() if position.image.id == image.id
@@ -191,7 +191,7 @@ def _cut(
     half: float,
     watch: Watch,
 ) -> dict[int, Crop | None]:
-    """Cut squares out of an image: all of them where it is in memory, of a larger one those wanted."""
+    """Cut crops out of an image: all if it is in memory, the requested ones of a larger image."""
     try:
         image = load_pixels(entry, path, watch)
     except InputError:
@@ -202,9 +202,9 @@ def _cut(
 
 @dataclass(frozen=True, eq=False)
 class ListedSpot:
-    """A spot of the list, with its image and the run that says of it what is shown.
+    """A spot of the list, with its image and run.
 
-    `number` is what the grid knows it by.
+    `number` identifies it in the grid.
     """
 
     image: int
@@ -214,19 +214,19 @@ class ListedSpot:
 
 
 class BatchReview(QObject):
-    """Joins the grid of spots with what the queue has read and with the journal.
+    """Connects the grid of spots with the results of the queue and with the journal.
 
     Signals
     -------
     looked_at(Listed)
-        The spot gone to in the grid.
+        The current spot of the grid.
     opened(int, Spot)
-        Image and spot to be shown on the canvas.
+        Image and spot to show on the canvas.
     message(str)
     listed_elsewhere
-        Other spots are in sight: listed anew or scrolled.
+        Other spots are visible: listed again or scrolled.
     left_open(list of Listed)
-        Spots that are in sight while others are decided.
+        Spots that were visible and undecided while others were decided.
     """
 
     looked_at = Signal(object)
@@ -259,7 +259,7 @@ class BatchReview(QObject):
         grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
 
     def forget(self) -> None:
-        """Begin anew: another study."""
+        """Drop everything: another study is open."""
         self._task.cancel()
         self._listed, self._number_of, self._read = {}, {}, {}
         self._writing = False
@@ -267,13 +267,13 @@ class BatchReview(QObject):
         self._grid.forget_pictures()
 
     def list_anew(self) -> None:
-        """List the spots that are wanted, from the first on."""
+        """List the spots of the chosen kind, from the first on."""
         self._anew = True
         self.listed_elsewhere.emit()
         self.refresh()
 
     def refresh(self) -> None:
-        """List the spots that are wanted as they stand now."""
+        """List the spots of the chosen kind again."""
         contents, session = self._document.contents, self._reviewing.session
         self._task.cancel()
         if contents is None:
@@ -293,11 +293,11 @@ class BatchReview(QObject):
         return [ListedSpot(scene.image.id, run, spot) for spot in spots]
 
     def decide(self, verb: str) -> None:
-        """Settle all that are chosen by one decision."""
+        """Decide all selected spots at once."""
         chosen = [self._listed[number] for number in self._grid.selected if number in self._listed]
         if not chosen:
-            self.message.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
-        # The last one may still be on its way to the disk.
+            self.message.emit("Select spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
+        # The previous decision may not be saved yet.
         if not chosen or self._writing or self._reviewing.is_past():
             return
         self._writing = True
@@ -307,11 +307,11 @@ class BatchReview(QObject):
         self.left_open.emit([self._listed[number] for number in sorted(undecided) if number in self._listed])
 
     def listed(self, number: int) -> ListedSpot | None:
-        """Give a spot by what the grid knows it by."""
+        """Return a spot by its number in the grid."""
         return self._listed.get(number)
 
     def places(self, numbers: Sequence[int]) -> str:
-        """Say where spots lie, a line each, to be pasted into a table."""
+        """Write the positions of spots, a line each, for pasting into a table."""
         contents = self._document.contents
         listed = [self._listed[number] for number in numbers if number in self._listed]
         names = {entry.id: entry.name for entry in contents.images} if contents else {}
@@ -384,7 +384,7 @@ class BatchReview(QObject):
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """The spots of an image, and what they were made from."""
+    """Spots of an image, and the result and decisions they were made from."""
 
     known: ImageResult
     decided: list[review.Spot]
@@ -395,7 +395,7 @@ def _everywhere(
     results: Mapping[int, ImageResult], read: Mapping[int, _Read], state: ReviewState, kind: str, blind: bool,
     watch: Watch,
 ) -> tuple[dict[int, _Read], list[ListedSpot]]:  # fmt: skip
-    """List the spots of a kind on all images of which something is known; only what changed is made anew."""
+    """List the spots of a kind on all images with results; spots of unchanged images are reused."""
     read_now: dict[int, _Read] = {}
     listed: list[ListedSpot] = []
     for done, (image, result) in enumerate(results.items()):
@@ -413,7 +413,7 @@ def _is(spot: Spot, kind: str) -> bool:
 
 
 def _in_order(listed: Iterable[ListedSpot], *, blind: bool) -> list[ListedSpot]:
-    """Put the most probable first, those passed over last; blind, in an order that tells nothing."""
+    """Sort by probability, skipped spots last; in blind mode by image and number."""
 
     def rank(item: ListedSpot) -> tuple[float, ...]:
         if blind:
@@ -442,7 +442,7 @@ def _decision(verb: str, chosen: Sequence[ListedSpot], *, blind: bool) -> Decisi
 
 @dataclass(frozen=True, eq=False)
 class _Cards:
-    """Listed spots as cards, each made when it is looked at; blind, without what others say of them."""
+    """Listed spots as cards, made on demand; in blind mode without votes and results."""
 
     numbers: NDArray[np.int64]
     listed: Mapping[int, ListedSpot]
@@ -452,7 +452,7 @@ class _Cards:
     pictures: ClassVar[bool] = True
 
     def card(self, index: int) -> Card:
-        """Give the spot at a place, with its votes or what was decided, and its posterior."""
+        """Return the card of a spot, with its votes or decision, and its posterior."""
         item, image = self._at(index)
         spot = item.spot
         title, third = f"spot {spot.number}", image.name if self.everywhere else ""
@@ -463,7 +463,7 @@ class _Cards:
         return Card(title, state, figure, third, TONES[spot.state])
 
     def words(self, index: int) -> str:
-        """Say the spot at a place, where it lies and what is said of it."""
+        """Describe a spot: number, image, position, state."""
         item, image = self._at(index)
         spot = item.spot
         words = [f"spot {spot.number}", image.name, view.place_in_words(spot.x, spot.y, image.pixel_size)]

@@ -1,4 +1,4 @@
-"""The image on screen: its layers on the canvas, and a log of what the expert has viewed."""
+"""Image on screen: its layers on the canvas, context menu of spots and shapes, log of viewed spots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["CanvasView", "SpotMenu", "Viewing"]
 
 
 class CanvasView(QObject):
-    """Keeps the canvas in step with the scene, the pixels as they come, and what is decided of the spots."""
+    """Keeps the canvas up to date with the scene, its pixels, and the state of its spots."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class CanvasView(QObject):
         self.show_draft(None)
 
     def begin(self, scene: Scene) -> None:
-        """Make way for a scene that comes: another image's pixels go, and every draft."""
+        """Clear drafts, and the pixels of another image, before a scene is shown."""
         previous = self._session.before
         if previous is None or scene.image.id != previous.image.id:
             self._crops.set_image(None)
@@ -71,20 +71,20 @@ class CanvasView(QObject):
 
     @while_shown
     def show(self) -> None:
-        """Draw the clicks and the truth of the scene whose spots are reviewed now."""
+        """Draw the clicks and the ground truth of the scene."""
         truth = self._session.scene.truth
         self._canvas.set_truth(truth[:, 0], truth[:, 1])
         self.show_clicks()
 
     @while_shown
     def show_clicks(self) -> None:
-        """Draw the clicks; blind, only those on spots that are decided."""
+        """Draw the clicks; in blind mode only those on decided spots."""
         session, spots = self._session, self._reviewing.spots
         marks = view.click_marks(session.scene, self._document.numbers, spots, blind=session.blind)
         self._canvas.set_clicks(marks)
 
     def show_draft(self, clustering: Clustering | None) -> None:
-        """Draw the clusters that a fusion under way has come to, or none."""
+        """Draw the clusters of a partial result, or none."""
         if clustering is None:
             self._canvas.set_partial(None, None)
         else:
@@ -101,7 +101,7 @@ class CanvasView(QObject):
     def _on_spots(self) -> None:
         spots, blind = self._reviewing.spots, self._reviewing.blind
         self._canvas.set_detections(view.detection_marks(spots, blind=blind))
-        if blind:  # what is decided is uncovered
+        if blind:  # decided spots are uncovered
             self.show_clicks()
 
     def _on_selected(self, index: int | None) -> None:
@@ -116,7 +116,7 @@ Key = tuple[int, int | None, int]
 
 @dataclass(frozen=True, eq=False)
 class _Selected:
-    """The spot selected on its image: the study it is of, the image and run, the spot."""
+    """Selected spot with its study, image and run."""
 
     study: object
     image: int
@@ -129,19 +129,19 @@ class _Selected:
 
 
 class Viewing(QObject):
-    """Follows what is selected on the canvas and listed in the grid, and records what is left undecided.
+    """Records spots that the expert viewed, on the canvas or in the grid, and left undecided.
 
     Parameters
     ----------
     document : Document
     canvas : QWidget
-        While it is hidden, no spot on it is viewed.
+        While it is hidden, its spots are not viewed.
     crops : Crops
-        Tells whether the pixels are there: without them nobody sees the spot.
-    reviewing : Reviewing
-    many : Many
+        Tells whether the pixels are loaded: without them no spot is viewed.
+    reviewing : SpotReview
+    batch_review : BatchReview
     clock : callable
-        Gives seconds.
+        Returns seconds.
     """
 
     def __init__(
@@ -160,10 +160,10 @@ class Viewing(QObject):
         self._selected: _Selected | None = None
         self._seconds = 0.0
         self._since: float | None = None
-        """When the spot selected came into sight; None while it is not."""
+        """When the selected spot became visible; None while it is hidden."""
         self._listed_since = 0.0
         self._recorded: set[Key] = set()
-        """Spots of the grid that are recorded: they stay in sight from one decision to the next."""
+        """Spots of the grid that are recorded: they stay visible from one decision to the next."""
         reviewing.selected.connect(self._on_selected)
         crops.arrived.connect(self._follow_sight)
         canvas.installEventFilter(self)
@@ -172,7 +172,7 @@ class Viewing(QObject):
         document.replaced.connect(self._recorded.clear)
 
     def eventFilter(self, _canvas: QObject, event: QEvent) -> bool:
-        """Notice that the canvas is shown or hidden."""
+        """Start or stop the time when the canvas is shown or hidden."""
         if event.type() in (QEvent.Type.Show, QEvent.Type.Hide):
             self._follow_sight()
         return False
@@ -188,7 +188,7 @@ class Viewing(QObject):
         self._follow_sight()
 
     def _now_selected(self) -> _Selected | None:
-        """Give the spot selected, where it is undecided and something can be decided on it."""
+        """Return the selected spot if it is undecided and can be decided."""
         session, spot, contents = self._reviewing.session, self._reviewing.spot, self._document.contents
         if spot is None or contents is None or session.scene.replayed:
             return None
@@ -229,7 +229,7 @@ class Viewing(QObject):
         self._record([view])
 
     def _spots(self, selected: _Selected) -> Sequence[Spot]:
-        """Give the spots as they stand now where the image left is still on screen."""
+        """Return the current spots of the image if it is still on screen."""
         session = self._reviewing.session
         return self._reviewing.spots if session.shown and session.scene.image.id == selected.image else ()
 
@@ -237,7 +237,7 @@ class Viewing(QObject):
         self._listed_since = self.clock()
 
     def _on_left_open(self, undecided: Sequence[ListedSpot]) -> None:
-        """Record the spots of the grid that were in sight while others were decided."""
+        """Record the spots of the grid that were visible while others were decided."""
         seconds = self.clock() - self._listed_since
         if seconds < LONG_ENOUGH:
             return
@@ -268,7 +268,7 @@ Entry = tuple[str, Callable[[], object]]
 
 
 class SpotMenu(ClicksPart):
-    """Opens a menu on the canvas and in the grid, by the right button or the menu key."""
+    """Context menu of a spot or shape on the canvas or in the grid, by right button or menu key."""
 
     def __init__(
         self,
@@ -288,7 +288,7 @@ class SpotMenu(ClicksPart):
         core.screen.grid.view.customContextMenuRequested.connect(self._on_grid)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Open the canvas's menu: by the mouse of what lies under it, by the key of what is selected."""
+        """Open the canvas's menu: for the object under the mouse, or by key for the selected one."""
         if watched is not self._screen.canvas or not isinstance(event, QContextMenuEvent):
             return super().eventFilter(watched, event)
         self._on_canvas(event.pos(), by_key=event.reason() == QContextMenuEvent.Reason.Keyboard)
@@ -302,7 +302,7 @@ class SpotMenu(ClicksPart):
         if shape is not None:
             entries: Sequence[Entry] = (
                 ("Delete", partial(self._measuring.delete, shape.key)),
-                ("Copy what it measures", partial(_copy, shape.value)),
+                ("Copy the measurement", partial(_copy, shape.value)),
             )
             self._open(f"{shape.title.capitalize()}, {shape.value}", entries, canvas.mapToGlobal(position))
             return
@@ -319,7 +319,7 @@ class SpotMenu(ClicksPart):
             words = view.place_in_words(x, y, size)
             entries = (
                 ("Add a spot here", partial(reviewing.add, x, y)),
-                ("Copy the place", partial(_copy, words)),
+                ("Copy the position", partial(_copy, words)),
             )
             self._open(
                 f"{reviewing.session.scene.image.name}, {words}", entries, canvas.mapToGlobal(position)
@@ -329,9 +329,9 @@ class SpotMenu(ClicksPart):
         entries = (
             *self._verdicts(),
             ("Move", partial(canvas.set_mode, "move")),
-            ("Show what lies near", self._screen.evidence.show_neighbours),
-            ("Show what other runs say", self._screen.evidence.show_other_runs),
-            ("Copy the place", partial(_copy, words)),
+            ("Show neighbours", self._screen.evidence.show_neighbours),
+            ("Show other runs", self._screen.evidence.show_other_runs),
+            ("Copy the position", partial(_copy, words)),
         )
         self._open(f"Spot {spot.number}, {words}", entries, canvas.mapToGlobal(position))
 
@@ -351,7 +351,7 @@ class SpotMenu(ClicksPart):
             *self._verdicts(),
             ("Show on the image", partial(grid.opened.emit, number)),
             (
-                "Copy the place" if count == 1 else "Copy the places",
+                "Copy the position" if count == 1 else "Copy the positions",
                 partial(_copy, self._batch_review.places(chosen)),
             ),
         )

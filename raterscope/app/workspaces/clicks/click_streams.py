@@ -27,30 +27,30 @@ __all__ = ["Live", "Replay"]
 
 
 EVERY = 1000
-"""Milliseconds between two looks at the source."""
+"""Milliseconds between two reads of the source."""
 STOPPED = "Stopped by you."
-ASKS = "The meaning of its columns is not known."
+ASKS = "The meaning of its columns is unknown."
 
 
 class Live(QObject):
-    """One source at a time, from one step to the next: no two of them are under way at once.
+    """Watches one source, one step at a time: read, store, fuse, keep.
 
     Signals
     -------
     changed
-        It began, went on to wait, was paused or has ended.
+        It started, waits, was paused, or ended.
     stepped(int, Watched)
-        An image has come so far; not yet kept.
+        New result of an image, not stored yet.
     advanced(images)
-        What these images have come to is in the study.
+        The results of these images are stored in the study.
     noticed(str)
-        What the person should know of how the source was read.
+        Notices about reading the source.
     columns_unknown(Wish, UnknownColumns)
-        It cannot go on before somebody says what the columns hold.
+        The meaning of columns must be chosen before it can continue.
     stopped(run or None)
-        It has ended, and what it came to is kept.
+        It ended, and its result is stored as a run.
     refused(str)
-        Why it could not go on.
+        Why it could not continue.
     """
 
     changed = Signal()
@@ -67,7 +67,7 @@ class Live(QObject):
         self._jobs = jobs
         self._task = LatestTask()
         self._binding = False
-        """Whether the step under way is done in the study's thread, and is not cut short."""
+        """Whether the current step runs in the study's thread, and is not cancelled."""
         self._stopping = False
         self._moved = True
         self._more = False
@@ -83,16 +83,16 @@ class Live(QObject):
 
     @property
     def waiting(self) -> bool:
-        """Whether all that came is taken up."""
+        """Whether all new clicks have been processed."""
         return self.following is not None and self._wait.isActive()
 
     @property
     def since(self) -> float | None:
-        """Seconds since something came; None where nothing has since it began."""
+        """Seconds since the last new clicks; None without any."""
         return None if self._came is None else time.monotonic() - self._came
 
     def start(self, wish: Wish) -> None:
-        """Follow a source, going on where it was left."""
+        """Watch a source, from the position where it was left."""
         self.forget()
         self.paused = self._stopping = False
         self.notice = ""
@@ -102,7 +102,7 @@ class Live(QObject):
         self._run_step(job, self._on_begun)
 
     def pause(self, paused: bool) -> None:
-        """Look at the source no more, or again."""
+        """Pause, or continue."""
         self.paused = paused
         if paused:
             self._wait.stop()
@@ -111,7 +111,7 @@ class Live(QObject):
         self.changed.emit()
 
     def stop(self) -> None:
-        """Keep what it has come to as a run, and end."""
+        """Store the result as a run, and end."""
         self._stopping = True
         self._wait.stop()
         if not self._task.busy:
@@ -120,7 +120,7 @@ class Live(QObject):
             self._task.stop()
 
     def forget(self) -> None:
-        """Leave the study, whatever is under way: it goes on from what is kept another time."""
+        """Stop at once: the study is left. Watching can be resumed from the stored position."""
         self._wait.stop()
         self._task.cancel()
         self.following = None
@@ -219,7 +219,7 @@ class Live(QObject):
             self._run_step(self._keep(following, STOPPED), self._on_run_kept)
 
     def _keep(self, following: Following, why: str) -> Job:
-        """Keep as a run what it has come to, and why it ended."""
+        """Store the result as a run, with the reason why it ended."""
         return self._document.ask("Keeping the run", partial(_keep_run, following, why), changes=True)
 
     def _on_run_kept(self, run: int | None) -> None:
@@ -229,16 +229,16 @@ class Live(QObject):
         self.stopped.emit(run)
 
     def _on_decided(self) -> None:
-        """Hold fixed with the next look what was decided."""
+        """Hold the new decision fixed from the next step on."""
         self._moved = True
 
     def _run_step(self, job: Job, go_on: Callable[[Any], None]) -> None:
-        """Let a job be the one under way; what is late or of another watch is dropped."""
+        """Follow a job as the current step; late answers are dropped."""
         self._binding = job.binding
         self._task.follow(job, go_on, stopped=partial(self._on_stopped, job))
 
     def _on_stopped(self, job: Job) -> None:
-        """End where it failed, and go on to keep the run where it was cancelled for that."""
+        """End after a failure; after a cancellation by `stop`, store the run."""
         if job.state == "cancelled" and self._stopping:
             self._keep_run()
             return
@@ -281,14 +281,14 @@ def _pair(image: int, watched: Watched) -> tuple[int, Watched]:
 
 
 class Replay(QObject):
-    """The steps of one image, and the one that is shown.
+    """Replay of the clicks of one image: computes its steps in the background, and plays them.
 
     Signals
     -------
     changed
-        More steps are worked out, or it is played or not.
+        More steps are computed, or playing started or stopped.
     moved(int)
-        Another step is to be shown, from 1; 0 before the first.
+        Number of the step to show, from 1; 0 before the first.
     refused(str)
     """
 
@@ -306,22 +306,22 @@ class Replay(QObject):
         self.waiting: Waiting | None = None
         self.steps: list[Watched] = []
         self.measured: list[tuple[float, float]] = []
-        """Sensitivity and precision of the steps, where true places are known."""
+        """Sensitivity and precision of the steps, if there is ground truth."""
         self.position = 0
 
     @property
     def on(self) -> bool:
-        """Whether there is something to play."""
+        """Whether a replay is open."""
         return self.waiting is not None
 
     @property
     def playing(self) -> bool:
-        """Whether it goes on by itself."""
+        """Whether it is playing."""
         return self._timer.isActive()
 
     @property
     def total(self) -> int:
-        """Steps that there will be."""
+        """Number of steps."""
         return 0 if self.waiting is None else len(self.waiting.arrivals)
 
     def start(
@@ -335,10 +335,10 @@ class Replay(QObject):
         radius: float,
         experience: Callable[[], Experience] = Experience.none,
     ) -> None:
-        """Work out the steps of an image's clicks, and play them as they come.
+        """Compute the steps of an image's clicks, and play them as they come.
 
-        `experience` gives what the other images say of the annotators, when the work begins. Where true
-        places are known, (T, 2), the steps are measured against them within a radius.
+        `experience` returns the experience from other images, when the work begins. With true positions
+        `places`, (T, 2), the steps are evaluated within a radius.
         """
         self.leave()
         self.waiting = replayed(clicks, order, per_step, seed)
@@ -351,7 +351,7 @@ class Replay(QObject):
         self.play(True)
 
     def leave(self) -> None:
-        """Play nothing any more."""
+        """Close the replay."""
         self._timer.stop()
         self._task.cancel()
         self.waiting = None
@@ -359,7 +359,7 @@ class Replay(QObject):
         self.position = 0
 
     def play(self, playing: bool) -> None:
-        """Go on by itself, from the beginning where it was at the end; or stand still."""
+        """Play, from the beginning if it is at the end; or pause."""
         if playing and self.position >= self.total:
             self.position = 0
         if playing and self.on:
@@ -369,12 +369,12 @@ class Replay(QObject):
         self.changed.emit()
 
     def set_speed(self, speed: float) -> None:
-        """Play so many steps a second."""
+        """Set the number of steps a second."""
         self.speed = speed
         self._timer.setInterval(max(16, round(1000 / speed)))
 
     def go_to(self, step: int) -> None:
-        """Show a step, as far as steps are worked out."""
+        """Show a step, as far as steps are computed."""
         step = min(max(step, 0), len(self.steps))
         if step != self.position:
             self.position = step
@@ -399,7 +399,7 @@ def _work_out(
     measured: list[tuple[float, float]],
     watch: Watch,
 ) -> None:
-    """Append every step as it is worked out; the lists are read meanwhile, and never otherwise written."""
+    """Append every step as it is computed. The lists are read meanwhile, and written only here."""
     total = len(waiting.arrivals)
     for watched in follow(None, waiting, experience, plan, without_partials(watch)):
         if len(steps) + 1 == total:

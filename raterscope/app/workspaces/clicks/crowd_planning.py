@@ -37,13 +37,13 @@ __all__ = ["ActiveLearning", "CrowdSizeCurves"]
 
 MOST = 200
 
-LOOKING = "Weighing who would set most right."
+LOOKING = "Computing which annotator would correct the most errors."
 NOT_FUSED = "Press Fuse (F5) or watch a source to see which annotator to ask next."
 NOBODY = "Every annotator has seen this image. Ask a new annotator."
 
 
 class ActiveLearning(ClicksPart):
-    """Fills the list of annotators to ask while it is visible."""
+    """Fills the list of annotators to ask next, by the errors each is expected to correct, while visible."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
         super().__init__(core)
@@ -57,7 +57,7 @@ class ActiveLearning(ClicksPart):
         core.session.cleared.connect(self._on_scene)
 
     def _on_scene(self) -> None:
-        """Take another image, run or step, or none."""
+        """Show another image, run or step, or none."""
         self._task.cancel()
         self._done = False
         self._next_annotators = None
@@ -120,11 +120,11 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAn
 
 
 class CrowdSizeCurves(ClicksPart):
-    """Measures on request, with the plan of the run on screen as the chosen method; the study keeps curves.
+    """Measures accuracy by number of annotators, on images with ground truth; the study keeps the curves.
 
     Signals
     -------
-    refused : str
+    refused(str)
     """
 
     refused = Signal(str)
@@ -168,7 +168,7 @@ class CrowdSizeCurves(ClicksPart):
         run = self._session.scene.run
         try:
             return FusionPlan() if run is None else FusionPlan.from_dict(run.settings)
-        except SettingsError:  # of an older version
+        except SettingsError:  # settings of an older version
             return FusionPlan()
 
     def _on_read(self, settings: CrowdSizeSettings, plan: FusionPlan, crowds: Crowds) -> None:

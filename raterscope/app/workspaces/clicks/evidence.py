@@ -1,4 +1,4 @@
-"""Evidence for the selected spot: its votes, its crop, and what other runs say of it."""
+"""Evidence for the selected spot: its votes, its crop, and the results of other runs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = [
 
 
 MOST = 20
-"""Runs that are read, the latest."""
+"""Largest number of runs read, the latest first."""
 
 
 @dataclass(frozen=True, eq=False)
 class _RunSpots:
-    """What a run says of an image, and where."""
+    """Spots of an image by a run."""
 
     run: RunEntry
     spots: tuple[Spot, ...]
@@ -50,7 +50,7 @@ class OtherRuns(QObject):
     Signals
     -------
     read
-        More is known.
+        Another run was read.
     """
 
     read = Signal()
@@ -70,17 +70,17 @@ class OtherRuns(QObject):
         self._task.cancel()
 
     def _on_scene(self, scene: Scene) -> None:
-        """Take another image, or the same with another run."""
+        """Drop the results of another image or run."""
         self._clear()
         self._shown = scene.image.id, None if scene.run is None else scene.run.id
 
     @property
     def reading(self) -> bool:
-        """Whether not all is known yet."""
+        """Whether runs are still to be read."""
         return self._results is None or bool(self._waiting)
 
     def look(self) -> None:
-        """Read what is not known yet."""
+        """Start to read the other runs."""
         contents = self._document.contents
         if self._results is not None or self._shown is None or contents is None:
             return
@@ -90,7 +90,7 @@ class OtherRuns(QObject):
         self._read_on()
 
     def lines(self, spot: Spot) -> list[EvidenceLine]:
-        """Say a line a run, the latest first."""
+        """List the results of the other runs for a spot, the latest first."""
         evidence_lines = []
         for run_spots in self._results or ():
             position = review.Spot(spot.x, spot.y, "skipped", 0, spot.x, spot.y)
@@ -102,7 +102,7 @@ class OtherRuns(QObject):
         if self._shown is None or self._results is None or not self._waiting:
             self.read.emit()
             return
-        # One at a time, so that a decision never waits behind all of them.
+        # One at a time, so that a decision never waits for all of them.
         run = self._waiting.pop()
         job = self._document.ask("Reading another run", partial(_read, run, self._shown[0]))
         self._task.follow(job, partial(self._on_read, self._results, run))
@@ -131,12 +131,12 @@ def _line(run_spots: _RunSpots, spot: Spot | None) -> EvidenceLine:
 
 DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
 FUSE_FIRST = "Press Fuse (F5) to see what was found, and why."
-ELSEWHERE = "Return shows the spot on its image, with what other runs say of it."
-NO_OTHER = "No other run has this image."
+ELSEWHERE = "Press Return to show the spot on its image, with the results of other runs."
+NO_OTHER = "No other run includes this image."
 
 
 class Evidence(QObject):
-    """Fills the evidence panel with the facts about the selected spot."""
+    """Fills the evidence panel for the selected spot."""
 
     def __init__(
         self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: SpotReview, coverage: float
@@ -156,12 +156,12 @@ class Evidence(QObject):
         panel.neighbour_chosen.connect(reviewing.select)
 
     def set_coverage(self, coverage: float) -> None:
-        """Draw the ellipse that holds this share of the clicks."""
+        """Draw the ellipse that contains this share of the clicks."""
         self._coverage = coverage
         self.show()
 
     def remember(self, decision: Decision) -> None:
-        """Keep what others say of the spot that was just decided, to tell it beside the next one."""
+        """Keep votes and posterior of the spot that was just decided, to show them beside the next one."""
         spot, verb = self._reviewing.spot, DECIDED.get(decision.verb)
         self._last_decision = ""
         is_single = isinstance(decision.subject, SpotSubject)
@@ -172,7 +172,7 @@ class Evidence(QObject):
             )
 
     def show(self) -> None:
-        """Show the spot that is selected, or that none is."""
+        """Show the selected spot, or an empty panel."""
         reviewing, session, spot = self._reviewing, self._reviewing.session, self._reviewing.spot
         if spot is None or reviewing.current is None:
             unfused = session.shown and session.scene.fusion is None
@@ -206,7 +206,7 @@ class Evidence(QObject):
         self._panel.show_spot(replace(shown, where=self._name(listed.image)))
 
     def _on_crop(self) -> None:
-        if self._reviewing.spot is not None:  # else one of another image may be shown
+        if self._reviewing.spot is not None:  # otherwise a spot of another image may be shown
             self.show()
 
     def _on_runs_wanted(self) -> None:

@@ -1,4 +1,4 @@
-"""Exclusion or down-weighting of an annotator: a preview of what changes, then a decision."""
+"""Exclusion or down-weighting of an annotator: a preview of the changes, then a decision."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from raterscope.widgets.panels.exclusion_panel import Change
 __all__ = ["Exclusion"]
 
 AROUND = 12.0
-"""Pixels about a place where no spot is yet."""
+"""Half width in pixels of the view on a position without a spot."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Preview:
-    """What would change, the image on screen first; only how much where answers are hidden."""
+    """Decisions that would change, the image on screen first; only their number while answers are hidden."""
 
     recount: Recount
     image: int
@@ -68,7 +68,7 @@ class Exclusion(ClicksPart):
     Signals
     -------
     opened(int, Spot)
-        Image and spot of a change that was gone to.
+        Image and spot of the selected change.
     message(str)
     """
 
@@ -81,35 +81,35 @@ class Exclusion(ClicksPart):
         self._dialog: ExclusionDialog | None = None
         self._name = ""
         self._asked_of: Scene | None = None
-        """What was on screen when the dialog was opened: a change may have been gone to since."""
+        """The scene on screen when the dialog was opened: another one may be shown since."""
         self._task = LatestTask()
         self._inputs: RunInputs | None = None
         self._recounts: dict[float | None, Recount] = {}
-        """What was worked out while the dialog is open, by weight."""
+        """Results while the dialog is open, by weight."""
         self._changed: tuple[ChangedSpot, ...] = ()
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.weigh_requested.connect(self.weigh)
         core.screen.table.include_requested.connect(self.include)
 
     def exclude_chosen(self) -> None:
-        """Ask of the annotator who is chosen in the table; who is excluded comes back."""
+        """Open the dialog for the annotator selected in the table, or restore an excluded one."""
         if self._screen.table.current is None:
-            self.message.emit("Choose an annotator in the table first.")
+            self.message.emit("Select an annotator in the table first.")
         else:
             self._screen.table.exclude_current()
 
     def exclude(self, number: int) -> None:
-        """Ask whether an annotator is to be left out of the next fusion."""
+        """Ask whether to exclude an annotator from the next fusion."""
         self._ask(number, None)
 
     def weigh(self, number: int) -> None:
-        """Ask whether an annotator is to count less in the next fusion."""
+        """Ask whether to down-weight an annotator in the next fusion."""
         contents = self._document.contents
         if contents is not None:
             self._ask(number, contents.review.weights.get(contents.annotators[number], HALF))
 
     def toggle_program(self) -> None:
-        """Leave the scores of a program out of the next fusion, or let them in again."""
+        """Exclude the scores of a program from the next fusion, or include them again."""
         contents, session = self._document.contents, self._reviewing.session
         if contents is None or not session.shown:
             return
@@ -123,7 +123,7 @@ class Exclusion(ClicksPart):
             self.message.emit("The scores of the program are excluded from the next fusion on (F5).")
 
     def include(self, number: int) -> None:
-        """Let an annotator count fully again."""
+        """Restore an annotator with full weight."""
         contents = self._document.contents
         if contents is not None:
             self._document.record(Decision(verb="include", annotators=(contents.annotators[number],)))
@@ -149,7 +149,7 @@ class Exclusion(ClicksPart):
         self._show()
 
     def _show(self) -> None:
-        """Show what the choice would change, or work it out."""
+        """Show the changes by the choice, or start to compute them."""
         dialog, scene = self._dialog, self._asked_of
         if dialog is None:
             return
@@ -173,7 +173,7 @@ class Exclusion(ClicksPart):
         if contents is None or inputs is None or self._dialog is None:
             return
         self._dialog.panel.set_working(0.0, "fusing")
-        title = "Fusing without an annotator" if weight is None else "Fusing with an annotator counting less"
+        title = "Fusing without an annotator" if weight is None else "Fusing with a down-weighted annotator"
         job = self._jobs.start(title, partial(recount, inputs, self._name, weight, contents.review))
         self._follow(job, partial(self._on_found, weight))
 
@@ -186,7 +186,7 @@ class Exclusion(ClicksPart):
 
     def _on_failed(self, sentence: str) -> None:
         if self._dialog is not None:
-            self._dialog.panel.show_unknown(f"What would change is not known: {sentence}")
+            self._dialog.panel.show_unknown(f"The changes are unknown: {sentence}")
 
     def _on_gathered(self, inputs: RunInputs) -> None:
         if self._dialog is not None:
@@ -216,7 +216,7 @@ class Exclusion(ClicksPart):
     def _on_cancelled(self) -> None:
         if self._task.busy and self._dialog is not None:
             self._task.cancel()
-            self._dialog.panel.show_unknown("What would change is not known: working it out was cancelled.")
+            self._dialog.panel.show_unknown("The changes are unknown: the preview was cancelled.")
 
     def _on_decided(self, name: str, dialog: ExclusionDialog) -> None:
         weight = dialog.panel.weight
@@ -230,14 +230,14 @@ class Exclusion(ClicksPart):
 
 
 def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
-    """Say why it cannot be told what would change; empty where it can."""
+    """Return why the changes cannot be previewed; empty if they can."""
     if scene is None or scene.run is None or scene.fusion is None:
         return "Press Fuse (F5) first to preview what would change."
     if "stream" in scene.run.settings or scene.stream_note:
-        return "These clicks were fused as they came. Fuse them again (F5) to see what would change."
+        return "These clicks were fused as they came. Press Fuse (F5) to preview what would change."
     if name in scene.run.excluded:
         already = "" if weight is None else ": no preview of what would change"
-        return f"The run shown leaves these clicks out already{already}."
+        return f"The run shown excludes these clicks already{already}."
     if weight is not None and weight == scene.run.weights.get(name):
         return f"The run shown counts these clicks at {part_of_one(weight)} already."
     return ""

@@ -38,7 +38,11 @@ OTHERS = "Other images used"
 
 
 class RunNotices(ClicksPart):
-    """Looks at the results of all images once they are read, and keeps the note while they are shown."""
+    """Shows notes on what the votes of a run do not settle, and on which images it was fused with.
+
+    See `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`, `isolation_notice` and
+    `others_in_words`.
+    """
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
         super().__init__(core)
@@ -54,7 +58,7 @@ class RunNotices(ClicksPart):
             self._notes.set_note(tag, "")
 
     def _on_scene(self, scene: Scene) -> None:
-        """Say of the run on screen which other images taught it, and whether others could have."""
+        """Note which other images the run on screen learned from, and which it did not."""
         run, contents = scene.run, self._document.contents
         words = None
         if run is not None and contents is not None:
@@ -100,13 +104,13 @@ HINT = "It stays in every count. Use the queue's filter to list flagged images."
 
 
 class ImageFlags(ClicksPart):
-    """Flags an image, or takes its flag away; both are decisions."""
+    """Flags an image, or removes its flag; both are decisions."""
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)
 
     def toggle(self, image: ImageEntry | None) -> None:
-        """Ask why an image is to be flagged; of one that is, take the flag away."""
+        """Ask for a reason and flag an image, or remove its flag."""
         contents = self._document.contents
         if contents is None or image is None:
             return
@@ -126,8 +130,8 @@ class ImageFlags(ClicksPart):
 
 
 WORDS = {
-    "positive": "Positive control: holds structures",
-    "negative": "Negative control: holds no structure",
+    "positive": "Positive control: contains structures",
+    "negative": "Negative control: contains no structure",
     "uncontrol": "No control",
 }
 
@@ -139,7 +143,7 @@ class ControlMarks(ClicksPart):
     -------
     message(str)
     flag_requested(int)
-        Flag an image of the list, or take its flag away.
+        Flag an image of the list, or remove its flag.
     """
 
     message = Signal(str)
@@ -153,17 +157,17 @@ class ControlMarks(ClicksPart):
         core.document.decided.connect(self._on_decided)
 
     def toggle(self, verb: str, image: int | None) -> None:
-        """Mark an image as a positive or negative control; take away a mark that it has already."""
+        """Mark an image as a positive or negative control, or remove the same mark."""
         contents = self._document.contents
         if contents is None or image is None:
-            self.message.emit("Choose an image first.")
+            self.message.emit("Select an image first.")
             return
         mark = contents.review.control_mark(image)
         marked = mark is not None and mark.holds == (verb == "positive")
         self.mark("uncontrol" if marked else verb, image)
 
     def mark(self, verb: str, image: int) -> None:
-        """Record a mark, or that an image is no control; refuses a negative control with accepted spots."""
+        """Record a mark, or its removal; a negative control with accepted spots is refused."""
         contents = self._document.contents
         entry = None if contents is None else contents.image(image)
         if contents is None or entry is None:
@@ -177,7 +181,7 @@ class ControlMarks(ClicksPart):
         self._document.record(Decision(verb=verb, item=image, subject=ImageSubject(name=entry.name)))
 
     def _on_decided(self, decision: Decision) -> None:
-        """Say what the next fusion takes an image for; news from before a decision are cleared by it."""
+        """Show the role of an image in the next fusion, after the decision has cleared earlier messages."""
         if isinstance(decision.subject, ImageSubject) and decision.verb in WORDS:
             role = "no control" if decision.verb == "uncontrol" else f"a {decision.verb} control"
             self.message.emit(f"{decision.subject.name} is {role} from the next fusion on (F5).")

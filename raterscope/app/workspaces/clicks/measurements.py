@@ -46,19 +46,19 @@ SHORTEST = 1.0
 
 
 class Measurements(ClicksPart):
-    """Draws, changes, records and lists what is measured on the image on screen.
+    """Draws, changes, records and lists scale, lengths and areas on the image on screen.
 
     Attributes
     ----------
     measures : Measures
-        What stands.
+        Current scales, lengths and areas.
 
     Signals
     -------
     scale_changed
-        Pixels are of another size now.
+        The size of a pixel changed.
     refused(str)
-        Why what was drawn is not kept.
+        Why a drawing was not recorded.
     """
 
     scale_changed = Signal()
@@ -67,7 +67,7 @@ class Measurements(ClicksPart):
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)
         self._file_size: float | None = None
-        """Micrometres a pixel as the file of the image on screen has it."""
+        """Micrometres a pixel by the file of the image on screen."""
         self.measures = Measures()
         self.shapes = Shapes(core.screen.canvas, self._words_of)
         self.drawing = Drawing(core.screen.canvas, self._words)
@@ -90,7 +90,7 @@ class Measurements(ClicksPart):
 
     @while_shown
     def begin(self, mode: str) -> None:
-        """Draw a "scale", a "length" or an "area" on the image; once more leaves it."""
+        """Start to draw a "scale", a "length" or an "area"; the same mode again stops."""
         if self._screen.grid_shown:
             self._screen.show_grid(False)
         self.let_go()
@@ -99,22 +99,22 @@ class Measurements(ClicksPart):
 
     @property
     def busy(self) -> bool:
-        """Whether something is drawn, or a shape chosen."""
+        """Whether a drawing mode is on or a shape is selected."""
         return bool(self.drawing.mode) or self.shapes.selected is not None
 
     def leave(self) -> None:
-        """Draw no more; of a shape take back what is under way, or choose none."""
+        """Stop drawing, cancel a change of a shape, or deselect it."""
         if self.drawing.mode:
             self.drawing.set_mode("")
         else:
             self.shapes.leave()
 
     def let_go(self) -> None:
-        """Choose no shape: something else is looked at."""
+        """Deselect the shape."""
         self._screen.measure.choose(None)
 
     def scaled(self, scene: Scene) -> Scene:
-        """Take the scene that is about to be shown, and give it with the size of a pixel as it is set."""
+        """Return a scene about to be shown, with the pixel size that is set."""
         self._file_size = scene.image.pixel_size
         size = self.measures.pixel_size(scene.image.id, self._file_size)
         return replace(scene, image=replace(scene.image, pixel_size=size))
@@ -132,7 +132,7 @@ class Measurements(ClicksPart):
             self._show()
 
     def choose_at(self, place: QPointF) -> ShapeLine | None:
-        """Choose the shape at a place of the canvas, and give its line; None where there is none."""
+        """Select the shape at a position of the canvas, and return its line; None without one."""
         key = self.shapes.at(place)
         if key is not None:
             self.shapes.select(key)
@@ -145,7 +145,7 @@ class Measurements(ClicksPart):
         if shape is not None:
             self._decide("delete", shape, shape.subject)
 
-    # What was drawn
+    # Drawing
 
     @while_shown
     def _on_drawn(self, mode: str, points: FloatArray) -> None:
@@ -210,7 +210,7 @@ class Measurements(ClicksPart):
         self.shapes.still = bool(mode)
 
     def _on_chosen(self, key: Hashable) -> None:
-        """Show what the list goes to."""
+        """Show the shape selected in the list."""
         if key != self.shapes.selected:
             self.shapes.select(key)
             self.shapes.show(key)
@@ -224,7 +224,7 @@ class Measurements(ClicksPart):
             subject = ScaleSubject(everywhere=set_by.subject.everywhere)
             self._document.record(Decision(verb="unscale", item=scene.image.id, subject=subject))
 
-    # What stands
+    # Display
 
     def _on_replaced(self) -> None:
         self._read()
@@ -263,7 +263,7 @@ class Measurements(ClicksPart):
         ]
 
     def _words_of(self, mark: ShapeMark, points: FloatArray) -> str:
-        """Say what a shape measures with other points."""
+        """Describe the measurement of a shape with other points."""
         number = mark.words.split(maxsplit=1)[0]
         return f"{number}  {self._words('area' if mark.closed else 'length', points)}"
 
@@ -308,14 +308,14 @@ class Measurements(ClicksPart):
         if decision is None:
             if size is None:
                 return "The file does not state the size of a pixel.", False
-            return f"{size:.4g} µm a pixel, as the file has it", False
+            return f"{size:.4g} µm a pixel, from the file", False
         when = "" if decision.at is None else f", {decision.at.astimezone():%Y-%m-%d %H:%M}"
         assert isinstance(decision.subject, ScaleSubject)
         where = "all images" if decision.subject.everywhere else "this image"
         return f"{size:.4g} µm a pixel, set for {where} by {decision.who}{when}", True
 
     def _words(self, mode: str, points: FloatArray) -> str:
-        """Say what is being drawn."""
+        """Describe the measurement of a drawing."""
         if mode == "scale":
             return f"{length_of(points):,.1f} px"
         if mode == "area" and len(points) > 2:
@@ -323,7 +323,7 @@ class Measurements(ClicksPart):
         return self._measured(length_of(points))
 
     def _measured(self, length: float, area: float | None = None) -> str:
-        """Say a length, or an area where there is one, in what the scale gives."""
+        """Write a length, or an area if there is one, in micrometres or pixels."""
         size = self._size
         if area is None:
             return _figure(length, "px") if size is None else _figure(length * size, "µm")
@@ -331,7 +331,7 @@ class Measurements(ClicksPart):
 
 
 def _key(shape: Shape) -> Hashable:
-    """Give what tells a shape from all others of the study."""
+    """Return the key of a shape, unique in the study."""
     return shape.made.item, shape.subject.number
 
 
@@ -350,7 +350,7 @@ Made = tuple[ImageEntry, ImageResult, tuple[Spot, ...], float | None]
 
 
 class Parasitaemia(ClicksPart):
-    """Keeps the panel in step with queue, decisions and scale; only images that changed are counted anew."""
+    """Counts parasites while the panel is visible; only images that changed are counted again."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, measuring: Measurements) -> None:
         super().__init__(core)
@@ -369,7 +369,7 @@ class Parasitaemia(ClicksPart):
         self._panel.counted.connect(self._on_counted)
 
     def refresh(self) -> None:
-        """Bring the figures up to date, where they are looked at."""
+        """Update the figures, if they are visible."""
         contents = self._document.contents
         if contents is None or self._screen.middle_tabs.currentWidget() is not self._panel:
             return
@@ -391,7 +391,7 @@ class Parasitaemia(ClicksPart):
 
     @property
     def _image(self) -> int | None:
-        """The only image to tell of; None for all."""
+        """The only image to count; None for all."""
         if self._panel.scope.mode == "all":
             return None
         return self._session.scene.image.id if self._session.shown else -1

@@ -1,4 +1,4 @@
-"""Plots linked with canvas, evidence and queue: a selection in one is marked in the others."""
+"""Plots linked with canvas, evidence and queue: counts by image, convergence, marks of the selected spot."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ UNKNOWN = (float("nan"),) * 3
 
 
 class Plots(ClicksPart):
-    """Keeps the counts by image in step with the queue, and marks the spot on screen in the plots of truth.
+    """Counts by image, convergence of the run, and marks of the spot on screen in the plots of ground truth.
 
-    Counts are worked out where they are looked at, and only of images that have changed.
+    Counts are computed while visible, and only of images that changed.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Plots(ClicksPart):
         self.show_trace(None)
 
     def _on_scene(self, scene: Scene) -> None:
-        """Mark the image that is on screen, and draw how the objective of its run rose."""
+        """Mark the image on screen, and plot the convergence of its run."""
         self._screen.counts.select(scene.image.id)
         self.show_trace(None if scene.fusion is None else scene.fusion.clustering)
 
     def show_trace(self, clustering: Clustering | None) -> None:
-        """Draw how the objective rose, of a fusion or of what one under way has come to."""
+        """Plot the convergence of a result or a partial result."""
         trace = Trace.none() if clustering is None else clustering.trace
         self._screen.objective.set_trace(
             trace.objective, trace.components, trace.removed, trace.best, trace.converged
@@ -88,7 +88,7 @@ class Plots(ClicksPart):
         self._screen.queue.item_chosen.emit(image)
 
     def refresh(self) -> None:
-        """Bring the counts up to date, where they are looked at."""
+        """Update the counts, if they are visible."""
         contents = self._document.contents
         if contents is None or self._screen.middle_tabs.currentWidget() is not self._screen.counts:
             return
@@ -160,14 +160,14 @@ class Plots(ClicksPart):
         self._screen.trust.plot.mark(posterior)
 
     def _on_threshold(self, threshold: float) -> None:
-        """Look at the spot that the curve takes in at a threshold."""
+        """Select the spot whose posterior is nearest to a threshold."""
         distances = [abs(spot.posterior - threshold) for spot in self._reviewing.spots]
         finite = [index for index, distance in enumerate(distances) if np.isfinite(distance)]
         if finite:
             self._reviewing.select(min(finite, key=distances.__getitem__))
 
     def _on_bin(self, low: float, high: float) -> None:
-        """Look at the next spot of the image whose posterior lies in a bin, round the end."""
+        """Select the next spot of the image whose posterior is in a bin, wrapping round."""
         inside = [
             index
             for index, spot in enumerate(self._reviewing.spots)

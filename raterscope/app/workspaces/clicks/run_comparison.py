@@ -33,7 +33,7 @@ __all__ = ["RunComparison"]
 
 NAN = float("nan")
 NARROW = 290
-"""Below this width the radius gives way to the words of the switch."""
+"""Below this width the radius is hidden, for the words of the switch."""
 PAGES = {
     "runs": ("runs", "Several runs on all images with ground truth"),
     "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
@@ -44,7 +44,7 @@ IMPORT = {
     "runs": f"{COMPARE}; import ground truth to measure them.",
     "curves": NO_CURVES,
 }
-"""What is missing where no image has ground truth."""
+"""Texts of empty pages if no image has ground truth."""
 
 
 def _whole(value: float, _low: float, _high: float) -> str:
@@ -52,7 +52,7 @@ def _whole(value: float, _low: float, _high: float) -> str:
 
 
 MEASURES = (
-    Measure("detections", "Spots that the run takes for real", "none", _whole),
+    Measure("detections", "Spots that the run detects", "none", _whole),
     Measure("sensitivity", "Share of the known structures that were found"),
     Measure("precision", "Share of the detections that are known structures"),
     Measure("F0.5", "Sensitivity and precision in one, precision weighing double"),
@@ -91,7 +91,7 @@ class RunComparison(ClicksPanel):
         self._shown = QStackedWidget()
         for page in (self.table, self.plot):
             self._shown.addWidget(page)
-        self.plot.header.hide()  # the switch names it; what stands beside its words is said by `_said`
+        self.plot.header.hide()  # the switch names it; `_summary` shows the rest of its header
         self._summary = ElidedLabel("", "small")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
         row = QHBoxLayout()
@@ -112,12 +112,12 @@ class RunComparison(ClicksPanel):
         core.session.cleared.connect(self._on_scene)
 
     def _on_scene(self) -> None:
-        """Take another image or run, or none: its curves are drawn."""
+        """Draw the curves of another image or run, or none."""
         self._draw_curves()
         self._say_missing()
 
     def compare(self, runs: Sequence[int]) -> None:
-        """Measure runs on all images that have truth, and show the table."""
+        """Measure runs on all images with ground truth, and show the table."""
         self.pages.set_mode("runs")
         self._measure(runs)
 
@@ -127,7 +127,7 @@ class RunComparison(ClicksPanel):
         self._measuring.follow(self._document.read_beside("Comparing runs", work), self._on_measured)
 
     def forget(self) -> None:
-        """Drop what was compared: another study."""
+        """Drop the comparison: another study is open."""
         self._measuring.cancel()
         self._runs = ()
         self.table.set_rows(())
@@ -137,7 +137,7 @@ class RunComparison(ClicksPanel):
         self._look_for_truth()
 
     def _on_changed(self) -> None:
-        """Look again at what may have more truth now."""
+        """Check again for ground truth after a change of the study."""
         self._show_radius()
         self._look_for_truth()
 
@@ -154,7 +154,7 @@ class RunComparison(ClicksPanel):
             self._say_missing()
 
     def _say_missing(self) -> None:
-        """Say on each empty page what it waits for."""
+        """Show on each empty page what is missing."""
         if not self._known:
             words = IMPORT
         else:
@@ -163,7 +163,7 @@ class RunComparison(ClicksPanel):
                 "runs": f"{COMPARE} to measure them against the ground truth.",
                 "curves": "Press Fuse (F5) to see the curves of this image."
                 if has_truth
-                else "This image has no ground truth: the curves need some.",
+                else "This image has no ground truth. Import some to see its curves.",
             }
         self.table.set_nothing(words["runs"])
         self.plot.set_nothing(words["curves"])
@@ -175,7 +175,7 @@ class RunComparison(ClicksPanel):
         self._say()
 
     def _say(self) -> None:
-        """Say beside the switch what the plot shown has come to."""
+        """Show the summary of the plot beside the switch."""
         page = self._shown.currentWidget()
         words = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
         room = self.pages.sizeHint().width() + self.radius.width() + 90
@@ -183,7 +183,7 @@ class RunComparison(ClicksPanel):
         self.radius.setVisible(self.width() >= NARROW)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Say as much as there is room for."""
+        """Shorten the summary to the room that there is."""
         super().resizeEvent(event)
         self._say()
 
@@ -236,7 +236,7 @@ class RunComparison(ClicksPanel):
     def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
         positions, images, measured = answer
         if not positions:
-            self.refused.emit("There is nothing to compare with: import ground truth (image, x, y) first.")
+            self.refused.emit("There is no ground truth to compare with. Import some first: image, x, y.")
             return
         aside = f"{positions:,} true positions on {images:,} images, within {self._radius:g} px"
         self.table.set_rows(tuple(_row(accuracy) for accuracy in measured), aside)

@@ -1,4 +1,4 @@
-"""The scene of the clicks workspace: one image as read from the study, and its pixels from the file."""
+"""Scene of the clicks workspace: one image as read from the study, its pixels, and crops of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Square = tuple[float, float, float]
 
 
 class Crops(QObject):
-    """Gives crops of one image at a time.
+    """Crops of one image, cut from memory or read in the background.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Crops(QObject):
     Signals
     -------
     arrived
-        The crop that was asked for last can be had now.
+        The crop that was requested last is available.
     """
 
     arrived = Signal()
@@ -54,18 +54,18 @@ class Crops(QObject):
 
     @property
     def has_image(self) -> bool:
-        """Whether there is an image to cut from."""
+        """Whether an image is loaded."""
         return self._image is not None
 
     def set_image(self, image: Image | None) -> None:
-        """Take another image, or none."""
+        """Set another image, or none."""
         self._task.cancel()
         self._image, self._wanted, self._read = image, None, None
         if image is not None:
             self.arrived.emit()
 
     def of(self, x: float, y: float, radius: float) -> Crop | None:
-        """Give the square around a place; None where there is no image, or it is still being read."""
+        """Return the square around a position; None without an image, or while it is read."""
         image, square = self._image, (x, y, radius)
         if image is None or isinstance(image, np.ndarray):
             return crop_of(image, x, y, radius)
@@ -83,7 +83,7 @@ class Crops(QObject):
 
 
 def crop_of(image: Image | None, x: float, y: float, radius: float) -> Crop | None:
-    """Cut the square around a place, black beyond the image; None where no pixel of it lies there."""
+    """Cut the square around a position, black beyond the image; None if it contains no pixel."""
     if image is None:
         return None
     half = int(np.ceil(radius))
@@ -107,11 +107,11 @@ def _crop(image: Image, square: _Square, watch: Watch) -> Crop | None:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One image, the fusion shown, the clicks that went into it (without one, all), the imported truth.
+    """One image, the fusion shown, its clicks (without a fusion, all), the imported ground truth.
 
-    `missing` says why there is no file to show, where there should be one; `told` what is shown instead of a
-    run, as clicks come or are replayed; `replayed` that it is past, so that nothing can be decided on it;
-    `later` counts the clicks on the image that were imported after the run.
+    `missing` says why its file cannot be shown; `stream_note` describes the stream or replay that is shown
+    instead of a run; `replayed` is True in a replay, in which nothing can be decided; `later` counts the
+    clicks on the image that were imported after the run.
     """
 
     image: ImageEntry
@@ -132,7 +132,7 @@ class Scene:
 
 
 ClicksSession = Session[Scene, None]
-"""What the clicks workspace shows: the scene as the stream and the scale have it."""
+"""Session of the clicks workspace; its scene includes changes by the stream and the scale."""
 
 
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:
@@ -159,7 +159,7 @@ def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:
 
 
 def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:
-    """Load an image, or make it ready to be read by tiles, having looked whether it is still the same."""
+    """Load an image, or prepare it for reading by tiles, after a check of its content."""
     watch(0.0, "loading")
     digest = digest_of_file(path, part(watch, 0.0, 0.1), "loading")
     if entry.digest not in (None, digest):

@@ -39,7 +39,7 @@ FILTERS = (
 
 
 class ClicksScreen(WorkspaceScreen):
-    """The widgets of the clicks workspace in their frame."""
+    """Widgets of the clicks workspace."""
 
     queue: QueuePanel
     canvas: ImageCanvas
@@ -95,11 +95,11 @@ class ClicksScreen(WorkspaceScreen):
 
     @property
     def grid_shown(self) -> bool:
-        """Whether spots are shown in a grid in place of the image."""
+        """Whether a grid of spots is shown instead of the image."""
         return self.pages.currentWidget() is self._grid_page
 
     def show_grid(self, shown: bool) -> None:
-        """Show spots in a grid in place of the image, or the image."""
+        """Show a grid of spots instead of the image, or the image."""
         page = self.grid if shown else self.canvas
         held = self.pages.isAncestorOf(self.focusWidget())
         self.pages.setCurrentWidget(self._grid_page if shown else page)

@@ -1,4 +1,4 @@
-"""Review of spots: the spot that is selected, the next disputed spot, and decisions about it."""
+"""Review of spots: the selected spot, the next disputed spot, and decisions."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ NEAR = 20.0
 
 
 class SpotReview(QObject):
-    """The spots of the image on screen and the one selected.
+    """Spots of the image on screen, the selected one, and decisions about it.
 
     Parameters
     ----------
     document : Document
     session : ClicksSession
     elsewhere : callable
-        Goes on with other images; see `next_item`.
+        Continues with other images; see `next_item`.
 
     Signals
     -------
     spots_changed
-        The spots were read anew: another image, another run, a decision.
+        The spots were read again: another image, another run, a decision.
     selected(int or None)
-        Index of the spot looked at.
+        Index of the selected spot.
     exhausted
         No other disputed spot is left, here or on other images.
     message(str)
-        Why nothing can be decided here now.
+        Why nothing can be decided.
     """
 
     spots_changed = Signal()
@@ -56,9 +56,9 @@ class SpotReview(QObject):
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
-        """Whether the expert chose the spot itself: only then may a decision on it be changed."""
+        """Whether the expert selected the spot by hand: only then may a decision on it be changed."""
         self._walked: tuple[float, int] | None = None
-        """Rank of the last spot of the walk that was looked at: from there it goes on."""
+        """Rank of the last disputed spot that was selected; the next one follows it."""
         self.spots: tuple[Spot, ...] = ()
         self.current: int | None = None
         session.scene_changed.connect(self._on_scene)
@@ -67,16 +67,16 @@ class SpotReview(QObject):
 
     @property
     def spot(self) -> Spot | None:
-        """The spot looked at."""
+        """The selected spot."""
         return None if self.current is None else self.spots[self.current]
 
     @property
     def blind(self) -> bool:
-        """Whether what others say of a spot is hidden until it is decided."""
+        """Whether votes and results are hidden until a spot is decided."""
         return self._session.blind
 
     def covers(self, spot: Spot) -> bool:
-        """Tell whether what others say of a spot is hidden."""
+        """Return whether votes and results of a spot are hidden."""
         return self.blind and not spot.decided
 
     def _on_blind(self) -> None:
@@ -91,7 +91,7 @@ class SpotReview(QObject):
         self.go_to(None)
 
     def _on_scene(self, scene: Scene) -> None:
-        """Take another image, or the same with another run."""
+        """Read the spots of another image or run."""
         previous = self._session.before
         same = previous is not None and scene.image.id == previous.image.id
         spot = self.spot if same else None
@@ -101,7 +101,7 @@ class SpotReview(QObject):
         self.go_to(self._nearest(spot.x, spot.y) if spot is not None else None)
 
     def refresh(self) -> None:
-        """Read the spots anew after a decision, and go on to the next where the decision asked for it."""
+        """Read the spots again after a decision, and go to the next one if it was made here."""
         spot = self.spot
         self._by_hand = False
         self._read()
@@ -113,14 +113,14 @@ class SpotReview(QObject):
             self.selected.emit(self.current)
 
     def find(self, spot: Spot | SpotSubject) -> int | None:
-        """Find a spot that was listed elsewhere or decided, as another run may have it or before a move."""
+        """Find a spot of another run, or one that was decided before a move."""
         index = self._nearest(spot.x, spot.y)
         if index is None and isinstance(spot, SpotSubject) and spot.from_x is not None:
             index = self._nearest(spot.from_x, spot.from_y or 0.0)
         return index
 
     def go_to(self, index: int | None) -> None:
-        """Look at a spot, or at none."""
+        """Select a spot, or none."""
         self._by_hand = False
         self.current = index if index is not None and 0 <= index < len(self.spots) else None
         spot = self.spot
@@ -129,12 +129,12 @@ class SpotReview(QObject):
         self.selected.emit(self.current)
 
     def select(self, index: int | None) -> None:
-        """Look at a spot that the expert chose; a decision on it may then be changed."""
+        """Select a spot by hand; a decision on it may then be changed."""
         self.go_to(index)
         self._by_hand = self.current is not None
 
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
-        """Go to the next disputed spot, the most doubtful first, then to what follows in the queue."""
+        """Go to the next disputed spot, the most disputed first, then to other images."""
         following = next_item(self._waiting, self._rank, self._walked, step, self._elsewhere, finish=finish)
         if following is None:
             self.selected.emit(self.current)
@@ -143,12 +143,12 @@ class SpotReview(QObject):
             self.go_to(following)
 
     def enter(self, step: int, skipped: bool) -> None:
-        """Begin with the first disputed spot of an image that was gone to, or with the last one."""
+        """Select the first disputed spot of a new image, or the last one."""
         waiting = sorted(self._waiting(skipped), key=self._rank)
         self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
 
     def _waiting(self, skipped: bool) -> list[int]:
-        """List the spots here that are still to be decided, without the one looked at."""
+        """List the spots still to be decided, without the selected one."""
         return [
             i
             for i, spot in enumerate(self.spots)
@@ -160,9 +160,9 @@ class SpotReview(QObject):
         return -min(spot.posterior, 1 - spot.posterior), spot.number
 
     def decide(self, verb: str) -> None:
-        """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
+        """Accept, reject or skip the spot, and go to the next disputed one once that is saved."""
         spot = self.spot
-        if self._go_on or self.is_past():  # the last one is still on its way to the disk
+        if self._go_on or self.is_past():  # the previous decision is not saved yet
             return
         if spot is None or (verb == "skip" and spot.skipped):
             self.next_disputed()
@@ -187,14 +187,14 @@ class SpotReview(QObject):
 
     @while_shown
     def add(self, x: float, y: float) -> None:
-        """Add a spot that the crowd missed."""
+        """Add a spot that the annotators missed."""
         if not self.is_past():
             number = max((spot.number for spot in self.spots), default=0) + 1
             added = SpotSubject(x=x, y=y, number=number)
             self._document.record(Decision(verb="add", item=self._session.scene.image.id, subject=added))
 
     def move(self, index: int, x: float, y: float) -> None:
-        """Put a spot in its right place, which also says that it is there."""
+        """Move a spot to its right position, which also accepts it."""
         if not 0 <= index < len(self.spots) or self.is_past():
             return
         scene = self._session.scene
@@ -210,10 +210,10 @@ class SpotReview(QObject):
         )  # fmt: skip
 
     def is_past(self) -> bool:
-        """Tell whether what is shown is past, and say that nothing can be decided on it."""
+        """Return whether a replay is shown, with a message that nothing can be decided in it."""
         past = self._session.shown and self._session.scene.replayed
         if past:
-            self.message.emit("This is a replay: leave it (Esc) to decide.")
+            self.message.emit("This is a replay. Leave it (Esc) to decide.")
         return past
 
     def _on_written(self) -> None:
@@ -232,7 +232,7 @@ class SpotReview(QObject):
         self.spots_changed.emit()
 
     def _same(self, previous: Spot) -> int | None:
-        """Find a spot again that a decision may have moved."""
+        """Find a spot again after a decision that may have moved it."""
         same = (
             index
             for index, spot in enumerate(self.spots)

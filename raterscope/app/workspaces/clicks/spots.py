@@ -1,4 +1,4 @@
-"""Spots of one image: the clusters of a fusion joined with the expert's decisions."""
+"""Spots of one image (clusters of a fusion with the expert's decisions), and its line in the queue."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ class Spot:
     Attributes
     ----------
     number : int
-        What people call it, from 1.
+        Its number on screen, from 1.
     x, y : float
-        Place in pixels; where the expert moved it, the new place.
+        Position in pixels, after a move by the expert the new one.
     covariance : (2, 2) float64
-        Square pixels; zero where no cluster stands behind the spot.
+        Square pixels; zero without a cluster.
     posterior, low, high : float
-        Probability that it is a structure, with its 95 % interval; NaN without a fusion.
+        Posterior probability of a structure, with its 95 % interval; NaN without a fusion.
     votes, looked : int
         Annotators who marked it, and who looked.
     state : str
-        The expert's word where there is one; else the model's: detected, rejected, or disputed between.
+        The expert's decision, else the model's: detected, rejected, or disputed.
     cluster : int or None
-        Its place in the fusion.
+        Its index in the fusion.
     decision : int or None
         The decision in effect.
     skipped : bool
-        True where the expert passed on.
+        True if the expert skipped it.
     """
 
     number: int
@@ -79,19 +79,19 @@ class Spot:
 
     @property
     def decided(self) -> bool:
-        """True where the expert has said yes or no."""
+        """True if the expert decided it."""
         return self.state in ("accepted", "turned down", "added")
 
     @property
     def doubt(self) -> float:
-        """Probability that the answer shown is wrong; 0 where the expert decided."""
+        """Probability that the answer shown is wrong; 0 if the expert decided."""
         if self.decided or not np.isfinite(self.posterior):
             return 0.0
         return min(self.posterior, 1.0 - self.posterior)
 
     @property
     def present(self) -> bool:
-        """True where the answer is that a structure is there."""
+        """True if the answer is a structure."""
         return self.state in ("detected", "accepted", "added") or (
             self.state == "disputed" and self.posterior >= 0.5
         )
@@ -99,16 +99,16 @@ class Spot:
 
 @dataclass(frozen=True)
 class Settling:
-    """How near an image to which clicks still come is to firm.
+    """How near an image of a stream is to the stop rule.
 
     Attributes
     ----------
     annotators : int
-        That have come.
+        Annotators so far.
     expected : float
-        Decisions that are expected to change with more.
+        Decisions that are expected to change with more annotators.
     firm : bool
-        Whether no more are needed.
+        Whether the stop rule is met.
     """
 
     annotators: int
@@ -118,9 +118,9 @@ class Settling:
 
 @dataclass(frozen=True, eq=False)
 class ImageResult:
-    """What the queue knows of an image: the latest answer, whom it heard, how it settles, of which run.
+    """Latest result of an image, as the queue has it: fusion, annotators, stop rule, run.
 
-    `outline` stands for the answer where it is not read yet; `weights` are those of `Clicks`.
+    `outline` replaces the fusion until it is read; `weights` are those of `Clicks`.
     """
 
     fusion: Fusion | None = None
@@ -132,12 +132,12 @@ class ImageResult:
 
     @property
     def answers(self) -> Answers | None:
-        """What the answer says of spots; None where there is none."""
+        """Answers of the spots; None without a result."""
         return self.outline if self.fusion is None else Answers.of(self.fusion)
 
 
 def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot]) -> tuple[Spot, ...]:
-    """Join the clusters of a fusion with what the expert said of their places.
+    """Join the clusters of a fusion with the expert's decisions.
 
     A decision belongs to the cluster nearest to where it was made (`review.match`). One that no cluster
     stands for any more is shown by itself: what the expert said is never lost from sight.
@@ -157,7 +157,7 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
 
 
 def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
-    """Give what the expert, the votes and the model say of a spot, as far as they say something."""
+    """Describe what the expert, the votes and the model say of a spot."""
     words = {"accepted": "accepted it", "turned down": "rejected it", "added": "added it"}
     sources = [("you", words[spot.state])] if spot.decided else []
     if spot.cluster is not None and fusion is not None:
@@ -172,10 +172,10 @@ def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str]
 
 
 def explain_weights(spot: Spot, fusion: Fusion | None) -> str:
-    """Say why the model weighs the votes as it does: what they would be, and whose they are."""
+    """Explain the model's weighting of the votes: expected votes, reliability of voters, score."""
     if spot.cluster is None or fusion is None:
         if spot.state == "added":
-            return "No cluster of clicks stands behind it."
+            return "It has no cluster of clicks."
         return "The clicks no longer form a cluster here."
     parts = (
         _expected(fusion),
@@ -187,7 +187,7 @@ def explain_weights(spot: Spot, fusion: Fusion | None) -> str:
 
 
 def _score_in_words(cluster: int, fusion: Fusion) -> str:
-    """Say what a program's score of a spot is, among those of all spots of the image."""
+    """Describe a program's score of a spot, and its rank on the image."""
     if fusion.score is None:
         return ""
     score = fusion.score[cluster]
@@ -210,7 +210,7 @@ def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
 
 @lru_cache(maxsize=8)
 def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
-    """Give a fusion's spots without the expert's word: wanted again after each decision on its image."""
+    """Return the spots of a fusion without decisions; cached, as each decision on the image needs them."""
     votes = fusion.votes.tolist()
     return tuple(
         _from_cluster(fusion, cluster, votes[cluster], looked, None) for cluster in range(len(votes))
@@ -253,7 +253,7 @@ def _model_in_words(posterior: float, detected: bool) -> str:
 
 
 def _expected(fusion: Fusion) -> str:
-    """Say how many of these annotators would mark a structure."""
+    """Describe how many of the annotators are expected to mark a structure."""
     sensitivity = fusion.rates.sensitivity[:, 0]
     known = np.isfinite(sensitivity)
     if not known.any():
@@ -265,7 +265,7 @@ def _expected(fusion: Fusion) -> str:
 
 
 def _grouping_in_words(cluster: int, fusion: Fusion) -> str:
-    """Say that the answer is another one where half of the images are fused at a time."""
+    """Note that the answer differs if each half of the images is fused alone."""
     if not depends_on_grouping(fusion)[cluster]:
         return ""
     other = "reject" if fusion.detection.detected[cluster] else "detect"
@@ -273,7 +273,7 @@ def _grouping_in_words(cluster: int, fusion: Fusion) -> str:
 
 
 def _voters_in_words(cluster: int, fusion: Fusion) -> str:
-    """Compare the reliability of who marked the spot with that of who did not."""
+    """Compare the reliability of annotators who marked the spot with that of the others."""
     reliability = fusion.rates.reliability[:, 0]
     marked = fusion.marked[:, cluster]
     yes, no = reliability[marked], reliability[~marked]
@@ -290,13 +290,12 @@ def _voters_in_words(cluster: int, fusion: Fusion) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """One image in a line of the queue.
+    """Summary of an image for its line in the queue.
 
-    `doubt` is the number of wrong answers that deciding the disputed spots is expected to set right or, while
-    clicks come, of answers that are expected to change yet; `at_first` and `skipped` are the disputed spots
-    before any decision, and those left that the expert skipped; `matter` those left on which a decision
-    matters; `control` names the mark of a control image; `alone` tells that only one annotator looked, whose
-    clicks nobody can confirm.
+    `doubt` is the number of errors that decisions on the disputed spots are expected to correct or, in a
+    stream, of answers that are expected to change; `at_first` and `skipped` are the disputed spots before any
+    decision, and the remaining ones that the expert skipped; `matter` the remaining ones on which a decision
+    matters; `control` names the mark of a control image; `alone` is True if only one annotator looked.
     """
 
     fused: bool
@@ -315,7 +314,7 @@ class Summary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What the queue can be narrowed by."""
+        """Numbers by which the queue can be filtered."""
         return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
 
     @property
@@ -325,7 +324,7 @@ class Summary:
         return (Part("", self.at_first, opened, self.skipped, self.matter),) if self.fused else ()
 
     def in_words(self) -> str:
-        """Say it: "27 detections, 3 disputed"; of a control image, which it is first."""
+        """Describe the image: "27 detections, 3 disputed"; a control mark comes first."""
         return f"{self.control}: {self._answers()}" if self.control else self._answers()
 
     def _answers(self) -> str:
@@ -343,13 +342,13 @@ class Summary:
 
     @property
     def done(self) -> bool:
-        """True where nothing is left to settle: what fewer than two annotators looked at is unknown."""
+        """True if nothing is left to settle; with fewer than two annotators an image is unknown."""
         seen = self.fused and ((self.looked and not self.alone) or self.decided > 0)
         return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
 
 
 def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int, ImageResult]:
-    """Read what the run shown says of images, without its results; of runs without outlines nothing."""
+    """Read the outlines of the runs shown, without their results; none of runs without outlines."""
     watch(0.0, "reading answers")
     shown = study.shown.answers()
     outlines = {image: shown.get(image) for image in images}
@@ -361,7 +360,7 @@ def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int
 
 
 def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, ImageResult]:
-    """Read for the queue what the run shown says of images, and whom it heard."""
+    """Read the results of the runs shown, and their annotators."""
     results: dict[int, ImageResult] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
@@ -376,7 +375,7 @@ def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int,
 
 
 def summarize(image: int, result: ImageResult | None, state: review.ReviewState) -> Summary:
-    """Say an image's line of the queue, as `spots_of` would count."""
+    """Summarize an image for its line in the queue, with the same counts as `spots_of`."""
     result = result or ImageResult()
     answers, flag = result.answers, state.flag(image)
     counts = _count(answers, state.spots(image))
@@ -398,7 +397,7 @@ def summarize(image: int, result: ImageResult | None, state: review.ReviewState)
 
 
 def control_in_words(image: int, state: review.ReviewState) -> str:
-    """Name an image's control mark, and say where an accepted spot contradicts it."""
+    """Name an image's control mark, and whether an accepted spot contradicts it."""
     mark = state.control_mark(image)
     if mark is None:
         return ""
@@ -416,7 +415,7 @@ class _Counts(NamedTuple):
 
 
 def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
-    """Count what is there, what is disputed, what is decided, and add up what decisions would set right."""
+    """Count detections, disputed and decided spots, and sum the errors that decisions would correct."""
     judged = [spot for spot in decided if spot.verdict != "skipped"]
     if answers is None:
         return _Counts(sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0)

@@ -1,4 +1,4 @@
-"""Streams of clicks on screen: a watched source, or a replay of the clicks of one image."""
+"""Streams of clicks on screen: live watching of a source, or replay of the clicks of one image."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ __all__ = ["Streaming"]
 
 SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"
 MOST_STEPS = 60
-"""Of a replay, unless another number of annotators a step is chosen."""
-CUT_SHORT = "It was still watched when the study was closed."
+"""Largest number of steps of a replay, unless a number of annotators a step is chosen."""
+CUT_SHORT = "The study was closed while it was watched."
 NO_CLICKS = "No image with clicks is on screen."
 
 
 class Streaming(ClicksPart):
-    """Joins the stream's panel and curves with what is followed or replayed.
+    """Connects the panel and curves of a stream with the watched source or the replay.
 
     Signals
     -------
     moved
-        The scene on screen is to be shown anew, dressed.
+        The scene on screen must be shown again, see `dressed`.
     """
 
     moved = Signal()
@@ -58,7 +58,7 @@ class Streaming(ClicksPart):
         super().__init__(core)
         self._review_queue = review_queue
         self.as_read: Scene | None = None
-        """The image on screen as the study has it, without what a stream or a replay has changed."""
+        """The scene on screen as read from the study, without changes by a stream or replay."""
         self._order: Order = "random"
         self._seed = 0
         self._per_step = 1
@@ -97,7 +97,7 @@ class Streaming(ClicksPart):
 
     @property
     def plan(self) -> WatchPlan:
-        """How clicks are followed, with the stopping rule that the panel shows."""
+        """Plan of a stream, with the stop rule of the panel."""
         return WatchPlan(stopping=self._screen.stream.stopping)
 
     def _clear(self) -> None:
@@ -106,7 +106,7 @@ class Streaming(ClicksPart):
         self._tell()
 
     def dressed(self, scene: Scene) -> Scene:
-        """Give what is to be shown of an image: where the stream or the replay stands, else as it is."""
+        """Return a scene with the state of the stream or replay, or unchanged without one."""
         if self.replay.on and (self.as_read is None or scene.image.id != self.as_read.image.id):
             self.replay.leave()
         self.as_read = scene
@@ -119,7 +119,7 @@ class Streaming(ClicksPart):
             return scene
         clicks = following.clicks(scene.image.id)
         names = self._document.contents.annotators if self._document.contents else ()
-        if not set(names).issuperset(clicks.annotators):  # the study is still being read again
+        if not set(names).issuperset(clicks.annotators):  # the study is still being read
             return scene
         note = f"watching {plain(following.wish.source.name, 80)}, {_settled(watched)}"
         return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, stream_note=note)
@@ -167,7 +167,7 @@ class Streaming(ClicksPart):
             self.moved.emit()
 
     def _plan_of(self, scene: Scene) -> WatchPlan:
-        """Give the plan of a replay: that of the run on screen, where it can be followed."""
+        """Return the plan of a replay: that of the run on screen if it can be replayed."""
         if scene.run is None:
             return self.plan
         try:
@@ -179,7 +179,7 @@ class Streaming(ClicksPart):
             return self.plan
 
     def _experience_for(self, scene: Scene) -> Callable[[], Experience]:
-        """Give what the other images of the latest runs say of the annotators, to be worked out later."""
+        """Return a function that computes the experience from the other images of the latest runs."""
         results = [
             (result.fusion, result.annotators, result.weights)
             for image, result in self._review_queue.results.items()
@@ -213,7 +213,7 @@ class Streaming(ClicksPart):
     def _on_moved(self) -> None:
         self.moved.emit()
 
-    # A source that is followed
+    # Watched source
 
     def _on_watch_requested(self) -> None:
         menu = Menu(self._screen)
@@ -233,9 +233,9 @@ class Streaming(ClicksPart):
             self.watch(Path(name))
 
     def watch(self, source: Path) -> None:
-        """Follow a file or a folder into the study."""
+        """Watch a file or a folder, and import its clicks."""
         if self._document.contents is None:
-            self._screen.message.emit("Open or make a study first: what comes is kept in it.")
+            self._screen.message.emit("Open or create a study first. New clicks are stored in it.")
             return
         self._follow(Wish(source, self.plan, {}))
 
@@ -252,7 +252,7 @@ class Streaming(ClicksPart):
 
     def _on_stopped(self, run: int | None) -> None:
         self._look_elsewhere()
-        outcome = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
+        outcome = f"its result is stored as run {run}" if run is not None else "it contained no clicks"
         self._screen.message.emit(f"The source is no longer watched; {outcome}.")
 
     def _on_refused(self, sentence: str) -> None:
@@ -269,7 +269,7 @@ class Streaming(ClicksPart):
         self._tell()
 
     def _look_elsewhere(self) -> None:
-        """Let the queue say what the runs say, now that nothing is followed; offer the source again."""
+        """Show the results of runs in the queue again, and offer to resume the source."""
         self._look_for_source()
         contents = self._document.contents
         if contents is not None:
@@ -299,7 +299,7 @@ class Streaming(ClicksPart):
         self._follow(replace(wish, mapping=mapping))
 
     def _on_stopping_changed(self) -> None:
-        """Judge what comes from now on by another rule; a replay is worked out anew."""
+        """Apply another stop rule from now on; a replay is computed again."""
         following = self.live.following
         if following is not None:
             following.wish = replace(following.wish, plan=self.plan)
@@ -319,27 +319,30 @@ class Streaming(ClicksPart):
         if self.as_read is not None and self.as_read.image.id in images:
             self.moved.emit()
 
-    # What is told
+    # Display
 
     def _tell_queue(self, images: Sequence[int]) -> None:
-        """Let the queue say of images what the source has brought, not what a run says."""
+        """Show the results of the watched source in the queue, instead of those of a run."""
         following = self.live.following
         if following is not None:
             self._review_queue.take({image: _known(following, image) for image in images})
 
     def _on_queue_read(self) -> None:
-        """Where something was fused meanwhile, the queue goes on to say what the canvas shows."""
+        """Keep the results of the watched source in the queue after another fusion."""
         following = self.live.following
         if following is not None:
             self._tell_queue(tuple(following.watched))
 
     def _tell(self) -> None:
-        """Say in the panel and by the curves where everything stands."""
+        """Show the state of replay or source in the panel and the curves."""
         panel, curves, plan = self._screen.stream, self._screen.curves, self.plan
         scene, following = self.as_read, self.live.following
         if self.replay.waiting is not None and scene is not None:
             panel.show_replay(self._replay_line(scene))
-            steps, position = tuple(self.replay.steps), self.replay.position  # more come meanwhile
+            steps, position = (
+                tuple(self.replay.steps),
+                self.replay.position,
+            )  # a copy: steps are added meanwhile
             history = steps[-1].history if steps else None
             panel.set_state(history, position)
             curves.set_history(history, plan.stopping, self._truth(len(steps)))

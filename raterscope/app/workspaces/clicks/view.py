@@ -32,16 +32,16 @@ __all__ = [
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0
 NEAR, MOST_NEAR = 6.0, 12
-"""How far neighbours are looked for, in half widths of the square in which a spot is judged; how many."""
+"""Largest distance of neighbours, in half widths of the crop of a spot, and their largest number."""
 CAPTION = "posterior probability of a structure"
 
 
 def click_marks(
     scene: Scene, numbers: Mapping[str, int], spots: Sequence[Spot] = (), *, blind: bool = False
 ) -> ClickMarks:
-    """Give the clicks in the annotators' lasting colours, outliers apart where a fusion tells them.
+    """Return the clicks with the numbers of their annotators, outliers marked if there is a fusion.
 
-    Blind, only those on spots that are decided.
+    In blind mode only those on decided spots.
     """
     clicks, fusion = scene.clicks, scene.fusion
     number = np.array([numbers[name] for name in clicks.annotators], dtype=np.int64)
@@ -51,14 +51,14 @@ def click_marks(
         return ClickMarks(clicks.x, clicks.y, annotator, inlier)
     if fusion is None or inlier is None:
         return ClickMarks.none()
-    decided = np.zeros(len(fusion.clustering) + 1, dtype=bool)  # the last is that of no cluster
+    decided = np.zeros(len(fusion.clustering) + 1, dtype=bool)  # the last one stands for no cluster
     decided[[spot.cluster for spot in spots if spot.cluster is not None and spot.decided]] = True
     shown = decided[fusion.clustering.nearest[fusion.mark]]
     return ClickMarks(clicks.x[shown], clicks.y[shown], annotator[shown], inlier[shown])
 
 
 def detection_marks(spots: Sequence[Spot], *, blind: bool = False) -> DetectionMarks:
-    """Give the spots with their ellipses and states; blind, nothing of what the fusion says of them."""
+    """Return the spots with ellipses and states; in blind mode without results of undecided ones."""
     if not spots:
         return DetectionMarks.none()
     hidden = [blind and not spot.decided for spot in spots]
@@ -85,7 +85,7 @@ def evidence(
     weights: FloatArray | None,
     neighbours: Sequence[EvidenceLine] = (),
 ) -> Evidence:
-    """Give what is said of a spot: its number, its votes, who marked it, why the model weighs them so.
+    """Return the evidence for a spot: votes, annotators, explanation of the weights.
 
     `weights` are those of `Clicks`.
     """
@@ -127,7 +127,7 @@ def evidence(
 def covered(
     spot: Spot, crop: NDArray[np.uint8] | None, radius: float, coverage: float, before: str
 ) -> Evidence:
-    """Give the place of a spot alone, without what is said of it."""
+    """Return a spot without its evidence, for blind mode."""
     return Evidence(
         title=f"Spot {spot.number}", state="undecided", probability=np.nan, low=np.nan, high=np.nan,
         caption="", votes=0, annotators=0, crop=crop, crop_radius=float(np.ceil(radius)), covered=True,
@@ -138,7 +138,7 @@ def covered(
 def neighbours(
     spots: Sequence[Spot], index: int, pixel_size: float | None, *, blind: bool
 ) -> list[EvidenceLine]:
-    """List the spots that lie near one, the nearest first."""
+    """List the neighbours of a spot, the nearest first."""
     spot = spots[index]
     away = np.hypot([other.x - spot.x for other in spots], [other.y - spot.y for other in spots])
     away[index] = np.inf
@@ -155,24 +155,24 @@ def neighbours(
 
 
 def common_size(sizes: Sequence[float | None]) -> float | None:
-    """Give the micrometres a pixel by which crops of several images are as large; None where not all tell."""
+    """Return the median pixel size in micrometres; None unless all images state one."""
     sizes_known = [size for size in sizes if size is not None]
     return float(np.median(sizes_known)) if sizes_known and len(sizes_known) == len(sizes) else None
 
 
 def length(pixels: float, pixel_size: float | None) -> str:
-    """Say a length on an image: "14 px", or "2.8 µm" where the size of a pixel is known."""
+    """Write a length on an image: "14 px", or "2.8 µm" if the pixel size is known."""
     return f"{pixels:.0f} px" if pixel_size is None else f"{pixels * pixel_size:.1f} µm"
 
 
 def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
-    """Say a place: "x 104.0, y 58.5 px"; with the size of a pixel in micrometres too."""
+    """Write a position: "x 104.0, y 58.5 px", with the pixel size also in micrometres."""
     words = f"x {x:.1f}, y {y:.1f} px"
     return words if pixel_size is None else f"{words} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
 
 
 def status(scene: Scene, spots: Sequence[Spot]) -> str:
-    """Say in the status line what is shown, which run, how it ended."""
+    """Describe the image and the run on screen for the status line."""
     words = [
         scene.image.name,
         f"{scene.image.width:g} x {scene.image.height:g} px",
@@ -184,7 +184,7 @@ def status(scene: Scene, spots: Sequence[Spot]) -> str:
     if scene.path is None and scene.image.path is not None:
         words.append("image file missing")
     if scene.run is not None and scene.fusion is not None:
-        ended = "converged" if scene.fusion.clustering.trace.converged else "stopped before it converged"
+        ended = "converged" if scene.fusion.clustering.trace.converged else "did not converge"
         words.append(f"{run_title(scene.run)}, {ended}")
         words.append(_disputed(spots))
         if scene.later:
@@ -197,7 +197,7 @@ def status(scene: Scene, spots: Sequence[Spot]) -> str:
 
 
 def _clicks(scene: Scene) -> str:
-    """Count the clicks as the report does: an annotator's clicks at one position count once."""
+    """Count the clicks as the report does: repeated clicks of an annotator at one position count once."""
     clicks = len(scene.clicks)
     counted = clicks if scene.fusion is None else int(scene.fusion.rates.clicks.sum())
     duplicates = f", {count(clicks - counted, 'duplicate')} not counted" if clicks > counted else ""
@@ -209,5 +209,5 @@ def _disputed(spots: Sequence[Spot]) -> str:
 
 
 def radius_of(spot: Spot) -> float:
-    """Give the half width, pixels, of the square in which a spot is judged: itself and what it touches."""
+    """Return the half width in pixels of the crop of a spot and its surroundings."""
     return max(NARROWEST, CONTEXT * float(np.sqrt(max(spot.covariance[0, 0], spot.covariance[1, 1]))))

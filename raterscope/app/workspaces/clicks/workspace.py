@@ -1,4 +1,4 @@
-"""The clicks workspace: joins queue, canvas, evidence and plots."""
+"""The clicks workspace: connects queue, canvas, evidence and plots."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BLIND = BlindTexts(
     "Names, votes and the model's answers are shown.",
 )
 COVERAGES = (0.5, 0.68, 0.95, 0.99)
-"""Shares of a cluster's clicks that its ellipse may be drawn to hold."""
+"""Shares of a cluster's clicks that an ellipse can contain."""
 
 
 class ClicksWorkspace(ClicksScreen):
@@ -90,7 +90,7 @@ class ClicksWorkspace(ClicksScreen):
         self.batch_review = BatchReview(document, jobs, self.grid, self.review_queue, self.reviewing)
         self.menu = SpotMenu(core, self.reviewing, self.batch_review, self.measurements, self._decide)
         self._to_find: Spot | SpotSubject | None = None
-        """The spot to be looked at once its image is on screen."""
+        """The spot to select once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.canvas_view = CanvasView(document, self.canvas, self.reviewing, self.loader, self.crops)
         self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.batch_review)
@@ -177,7 +177,7 @@ class ClicksWorkspace(ClicksScreen):
         self.actions_made.append(ellipses.menuAction())
         self.add_digits(self.annotators.solo, "One annotator alone")
 
-    # Where one can go
+    # Navigation
 
     @property
     def has_to_leave(self) -> bool:
@@ -190,7 +190,7 @@ class ClicksWorkspace(ClicksScreen):
         return super().has_to_leave or drawing or self.grid_shown
 
     def show_change(self, change: Change) -> None:
-        """Select a spot that another run sees otherwise."""
+        """Select a spot that another run judges differently."""
         if change.point is not None:
             self._show_spot(change.item, SpotSubject(x=change.point[0], y=change.point[1]))
 
@@ -225,10 +225,10 @@ class ClicksWorkspace(ClicksScreen):
         if view is not None and view[2] > 0:
             self.canvas.look_from(*view)
 
-    # What is shown
+    # Display
 
     def set_coverage(self, coverage: float) -> None:
-        """Draw ellipses that hold this share of a cluster's clicks."""
+        """Draw ellipses that contain this share of a cluster's clicks."""
         self.canvas.set_coverage(coverage)
         self.spot_evidence.set_coverage(coverage)
 
@@ -244,17 +244,17 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.set_undoable(bool(words), words)
 
     def _show_again(self) -> None:
-        """Show the image on screen as the stream has it now."""
+        """Show the image on screen again, after a change of stream or scale."""
         if self.streaming.as_read is not None:
             self.show_scene(self.streaming.as_read)
 
     def show_scene(self, scene: Scene | None, _analysis: None = None) -> None:
-        """Show an image as the stream and the scale have it."""
+        """Show an image with the state of the stream and the scale."""
         if scene is None:
             self.session.clear()
             return
         if not self._document.numbers.keys() >= set(scene.clicks.annotators):
-            return  # annotators were added meanwhile: it is read again with the study's contents
+            return  # annotators were added meanwhile: the image is read again with the study's contents
         self.session.show(self.measurements.scaled(self.streaming.dressed(scene)))
 
     def on_cleared(self) -> None:
@@ -266,11 +266,11 @@ class ClicksWorkspace(ClicksScreen):
         self.calibration.show(None, ())
 
     def _prepare_canvas(self, scene: Scene) -> None:
-        """Make way for a scene, before the parts of the screen show theirs."""
+        """Prepare the canvas before the parts of the screen show the scene."""
         self.canvas_view.begin(scene)
 
     def on_scene(self, scene: Scene) -> None:
-        """Show an image, and what its run has to note."""
+        """Show an image and the notes of its run."""
         if self._to_find is not None:
             self.reviewing.go_to(self.reviewing.find(self._to_find))
             self._to_find = None
@@ -284,7 +284,7 @@ class ClicksWorkspace(ClicksScreen):
         self._calibrate()
 
     def _calibrate(self) -> None:
-        """Compare the run on screen with what is known of all its images."""
+        """Update the calibration of the run on screen."""
         as_read = self.streaming.as_read
         run = None if as_read is None else as_read.run
         title = "" if run is None else run_title(run)
@@ -304,7 +304,7 @@ class ClicksWorkspace(ClicksScreen):
         self.status_changed.emit(view.status(session.scene, self.reviewing.spots) if session.shown else "")
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
-        """Go on with the next image that has something to be decided; tells whether there is one."""
+        """Continue with the next image that has undecided spots; returns whether there is one."""
         current = self.core.item
         unit = next_unit(self.review_queue.units(), (current, ""), step, skipped=skipped)
         if unit is not None:
@@ -314,10 +314,10 @@ class ClicksWorkspace(ClicksScreen):
     def _on_exhausted(self) -> None:
         self.message.emit(self.review_queue.nothing_left())
 
-    # What the expert does
+    # Decisions
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
-        """Show a decision that was stored, and go to what was undone."""
+        """Show a decision that was stored; after undo, select its spot."""
         self.calibration.set_decided(len(contents.decisions))
         images = contents.items_of(decision, "clicks")
         self.review_queue.decided(*images)

@@ -1,4 +1,4 @@
-"""The annotators of a question in detail: confusion matrix, communities, copying, change over time."""
+"""Annotators of a question in detail: confusion matrix, communities, copying, change over time."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = [
 
 
 class Copies(LabelsPart):
-    """Reports groups of annotators who may copy below the communities, and selects one after the other.
+    """Lists groups of annotators who may copy, below the communities, and selects one after the other.
 
     Signals
     -------
     chosen : tuple of int
-        The annotators of a group.
+        Annotators of a group.
     """
 
     chosen = Signal(object)
@@ -78,7 +78,7 @@ class Copies(LabelsPart):
 
 
 def copying_in_words(copying: Copying) -> str:
-    """Say how many copy and how that is known; nothing where nobody does."""
+    """Describe how many annotators may copy, and the evidence; empty if none does."""
     groups = copying.groups()
     if not groups:
         return ""
@@ -100,14 +100,14 @@ def _copies(scene: Scene, watch: Watch) -> Copying:
 
 MOST_TOLD = 3
 ALIGNED = 5
-"""Steps at which the rows of all classes are joined."""
+"""Number of steps at which the rows of all classes are aligned."""
 LEAST_P = 0.001
-"""Smaller ones are not written out."""
+"""Smaller p values are written as "<"."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """An annotator and what changed most of its rows."""
+    """An annotator and the largest change of a row of the confusion matrix."""
 
     annotator: int
     change: drift.ChangePoint
@@ -116,7 +116,7 @@ class Changed:
 
 
 def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | None:
-    """Give an annotator's way; None for one without votes, or an answer without time."""
+    """Return an annotator's rates over time; None without votes, or if the run has no drift."""
     fusion = scene.fusion
     if fusion is None or fusion.drift is None:
         return None
@@ -143,7 +143,7 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
 
 
 def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
-    """Give steps at which rows are aligned, with the votes of all annotators until then."""
+    """Return the steps at which rows are aligned, with the votes of all annotators until then."""
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
     aligned = aligned_steps(scene.labels, scene.fusion.drift, annotator, ALIGNED)
@@ -153,7 +153,7 @@ def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
 
 
 def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:
-    """Describe those whom the test against constancy names; who changed most comes first."""
+    """List the annotators whom the test against constancy names, the largest change first."""
     fusion, constancy = scene.fusion, analysis.constancy
     assert fusion is not None
     assert fusion.drift is not None
@@ -169,7 +169,7 @@ def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed
 
 
 def change_line(scene: Scene, changed: Changed, *, blind: bool) -> ChangeLine:
-    """Give the line of an annotator who changed."""
+    """Return the line of an annotator who changed."""
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
     votes = len(scene.fusion.drift.vote[scene.fusion.drift.steps(changed.annotator)])
@@ -184,7 +184,7 @@ def change_line(scene: Scene, changed: Changed, *, blind: bool) -> ChangeLine:
 
 
 def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[drift.ChangePoint, ...]) -> str:
-    """Say when an annotator changed most, and how: "Changed at vote 241 (2026-03-01): where ring ..."."""
+    """Describe an annotator's largest change: "Changed at vote 241 (2026-03-01): where ring ..."."""
     constancy = analysis.constancy
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
@@ -205,7 +205,7 @@ def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[dr
 
 
 def _row(scene: Scene, change: drift.ChangePoint) -> str:
-    """Say the two outputs of a row that changed most: "where ring is true: ring 0.88 → 0.34"."""
+    """Describe the two outputs of a row that changed most: "where ring is true: ring 0.88 → 0.34"."""
     assert scene.fusion is not None
     if change.true == drift.RIGHT:
         return f"right {change.before[0]:.2f} → {change.after[0]:.2f}"
@@ -218,14 +218,14 @@ def _row(scene: Scene, change: drift.ChangePoint) -> str:
 
 
 def _words(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
-    """Say what is said more often since, and what less: "says 3 more often, 1 less"."""
+    """Describe the labels given more and less often since: "says 3 more often, 1 less"."""
     difference = change.after - change.before
     more, less = outputs[int(difference.argmax())], outputs[int(difference.argmin())]
     return f"says {more} more often, {less} less"
 
 
-NO_TIMES = "These votes have no times: the order in which they came is taken for it."
-LOOKING = "Looking for who changed."
+NO_TIMES = "These votes have no times: their order in the file is used instead."
+LOOKING = "Looking for annotators who changed."
 CHANGED = (
     "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
     "Select one to plot its rates over time."
@@ -239,14 +239,14 @@ UNCHANGED = "No annotator changed beyond chance. Select an annotator to plot the
 
 
 class AnnotatorDetail(LabelsPart):
-    """Joins wall, matrix, communities, similarity and drift: all show the same selection.
+    """Connects wall, matrix, communities, similarity and drift, which show the same selection.
 
     Signals
     -------
     community_chosen
-        Another community is chosen, or none: `members`.
+        Another community is selected, or none: `members`.
     cell_chosen(int true, int given)
-        A cell of the matrix of those chosen.
+        A cell of the matrix of the selected annotators.
     """
 
     community_chosen = Signal()
@@ -256,7 +256,7 @@ class AnnotatorDetail(LabelsPart):
         super().__init__(core)
         self._task = LatestTask()
         self._changed: tuple[Changed, ...] | None = None
-        """Who changed over time; None until somebody has looked."""
+        """Annotators who changed over time; None until they are computed."""
         self.community: int | None = None
         self.grouping = communities.Grouping(core)
         self.similar = communities.Similar(core)
@@ -279,14 +279,14 @@ class AnnotatorDetail(LabelsPart):
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The annotators of the chosen community."""
+        """Annotators of the selected community."""
         groups = self.grouping.groups
         if groups is None or self.community is None:
             return ()
         return tuple(np.flatnonzero(groups.of == self.community).tolist())
 
     def names(self, annotators: Iterable[int]) -> tuple[str, ...]:
-        """Give the names of annotators."""
+        """Return the names of annotators."""
         if not self._session.shown:
             return ()
         return tuple(self._session.scene.labels.annotators[annotator] for annotator in annotators)
@@ -305,7 +305,7 @@ class AnnotatorDetail(LabelsPart):
         self._session.select(())
 
     def _on_scene(self, scene: Scene) -> None:
-        """Take another question or answer; who was chosen stays chosen while the question does."""
+        """Show another question or run; the selection is kept while the question stays."""
         previous, count = self._session.before, len(scene.labels.annotators)
         same = previous is not None and scene.question.id == previous.question.id
         current = (
@@ -320,7 +320,7 @@ class AnnotatorDetail(LabelsPart):
         self._show_relations()
 
     def refresh(self) -> None:
-        """Show who is left out after a decision."""
+        """Show which annotators are excluded after a decision."""
         self._show_wall()
 
     def _on_blind(self, blind: bool) -> None:
@@ -330,12 +330,12 @@ class AnnotatorDetail(LabelsPart):
         self._mark()
 
     def choose(self, annotators: Sequence[int]) -> None:
-        """Choose annotators everywhere, or nobody."""
+        """Select annotators everywhere, or none."""
         self._screen.wall.select(tuple(annotators))
         self._session.select(tuple(annotators))
 
     def choose_community(self, number: int | None) -> None:
-        """Choose a community everywhere, or none."""
+        """Select a community everywhere, or none."""
         self.community = number
         self._screen.cards.select(number)
         self._screen.similarity.select_community(number)
@@ -347,13 +347,13 @@ class AnnotatorDetail(LabelsPart):
         self.community_chosen.emit()
 
     def _on_triangle(self, number: int) -> None:
-        """Choose a community that is still there; one that is gone has no members now."""
+        """Select a community, if it still exists: an earlier one has no members now."""
         groups = self.grouping.groups
         if groups is not None and number < groups.found.count:
             self.choose_community(number)
 
     def _on_grouped(self) -> None:
-        """Show the communities of another grouping everywhere, one after the other: there may be many."""
+        """Show the communities of another grouping everywhere, one widget per turn of the event loop."""
         self._leave_community()
         for step in (self._show_wall, self._show_cards, self._show_relations, self._show_participation):
             QTimer.singleShot(0, self, step)
@@ -392,7 +392,7 @@ class AnnotatorDetail(LabelsPart):
 
     @while_shown
     def _mark(self) -> None:
-        """Show what is known of those selected."""
+        """Show matrix, participation and drift of the selected annotators."""
         session = self._session
         matrix = view.matrix_view(session.scene, session.analysis, session.selection, blind=session.blind)
         if matrix is None:
@@ -423,7 +423,7 @@ class AnnotatorDetail(LabelsPart):
             self._task.follow(job, partial(self._on_drift, scene, analysis, selection[0]))
 
     def _show_changed(self) -> None:
-        """Show who of those chosen changed, or of all where nobody is."""
+        """List the annotators who changed, of the selected ones or of all."""
         session, panel = self._session, self._screen.drift
         scene, analysis = session.scene, session.analysis
         if analysis.moved is None:

@@ -1,4 +1,4 @@
-"""Communities of annotators: the grouping shown, its cards, similarity, communities over time."""
+"""Communities of annotators: grouping, cards, similarity, communities over time."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ __all__ = [
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
 STORED: Way = ("behaviour", "nmf")
-"""What a run finds."""
+"""The grouping that a run stores."""
 
 
 class Grouping(LabelsPart):
-    """The grouping that is shown: the run's own, or another one, found when it is asked for and then kept.
+    """Grouping shown: the run's own, or another one, computed on request and cached.
 
     Signals
     -------
     changed
-        Another grouping is shown: `groups`.
+        Another grouping is shown, see `groups`.
     """
 
     changed = Signal()
@@ -85,13 +85,13 @@ class Grouping(LabelsPart):
 
     @property
     def groups(self) -> Groups | None:
-        """The communities shown."""
+        """Communities shown."""
         groups = self._groupings.get(self.method_shown)
         return groups if groups is not None and groups.found.count else None
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What is to be known of how they were found."""
+        """Notices about how they were found."""
         if self.method_shown in self._groupings:
             return self._groupings[self.method_shown].found.notices
         result = self._session.scene.result if self._session.shown else None
@@ -99,14 +99,14 @@ class Grouping(LabelsPart):
         return () if communities is None else communities.notices
 
     def clear(self) -> None:
-        """Forget what was found: another answer, or none."""
+        """Drop all groupings: another run is shown, or none."""
         self.cancel()
         self._groupings.clear()
         self.method_shown = STORED
         self._show_switches()
 
     def show(self, scene: Scene, analysis: Analysis) -> None:
-        """Take another question or answer; of the same answer what was found is kept."""
+        """Show another question or run; groupings of the same run are kept."""
         previous = self._session.before
         if previous is None or _answer_of(scene) != _answer_of(previous):
             self.clear()
@@ -128,7 +128,7 @@ class Grouping(LabelsPart):
         self._settle()
 
     def cancel(self) -> None:
-        """Give up the search under way; what is shown stays."""
+        """Cancel the current search; the grouping shown stays."""
         self._task.stop()
 
     def _on_switched(self, _mode: str) -> None:
@@ -171,7 +171,7 @@ class Grouping(LabelsPart):
         self.changed.emit()
 
     def _settle(self) -> None:
-        """Let the switches say what is shown."""
+        """Set the switches to the grouping shown."""
         if not self._task.busy:
             for switch, mode in zip((self.bases, self.methods), self.method_shown, strict=True):
                 with QSignalBlocker(switch):
@@ -197,7 +197,7 @@ def show_cards(
     *,
     blind: bool,
 ) -> None:
-    """Show a card a community; where there are none, why."""
+    """Show a card for each community, or why there is none."""
     if groups is None:
         show_no_cards(cards, UNFUSED if scene.fusion is None else " ".join(notices))
         return
@@ -226,7 +226,7 @@ def show_cards(
 
 
 def show_no_cards(cards: CommunityCards, why: str = UNFUSED) -> None:
-    """Say why there are no communities."""
+    """Show why there are no communities."""
     cards.set_nothing(why)
     cards.show_communities(None)
 
@@ -239,7 +239,7 @@ def show_participation(
     *,
     blind: bool,
 ) -> None:
-    """Show how much those chosen, or all, take part in each community."""
+    """Show the participation of the selected annotators, or of all, in each community."""
     if groups is None:
         bars.show_participation(np.zeros((0, 0)), (), ())
         return
@@ -261,7 +261,7 @@ class Similar(LabelsPart):
     Signals
     -------
     chosen(tuple of int)
-        The annotators of a row.
+        Annotators of a row.
     """
 
     chosen = Signal(object)
@@ -276,7 +276,7 @@ class Similar(LabelsPart):
         core.session.blind_changed.connect(self._show)
 
     def show(self, groups: Groups | None) -> None:
-        """Take another question, answer or grouping."""
+        """Show another question, run or grouping."""
         self._task.cancel()
         self._groups = groups
         self._drawn = None
@@ -323,16 +323,16 @@ class Similar(LabelsPart):
 
 
 NO_GROUPS = "Find communities to see how they change over time."
-STOPPED = "The communities were not followed to the end."
+STOPPED = "Following the communities was cancelled."
 
 
 class CommunitiesOverTimeView(LabelsPart):
-    """Joins the picture of communities over time with those chosen.
+    """Shows communities over time, and selects the annotators of a block or band.
 
     Signals
     -------
     chosen(tuple of int)
-        The annotators of a block or a band.
+        Annotators of a block or a band.
     """
 
     chosen = Signal(object)
@@ -343,7 +343,7 @@ class CommunitiesOverTimeView(LabelsPart):
         self._courses: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
         self._task = LatestTask()
         self._stopped = False
-        self.follow, self.stop = QPushButton("Follow them"), QPushButton("Cancel")
+        self.follow, self.stop = QPushButton("Follow communities"), QPushButton("Cancel")
         for button in (self.follow, self.stop):
             theme.set_role(button, "link")
             button.hide()
@@ -358,11 +358,11 @@ class CommunitiesOverTimeView(LabelsPart):
 
     @property
     def course(self) -> Course | None:
-        """What is drawn."""
+        """Communities over time on screen."""
         return None if self._groups is None else self._courses.get(self._groups)
 
     def show(self, groups: Groups | None) -> None:
-        """Take another question, answer or grouping."""
+        """Show another question, run or grouping."""
         previous, self._groups = self._groups, groups
         if groups is previous and previous is not None:
             return
@@ -385,7 +385,7 @@ class CommunitiesOverTimeView(LabelsPart):
             self._draw()
 
     def cancel(self) -> None:
-        """Give up the search under way."""
+        """Cancel the current search."""
         self._task.stop()
 
     @while_shown

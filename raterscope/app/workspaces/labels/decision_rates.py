@@ -1,4 +1,4 @@
-"""Rates over time by recursive EM, incremental Newton, batch EM and MAP."""
+"""Decision rates over time by recursive EM, incremental Newton, batch EM and MAP."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DecisionRates(QObject):
 
     @while_shown
     def look(self) -> None:
-        """Follow the decisions where the page is in sight, once."""
+        """Compute the rates once, if the page is visible."""
         scene = self._session.scene
         if not self._due or not self._plot.isVisible():
             return
@@ -102,7 +102,7 @@ def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch
 
 
 def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
-    """Follow the decisions whether tasks are of a class; a sentence where that cannot be drawn."""
+    """Compute the rates of decisions on whether tasks are of a class; a sentence if that is not possible."""
     try:
         course, measured = course_of(labels, chosen, truth, watch)
     except ClicksError as error:
@@ -117,7 +117,7 @@ def view_of(
     chosen: int,
     annotators: tuple[str, ...],
 ) -> DecisionView:
-    """Make what the plot draws."""
+    """Convert the rates to the values that the plot draws."""
     step = "decisions of each annotator" if course.repeated else "annotators"
     kinds = [
         DecisionKind("sensitivity", "Sensitivity", step, "sensitivity", each=True, unit=False),

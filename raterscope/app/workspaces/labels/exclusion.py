@@ -1,4 +1,4 @@
-"""Exclusion of annotators: a preview of what changes, then a decision with a reason."""
+"""Exclusion of annotators: a preview of the changes, then a decision with a reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Exclusion"]
 
 
 class Exclusion(LabelsPart):
-    """Joins the exclusion panel with the journal.
+    """Connects the exclusion panel with the journal.
 
     Signals
     -------
@@ -65,7 +65,7 @@ class Exclusion(LabelsPart):
 
     @while_shown
     def _on_blind(self) -> None:
-        """Hide the annotators' names; a preview that is shown goes."""
+        """Hide the annotators' names, and clear a preview."""
         self._task.cancel()
         self._name()
         self.refresh()
@@ -79,7 +79,7 @@ class Exclusion(LabelsPart):
             self._who = counted(len(self._chosen), "annotator")
 
     def refresh(self) -> None:
-        """Say who is chosen, and whether they are left out already."""
+        """Show the selected annotators, and whether they are already excluded."""
         excluded = self._excluded
         excluded_reasons = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
         reasons, count = sorted(set(excluded_reasons)), len(excluded_reasons)
@@ -94,9 +94,9 @@ class Exclusion(LabelsPart):
         return contents.review.excluded if contents else {}
 
     def begin(self) -> None:
-        """Fuse without those chosen and show what would change."""
+        """Fuse without the selected annotators, and show the changes; restore them if they are excluded."""
         if not self._session.shown or not self._chosen:
-            self.message.emit("Choose an annotator or a community first.")
+            self.message.emit("Select an annotator or a community first.")
             return
         scene = self._session.scene
         if self._excluded.keys() >= set(self._chosen):
@@ -147,5 +147,5 @@ def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch)
 
 
 def with_known(labels: Labels, fusion: LabelFusion) -> Labels:
-    """Hold fixed what an answer held fixed."""
+    """Return labels with the known labels that a fusion holds fixed."""
     return replace(labels, known=fusion.known if (fusion.known != OPEN).any() else None)

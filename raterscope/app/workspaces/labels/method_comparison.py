@@ -1,4 +1,4 @@
-"""Methods measured by known truths: all runs of a question, and cross-validation of all methods."""
+"""Methods measured against known truths: all runs of a question, and cross-validation of all methods."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ __all__ = [
 MOST_RUNS = 12
 
 Known = dict[int | None, tuple[object, Measured | None]]
-"""What was measured of runs, and with None of the vote, with what that rests on."""
+"""Measurements of runs, and with None of the vote, each with the key of its input."""
 
 
 class MethodComparison(LabelsPart):
-    """Draws the curves of the answer shown and fills the table of methods."""
+    """Draws the curves of the run shown, and fills the table of methods."""
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
@@ -114,7 +114,7 @@ class MethodComparison(LabelsPart):
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:
-    """Give what a measurement rests on: while that stays, it holds."""
+    """Return the key of a measurement's input: while it is equal, the measurement is valid."""
     when = None if run is None else study.runs.get(run).started
     return question, study.last_import(), study.question(question).scheme, when
 
@@ -122,7 +122,7 @@ def _rests_on(question: int, run: int | None, study: Study) -> object:
 def _known(
     question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
 ) -> list[Measured] | None:
-    """Give what runs came to, of nothing where no truth is known; None where something has to be measured."""
+    """Return the known measurements of runs, none without truths; None if a run must be measured first."""
     watch(0.0, "reading measurements")
     if not (study.vote_set(question).truth != OPEN).any():
         return []
@@ -131,7 +131,7 @@ def _known(
 
 
 def _measured(question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch) -> Known:
-    """Measure runs, and with None the vote, on the truths that they were not told; what is known, once."""
+    """Measure runs, and with None the vote, on truths that they were not given; keep valid measurements."""
     measured_now: Known = {}
     scheme = study.question(question).scheme
     for done, run in enumerate(runs):
@@ -157,11 +157,11 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
 
 
 class CrossValidation(QObject):
-    """Cross-validates all methods on the question on screen when you request it.
+    """Cross-validates all methods on the question on screen, on request.
 
     Signals
     -------
-    refused : str
+    refused(str)
     """
 
     refused = Signal(str)
@@ -185,7 +185,7 @@ class CrossValidation(QObject):
         self._panel.set_facts("")
 
     def _on_scene(self, scene: Scene) -> None:
-        """Take another question or answer; what was measured of the same votes stays."""
+        """Show another question or run; curves of the same votes stay."""
         previous = self._session.before
         if previous is None or _folds_rest_on(previous) != _folds_rest_on(scene):
             self._clear()
@@ -233,7 +233,7 @@ class CrossValidation(QObject):
 
 
 def question_of_scene(scene: Scene) -> Question:
-    """Give the votes and truths of a question, what the run held fixed known."""
+    """Return the votes and truths of a question, with the labels that the run holds fixed."""
     labels = scene.labels if scene.fusion is None else with_known(scene.labels, scene.fusion)
     return Question(labels, scene.truth, scene.excluded)
 

@@ -1,4 +1,4 @@
-"""Table of methods: every run of a question and the plain vote, measured by known truths."""
+"""Table of methods: every run of a question and the majority vote, measured against known truths."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from raterscope.widgets.tables.comparison_table import ComparisonRow, Comparison
 __all__ = ["Measured", "MethodTable", "curves_of", "in_brief"]
 
 _LONGEST = 120
-"""Letters of a notice that are shown beside the table."""
+"""Largest number of letters of a notice beside the table."""
 
 NAN = float("nan")
-NOTHING = "Import known truths (task, label): every run and the plain vote are measured by them here."
+NOTHING = "Import known truths (task, label) to measure every run and the majority vote."
 MEASURES = (
     Measure("accuracy", "Share of the tasks with known truth whose most probable class is right"),
-    Measure("AUC", "How probably a task of a class ranks above one of another, mean over classes"),
+    Measure("AUC", "Probability that a task of a class ranks above one of another class, mean over classes"),
     Measure("log loss", "Mean of -ln posterior of the true class: sure and wrong costs most", "lowest"),
     Measure(
         "calibration", "Expected calibration error: how far posteriors are from the share right", "lowest"
@@ -37,7 +37,7 @@ MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A run, or with None the plain vote, how good it is, and for how much of one a vote counts in it."""
+    """Assessment of a run, or with None of the majority vote, and the weight of a vote in it."""
 
     run: RunEntry | None
     found: Assessment
@@ -45,14 +45,14 @@ class Measured:
 
 
 class MethodTable(QWidget):
-    """The table of methods, and a sentence that says how far to trust the model.
+    """Table of methods, and advice on how far to trust the model.
 
     Signals
     -------
-    run_chosen : object
-        Key of the run gone to.
+    run_chosen(object)
+        Key of the selected run.
     part_wanted
-        Votes should count in part.
+        Votes should be down-weighted.
     """
 
     run_chosen = Signal(object)
@@ -67,7 +67,7 @@ class MethodTable(QWidget):
         self.advice = plain_label("", "disputed", wrap=True)
         self.advice.setContentsMargins(12, 0, 12, 8)
         self.advice.hide()
-        self.in_part = QPushButton("Let votes count in part")
+        self.in_part = QPushButton("Down-weight votes")
         self.in_part.setToolTip("Fuse with the weight of a vote that predicts held-out votes best")
         self.in_part.hide()
         column = QVBoxLayout(self)
@@ -84,7 +84,7 @@ class MethodTable(QWidget):
         self.table.run_chosen.connect(self._on_chosen)
 
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
-        """Say how far to trust the model; nothing where there is nothing to say."""
+        """Show advice on how far to trust the model; hidden without any."""
         self.in_part.setVisible(err_together)
         brief = [in_brief(sentence) for sentence in sentences[: 1 if err_together else 2]]
         self.advice.setText(" ".join(brief))
@@ -93,7 +93,7 @@ class MethodTable(QWidget):
         self.advice.setVisible(bool(sentences))
 
     def show_runs(self, runs: Sequence[Measured]) -> None:
-        """Show runs and the vote."""
+        """Show the assessments of runs and the vote."""
         judged = runs[0].found.judged if runs else 0
         self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
 
@@ -103,7 +103,7 @@ class MethodTable(QWidget):
 
 
 def in_brief(sentence: str) -> str:
-    """Shorten a notice to what it is about, up to its first colon or bracket; the tooltip has it whole."""
+    """Shorten a notice to the part before its first colon or bracket; the tooltip shows all of it."""
     end = min((at for mark in (": ", " (", "; ") if (at := sentence.find(mark)) > 0), default=len(sentence))
     brief = sentence[:end]
     if len(brief) > _LONGEST:
@@ -120,9 +120,7 @@ def _row(measured: Measured) -> ComparisonRow:
         (assessment.calibration.error, NAN, NAN),
     )
     if measured.run is None:
-        return ComparisonRow(
-            None, "the vote", "", figures, "The share of the votes, everybody counting alike"
-        )
+        return ComparisonRow(None, "the vote", "", figures, "Shares of the votes, with equal weights")
     started = measured.run.started.astimezone().strftime("%H:%M")
     about = measured.run.settings.get("about", {})
     words = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
@@ -134,9 +132,9 @@ def _row(measured: Measured) -> ComparisonRow:
 
 
 def curves_of(name: str, assessment: Assessment) -> tuple[Curve, ...]:
-    """Give the ROC and precision-recall curves of an answer: of the last of two classes.
+    """Return the ROC and precision-recall curves of an assessment: of two classes for the last one.
 
-    Of more there is a mean, and one of each class of which a truth is known.
+    Of more classes a mean, and a curve for each class with known truths.
     """
     curves = assessment.curves[1:] if len(assessment.curves) == 2 else assessment.curves
     drawn = []
@@ -162,7 +160,7 @@ def curves_of(name: str, assessment: Assessment) -> tuple[Curve, ...]:
 
 
 def _mean(name: str, curves: Sequence[Curve]) -> Curve:
-    """Give the mean of classes, each counting alike: its area is the mean of theirs, the AUC of the table."""
+    """Return the mean curve of classes with equal weights; its area is the AUC of the table."""
     rate, hits = mean_curve([(curve.false_positive_rate, curve.true_positive_rate) for curve in curves])
     recall, precision = mean_curve([(curve.recall, curve.precision) for curve in curves])
     area = float(np.mean([curve.area for curve in curves]))

@@ -1,4 +1,4 @@
-"""The scene of the labels workspace: votes, a run's answer, and the analysis of both. No Qt here."""
+"""Scene of the labels workspace: votes, a run's result, and the analysis of both. No Qt here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Analysis", "Groups", "Index", "LabelsSession", "Scene", "analyse", "
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A question, the answer shown, and the votes that went into it; without an answer, all votes.
+    """A question, the run shown, and its votes; without a run, all votes.
 
     Attributes
     ----------
@@ -44,16 +44,16 @@ class Scene:
     run : RunEntry or None
     result : LabelResult or None
     labels : Labels
-        Without what was held fixed.
+        Without labels that were held fixed.
     annotator_ids : (K,) int32
         The annotators' numbers in the study.
     truth : (N,) int16
-        Imported truths, counted by `classes`.
+        Imported truths, as indices into `classes`.
     pictures : mapping of task to ImageEntry
     later : int
-        Votes that came after the run.
+        Number of votes that were imported after the run.
     excluded : Labels or None
-        The votes that the run left out, tasks and annotators numbered as in `labels`.
+        The votes that the run excluded, with the numbering of `labels`.
     """
 
     question: QuestionEntry
@@ -73,24 +73,24 @@ class Scene:
 
     @cached_property
     def number_of(self) -> dict[str, int]:
-        """The number of each task, by its name."""
+        """Numbers of the tasks by name."""
         return {name: number for number, name in enumerate(self.labels.tasks)}
 
     @property
     def fusion(self) -> LabelFusion | None:
-        """The answer shown."""
+        """The result shown."""
         return None if self.result is None else self.result.fusion
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """As the answer has them, or without one the question."""
+        """Classes of the result, or without one of the question."""
         return self.labels.classes if self.result is None else self.result.fusion.classes
 
 
 def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
-    """Give the probability that the answer is wrong of each disputed task of a question, by its name.
+    """Return the disputed tasks of a question by name, with the probability that the answer is wrong.
 
-    None without an answer.
+    None without a result.
     """
     entry, result = study.shown.run_and_result(question, "labels", None)
     if entry is None or result is None:
@@ -103,7 +103,7 @@ def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
-    """Read a question with a run's answer, or the latest; in the study's thread."""
+    """Read a question with the result of a run, or of the latest, in the study's thread."""
     watch(0.0, "reading votes")
     entry = study.question(question)
     run_shown, result = study.shown.run_and_result(question, "labels", run)
@@ -131,7 +131,7 @@ class Index:
     votes: NDArray[np.int64]
 
     def of(self, number: int) -> NDArray[np.int64]:
-        """Give the votes of one, in the order in which they came."""
+        """Return the votes of a task or annotator, in their order."""
         return self.votes[self.start[number] : self.start[number + 1]]
 
     @classmethod
@@ -143,44 +143,44 @@ class Index:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What follows from a question's votes and answer.
+    """Analysis of a question's votes and result.
 
     Attributes
     ----------
     by_task, by_annotator : Index
     votes_of : (K,) int64
     left_out : (K,) int64
-        Votes of excluded annotators, which do not count.
+        Number of votes by excluded annotators, which do not count.
     vote : (N, J) float64
-        Shares of the votes: what the majority says.
+        Shares of the votes.
     votes : (N,) int64
-        Votes a task.
+        Number of votes per task.
     entropy : (N,) float64 or None
-        Doubt of the answer, 0 to 1. This and the following are None before there is an answer.
+        Entropy of the answer, 0 to 1. This and the following are None without a result.
     disputed : (N,) bool or None
         See `disputes.disputed_tasks`.
     rates : Rates or None
     mean, low, high : (K, J, L) float64 or None
-        Of the rates, with intervals.
+        Mean of the rates, with their intervals.
     accuracy : tuple of three (K,) float64 or None
-        Expected share of right votes among each annotator's own, with its interval.
+        Expected share of correct votes of each annotator, with its interval.
     crowd : (J, L) float64 or None
     difference : (K,) float64 or None
-        From the crowd: total variation, mean over classes.
+        Difference from the crowd: total variation, mean over classes.
     moved : (K,) float64 or None
-        How much each annotator changed; of a dynamic answer.
+        How much each annotator changed, for a dynamic result.
     constancy : Constancy or None
-        The test of each annotator for a change; of a dynamic answer.
+        Test of each annotator for a change, for a dynamic result.
     step_of : (V,) int32 or None
-        The step that each vote is, of a dynamic answer.
+        Step of each vote, for a dynamic result.
     groups : Groups or None
     measured : (N,) int16
-        Truths that the answer may be measured against.
+        Truths against which the result may be measured.
     model, crowd_vote : Assessment or None
-        The answer, and the vote, against them.
+        Assessments of the result and of the vote.
     advice : tuple of str
     err_together : bool
-        Whether people err on the same tasks, and their votes count in full.
+        Whether annotators share errors while their votes have full weight.
     """
 
     by_task: Index
@@ -210,14 +210,14 @@ class Analysis:
 
 
 LabelsSession = Session[Scene, Analysis]
-"""What the labels workspace shows."""
+"""Session of the labels workspace."""
 
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:
-    """Work out what is shown, in a thread of its own."""
+    """Compute the analysis of a scene, in a background thread."""
     labels, fusion = scene.labels, scene.fusion
     watch(0.0, "sorting votes")
-    assert len(scene.number_of) == len(labels.tasks)  # made here, where nobody waits for it
+    assert len(scene.number_of) == len(labels.tasks)  # computed here, in the background
     by_task = Index.by(labels.task, len(labels.tasks))
     watch(0.2, "sorting votes")
     by_annotator = Index.by(labels.annotator, len(labels.annotators))

@@ -38,13 +38,13 @@ NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
 
 EXCLUDING = [240, 0, 420]
 LEAST_MATRIX = 176
-"""The rates of four classes are read."""
+"""Smallest height at which the rates of four classes are readable."""
 BOTH_FROM = 560
-"""From this height on the matrix of those who are to be left out stays in sight."""
+"""From this height on the confusion matrix stays visible beside the preview of an exclusion."""
 
 
 class LabelsScreen(WorkspaceScreen):
-    """The widgets of the labels workspace in their frame."""
+    """Widgets of the labels workspace."""
 
     queue: TaskList
 
@@ -71,7 +71,7 @@ class LabelsScreen(WorkspaceScreen):
         self.task_panel = TaskPanel()
         self.curves = CurvesPlot("Import known truths to see ROC curves.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
-        self.progress = ConvergencePlot("bound", "Fuse to see how the answer settles.")
+        self.progress = ConvergencePlot("bound", "Press Fuse (F5) to see convergence.")
         self.decisions = DecisionPlot()
         self.method_table = MethodTable()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
@@ -115,7 +115,7 @@ class LabelsScreen(WorkspaceScreen):
         ):
             self.left_tabs.insertTab(index, plot, title)
         self.left_tabs.setCurrentIndex(0)
-        self.middle_tabs.tabBar().setAccessibleName("The annotators, seen in other ways")
+        self.middle_tabs.tabBar().setAccessibleName("Views of the annotators")
         self.put_first_below(0)
         for index in (0, 1):
             self.bottom.setStretchFactor(index, 1)
@@ -127,7 +127,7 @@ class LabelsScreen(WorkspaceScreen):
         }
 
     def make_room(self, needed: bool) -> None:
-        """Give what an exclusion would change the room of what stands above it, or give that back."""
+        """Give the preview of an exclusion the room of the widgets above it, or give it back."""
         if needed and self._sizes_before is None:
             self._sizes_before = self.why.sizes()
             self.drift.hide()

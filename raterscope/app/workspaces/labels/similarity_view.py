@@ -1,4 +1,4 @@
-"""Annotators grouped, compared with each other and followed over time. No Qt here."""
+"""Similarity of annotators: grouping, pairwise comparison, communities over time. No Qt here."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ __all__ = [
 
 
 MOST_CLASSES = 4
-"""Of the triangles."""
+"""Largest number of classes with a triangle."""
 
 Way = tuple[str, str]
-"""What annotators have in common, a key of `BASES`, and how the network is taken apart, of `METHODS`."""
+"""Basis of a grouping, a key of `BASES`, and its method, a key of `METHODS`."""
 
 BASES = {
     "behaviour": ("behaviour", "Annotators with similar confusion matrices"),
@@ -53,19 +53,19 @@ BASES = {
 METHODS = {
     "nmf": (
         "factorisation",
-        "Bayesian non-negative matrix factorisation: finds their number, annotators take part in several",
+        "Bayesian non-negative matrix factorisation: estimates their number; annotators may be in several",
     ),
     "louvain": ("Louvain", "Louvain: each annotator belongs to one"),
 }
 
 
 def way_of(groups: Groups) -> Way:
-    """Say in which way groups were found."""
+    """Return the basis and method of groups."""
     return groups.basis, groups.found.method
 
 
 def find_groups(scene: Scene, analysis: Analysis, method_key: Way, watch: Watch) -> Groups:
-    """Group the annotators of a question that has an answer."""
+    """Group the annotators of a question that has a result."""
     assert analysis.mean is not None
     assert analysis.accuracy is not None
     basis, method = method_key
@@ -83,7 +83,7 @@ class Course:
     Attributes
     ----------
     over : CommunitiesOverTime
-        The communities of the last moment have the numbers that they have as groups.
+        Communities of the last moment are numbered as in the groups.
     view : FlowView
     triangles : TrianglesView
     """
@@ -93,11 +93,11 @@ class Course:
     triangles: TrianglesView
 
     def block(self, moment: int, community: int) -> tuple[int, ...]:
-        """Give the annotators of a community at a moment; for those in none, who is in one at another."""
+        """Return the annotators of a community at a moment; for none, those with one at another moment."""
         return tuple(np.flatnonzero(self._in(moment, community)).tolist())
 
     def band(self, moment: int, community: int, goal: int) -> tuple[int, ...]:
-        """Give the annotators who go from a community to one of the next moment."""
+        """Return the annotators who move from a community to one of the next moment."""
         both = self._in(moment, community) & self._in(moment + 1, goal)
         return tuple(np.flatnonzero(both).tolist())
 
@@ -109,7 +109,7 @@ class Course:
 
     @property
     def _ever(self) -> NDArray[np.bool_]:
-        """Who is in a community at any moment."""
+        """Annotators in a community at any moment."""
         ever = np.zeros(self.over.annotators, dtype=bool)
         for moment in self.over.moments:
             ever[moment.members] = True
@@ -117,12 +117,12 @@ class Course:
 
 
 def obstacle(scene: Scene, groups: Groups) -> str:
-    """Say why groups cannot be followed over time; nothing where they can."""
+    """Return why groups cannot be followed over time; empty if they can."""
     return reason(scene.labels, scene.fusion, groups.basis)
 
 
 def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Course:
-    """Follow communities, see `follow_communities`, and lay them out as they are drawn.
+    """Follow communities over time, see `follow_communities`, and lay them out for drawing.
 
     The triangles are of the first moment, one in the middle and the last, as in Figs. 11 to 13 of the paper.
     """
@@ -140,7 +140,7 @@ def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch
 
 
 def triangles_now(scene: Scene, groups: Groups) -> TrianglesView:
-    """Lay the communities shown out in triangles."""
+    """Lay out the communities shown in triangles."""
     communities_found = groups.found
     numbers = np.arange(communities_found.count)
     return _triangles(
@@ -212,37 +212,37 @@ def _events(over: CommunitiesOverTime, names: tuple[str, ...], titles: Sequence[
 
 
 MOST_ROWS = 500
-"""More annotators than these are drawn several to a row."""
+"""Largest number of rows; more annotators are drawn several to a row."""
 
 LINKS = 4
-"""Of every mark in the graph, to those most like it."""
+"""Number of links of every mark in the graph, to the most similar ones."""
 
 BRIGHTEST = 0.99
-"""Few annotators have far more tasks in common than all others: this share of the links tells colours."""
+"""Quantile of the links that has the brightest colour: a few annotators share far more tasks than others."""
 
 CHUNK = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """How alike annotators are, ordered by community, several to a row where there are many.
+    """Similarity of annotators, ordered by community, several to a row if there are many.
 
     Attributes
     ----------
     values : (m, m) float
-        0 to 1; NaN for a single annotator's tasks in common with itself.
+        0 to 1; NaN on the diagonal of tasks in common.
     edges : (C + 1,) int
-        Where the communities begin and end among the rows.
+        Start and end rows of the communities.
     rows : tuple of m arrays of annotators
     places : (m, 2) float
-        Of the rows as marks of a graph.
+        Positions of the rows as marks of a graph.
     links : (e, 2) int
-        Between rows.
+        Pairs of linked rows.
     weights : (e,) float
     label : str
-        What the values are.
+        Name of the values.
     high : float
-        What is drawn the brightest.
+        Value of the brightest colour.
     title : str
     """
 
@@ -258,7 +258,7 @@ class Similarity:
 
 
 def similarity_of(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Similarity:
-    """Compare annotators, those of a community together and its most devoted members first."""
+    """Compare annotators, ordered by community and by participation in it."""
     watch(0.0, "comparing annotators")
     rows, edges = _rows(groups)
     if groups.basis == "tasks":
@@ -302,7 +302,7 @@ def _similarity(
 
 
 def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) -> NDArray[np.floating]:
-    """Give the links of annotators of two rows, equation 34 of the paper, on average."""
+    """Return the mean links between annotators of two rows, equation 34 of the paper."""
     labels = scene.labels
     network = common_tasks(labels.task, labels.annotator, len(labels.tasks), len(labels.annotators))
     chosen = network.of(np.concatenate(rows))
@@ -321,7 +321,7 @@ def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) 
 def _graph(
     values: NDArray[np.floating], edges: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Lay marks out, a disc a community round a circle, and link each to those most like it."""
+    """Lay out marks in discs around a circle, one per community, and link each to the most similar ones."""
     count = len(edges) - 1
     positions = np.zeros((len(values), 2))
     for at in range(count):

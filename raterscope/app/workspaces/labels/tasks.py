@@ -1,4 +1,4 @@
-"""The tasks of a question: the filtered list, the selected task, and decisions about it."""
+"""Tasks of a question: filtered list, selected task, decisions, and tasks that need another vote most."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from raterscope.widgets.panels.task_panel import TaskPanel
 __all__ = ["FEW", "ActiveLearning", "Tasks", "in_order"]
 
 FEW = 3
-"""A task with fewer votes has few."""
+"""Tasks with fewer votes pass the filter "few votes"."""
 
 DISPUTED = ("", "undecided")
-"""The filter at first, beneath which Tab walks what is disputed; beneath another one, all that is listed."""
+"""Initial filter, with which Tab goes to disputed tasks; with another filter, to all that are listed."""
 
 
 class Tasks(QObject):
-    """Joins the queue and the panel of the task looked at with the journal.
+    """Connects the queue and the panel of the selected task with the journal.
 
     Signals
     -------
     selected(int or None)
-        The task looked at.
+        The selected task.
     changed
-        What is decided has changed.
+        Decisions changed.
     exhausted
-        Nothing is left to be decided, here or in other questions.
+        Nothing is left to decide, in this or other questions.
     message(str)
-        Why something was not done.
+        Why a decision was refused.
     """
 
     selected = Signal(object)
@@ -68,9 +68,9 @@ class Tasks(QObject):
         super().__init__(queue)
         self._elsewhere = elsewhere
         self._by_hand = False
-        """Whether the expert chose the task itself: only then may a decision on it be changed."""
+        """Whether the expert selected the task by hand: only then may a decision on it be changed."""
         self._entering: tuple[int, int, bool] | None = None
-        """The question that is gone to, the step, and whether for what was skipped."""
+        """The next question, the step, and whether to begin with skipped tasks."""
         self._document = document
         self._jobs = jobs
         self._queue = queue
@@ -96,17 +96,17 @@ class Tasks(QObject):
 
     @property
     def current(self) -> int | None:
-        """The task looked at."""
+        """The selected task."""
         return self._queue.current
 
     @property
     def walks_disputed(self) -> bool:
-        """Whether Tab walks what is disputed, and not a list that was narrowed to something else."""
+        """Whether Tab goes to disputed tasks, not to all tasks of a filtered list."""
         return self._filter == DISPUTED
 
     @property
     def waiting(self) -> int:
-        """How many tasks are in doubt and undecided."""
+        """Number of disputed, undecided tasks."""
         disputed = self._session.analysis.disputed if self._session.shown else None
         return 0 if disputed is None else int((disputed & (self.decided == OPEN)).sum())
 
@@ -123,12 +123,12 @@ class Tasks(QObject):
         is_first = previous is not None and previous.fusion is None and scene.fusion is not None
         if self._entering is not None and self._entering[0] != scene.question.id:
             self._entering = None
-        self._begin = is_another or is_first  # where the most disputed is known only now, one begins with it
+        self._begin = is_another or is_first
         self._read_decided()
         self._sort()
 
     def set_members(self, annotators: frozenset[int]) -> None:
-        """Name the annotators of the chosen community, whose tasks the queue can be narrowed to."""
+        """Set the annotators of the selected community, to whose tasks the queue can be filtered."""
         if annotators != self._members:
             self._members = annotators
             if self._filter[1] == "community":
@@ -136,15 +136,15 @@ class Tasks(QObject):
 
     @while_shown
     def _on_blind(self) -> None:
-        """Hide who voted, and until the expert has decided what they said."""
+        """Hide names, and votes until the expert has decided."""
         self._list()
         self._show_task()
 
     @while_shown
     def refresh(self, item: int | None, back_to: str | None = None) -> None:
-        """Read the journal anew after a decision on a question, and go on where that is what was asked.
+        """Read the decisions again after one on a question, and go to the next task if it was made here.
 
-        What was undone or brought back is a task to go back to.
+        After undo or redo, go to the task `back_to`.
         """
         scene = self._session.scene
         if item is not None and item != scene.question.id:
@@ -162,23 +162,23 @@ class Tasks(QObject):
         self.changed.emit()
 
     def go_to(self, task: int | None) -> None:
-        """Look at a task."""
+        """Select a task."""
         self._by_hand = False
         self._queue.select(task)
         self._show_task()
         self.selected.emit(task)
 
     def select(self, task: int | None) -> None:
-        """Look at a task that the expert chose; a decision on it may then be changed."""
+        """Select a task by hand; a decision on it may then be changed."""
         self.go_to(task)
         self._by_hand = task is not None
 
     def enter(self, question: int, step: int, skipped: bool) -> None:
-        """Begin a question that is gone to with the first task that waits for a decision."""
+        """Begin the next question with its first undecided task."""
         self._entering = question, step, skipped
 
     def go(self, step: int, *, finish: bool = False) -> None:
-        """Go to the next task that waits for a decision, of this question or another one."""
+        """Go to the next undecided task, of this question or another."""
         row = self._queue.row
         elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
         following = next_item(
@@ -192,7 +192,7 @@ class Tasks(QObject):
             self.go_to(int(self._queue.order[following]))
 
     def _waiting(self, skipped: bool) -> NDArray[np.int64]:
-        """List the rows of tasks that wait for a decision, without the one looked at."""
+        """List the rows of undecided tasks, without the selected one."""
         order = self._queue.order
         if not self._session.shown:
             return np.empty(0, dtype=np.int64)
@@ -208,7 +208,7 @@ class Tasks(QObject):
         return np.flatnonzero(waits)
 
     def decide(self, number: int) -> None:
-        """Say which class is true of the task, and go on to the next when that is on disk."""
+        """Decide the class of the task, and go to the next one once that is saved."""
         task = self.current
         if task is None:
             self.go(1)
@@ -221,7 +221,7 @@ class Tasks(QObject):
             ))  # fmt: skip
 
     def skip(self) -> None:
-        """Pass over the task; it comes again at the end."""
+        """Skip the task; it comes again at the end."""
         task = self.current
         if task is None:
             return
@@ -233,19 +233,19 @@ class Tasks(QObject):
             self._record(Decision(verb="skip", item=scene.question.id, subject=subject))
 
     def _may_decide(self, *, skip: bool = False) -> bool:
-        """Refuse to change what is decided, unless the expert chose the task by hand."""
+        """Refuse to change a decision, unless the expert selected the task by hand."""
         scene, task = self._session.scene, self.current
         if task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
             return True
         self.message.emit(
             f"{scene.labels.tasks[task]} is decided already ({scene.classes[self.decided[task]]}). "
-            "Press C to take that back, or choose it in the list, to change that; Tab goes on."
+            "Press C to undo that, or select it in the list, to change that; Tab goes on."
         )
         return False
 
     @while_shown
     def clear(self) -> None:
-        """Take back what was decided about the task."""
+        """Undo the decision about the task."""
         scene, contents, task = self._session.scene, self._document.contents, self.current
         if contents is None or task is None or self._writing:
             return
@@ -254,7 +254,7 @@ class Tasks(QObject):
             self._document.record(Decision(verb="undo", undoes=decision.decision))
 
     def _record(self, decision: Decision) -> None:
-        if self._writing:  # the last one is still on its way to the disk
+        if self._writing:  # the previous decision is not saved yet
             return
         self._writing = True
         self._document.record(decision).failed.connect(self._on_not_written)
@@ -353,7 +353,7 @@ def in_order(
     skipped: frozenset[int],
     watch: Watch,
 ) -> NDArray[np.int64]:
-    """Narrow tasks to those wanted, the most disputed first, those passed over last."""
+    """Filter and sort tasks, the most disputed first, skipped ones last."""
     watch(0.0, "sorting tasks")
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)
@@ -384,14 +384,14 @@ def in_order(
 MOST = 200
 
 LEAST = 0.005
-"""Bits: a vote that tells less is not worth asking for."""
+"""Smallest information gain in bits of a vote that is listed."""
 
 LOOKING = "Looking for the most informative votes."
 NONE_NEEDED = "No further vote is expected to change much: every task is settled."
 
 
 class ActiveLearning(LabelsPart):
-    """Fills the list of votes to request while it is visible."""
+    """Fills the list of votes to request, by expected information gain, while it is visible."""
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
@@ -442,7 +442,7 @@ class ActiveLearning(LabelsPart):
                     name=scene.labels.tasks[task],
                     why=f"ask {self._whom(scene, annotator)}",
                     gain=gain,
-                    more=f"Somebody of whom nothing is known would tell {gain_of_new:.2f} bit.",
+                    more=f"A new annotator would contribute {gain_of_new:.2f} bit.",
                 )
                 for task, annotator, gain, gain_of_new in rows
                 if gain >= LEAST
@@ -451,7 +451,7 @@ class ActiveLearning(LabelsPart):
         )
 
     def _whom(self, scene: Scene, who: int) -> str:
-        return "somebody new" if who == OPEN else view.name_of(scene, who, blind=self._session.blind)
+        return "a new annotator" if who == OPEN else view.name_of(scene, who, blind=self._session.blind)
 
 
 def _ask(scene: Scene, watch: Watch) -> NextVotes:

@@ -37,12 +37,12 @@ LISTED_VOTES = 500
 
 
 def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
-    """Call an annotator by name, or while names are hidden by number."""
+    """Return the name of an annotator, or a number while names are hidden."""
     return f"annotator {scene.annotator_ids[annotator] + 1}" if blind else scene.labels.annotators[annotator]
 
 
 def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> WallView | None:
-    """Give the wall of those who voted; None before there is an answer."""
+    """Return the wall of the annotators who voted; None without a result."""
     if analysis.mean is None or analysis.accuracy is None or analysis.difference is None:
         return None
     annotators = np.flatnonzero(
@@ -79,7 +79,7 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
 def matrix_view(
     scene: Scene, analysis: Analysis, annotators: Sequence[int], *, blind: bool = False
 ) -> MatrixView | None:
-    """Give the confusion matrix of some annotators, or of nobody in particular the crowd's."""
+    """Return the confusion matrix of some annotators, or of the crowd if none is given."""
     fusion = scene.fusion
     if fusion is None or analysis.rates is None:
         return None
@@ -94,7 +94,7 @@ def matrix_view(
     low, high = rates.interval()
     accuracy = [float(value[0]) for value in rates.accuracies()]
     votes = int(analysis.votes_of[several].sum())
-    if fusion.drift is not None and votes:  # the matrix of an annotator who changes is of one time
+    if fusion.drift is not None and votes:  # with drift, the matrix is of one time
         when = rates.time.removeprefix("the ")
         title, name = (title, f"{name}, {when}") if name else (f"{title}, {when}", "")
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
@@ -117,7 +117,7 @@ def matrix_view(
 def tasks_view(
     scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer], *, blind: bool = False
 ) -> TasksView:
-    """Give the queue of tasks in an order; blind, it shows neither the answer nor how sure it is."""
+    """Return the queue of tasks in an order; in blind mode without answer and entropy."""
     fusion = scene.fusion
     known = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
     return TasksView(
@@ -133,15 +133,15 @@ def tasks_view(
 
 
 def _held(known: ClassArray, decided: ClassArray, scene: Scene) -> ClassArray:
-    """Give what was held fixed because it was imported: a decision that was taken back is no truth."""
+    """Return the imported labels that were held fixed; a decision that was undone is not among them."""
     return np.where((decided == OPEN) & (scene.truth == known), known, OPEN).astype(np.int16)
 
 
 def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.int64], leading: int) -> FloatArray:
-    """Give what votes weigh for a class, as a logarithm of odds against the other classes; NaN where unknown.
+    """Return the weights of votes for a class, as log odds against the other classes; NaN if unknown.
 
-    The odds are those of the expected probabilities of the output given, the other classes weighing by the
-    answer's shares; a vote that counts in part weighs that part.
+    The odds are those of the expected probabilities of the label given, with the other classes weighted by
+    the result's shares; the weight of a down-weighted vote is reduced accordingly.
     """
     fusion, labels = scene.fusion, scene.labels
     if fusion is None or len(fusion.classes) < 2:
@@ -165,7 +165,7 @@ def task_view(
     *,
     blind: bool = False,
 ) -> TaskView:
-    """Give all that is known of a task.
+    """Return votes, answer and decision of a task.
 
     Parameters
     ----------
@@ -173,10 +173,10 @@ def task_view(
     analysis : Analysis
     task : int
     decided : int
-        Class that the expert decided, `OPEN` for none.
+        Class decided by the expert, `OPEN` for none.
     picture : QImage, optional
     blind : bool
-        Hide names, and until the expert has decided what was said too.
+        Hide names, and votes until the expert has decided.
     """
     labels, fusion = scene.labels, scene.fusion
     assert labels.meaning is not None
@@ -219,7 +219,7 @@ def task_view(
 
 
 def time_of(times: FloatArray | None, vote: int) -> str:
-    """Write when a vote was given; nothing where that is not known."""
+    """Write the time of a vote; empty if unknown."""
     if times is None or not np.isfinite(times[vote]):
         return ""
     try:
@@ -229,7 +229,7 @@ def time_of(times: FloatArray | None, vote: int) -> str:
 
 
 def _change(last: float) -> str:
-    """Say how much an answer still changed: "change 8e-7"."""
+    """Describe the last change of a result: "change 8e-7"."""
     if not last > 0:
         return "no change"
     digits, power = f"{last:.0e}".split("e")
@@ -237,7 +237,7 @@ def _change(last: float) -> str:
 
 
 def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = False) -> str:
-    """Say what is shown, of several questions which, which run, how it ended, how far the review is."""
+    """Describe question, run, its convergence and the progress of the review for the status line."""
     labels = scene.labels
     count_annotators = int(np.count_nonzero(analysis.votes_of))
     words = [
@@ -265,16 +265,16 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
 def cell_tasks(
     scene: Scene, annotators: tuple[int, ...], true: int, output: int, *, blind: bool = False
 ) -> GridView:
-    """Give the tasks of a class, known or most probable, of which annotators gave an output.
+    """Return the tasks behind a cell of a confusion matrix: of a class, with a label given by annotators.
 
     Parameters
     ----------
     scene : Scene
-        With an answer.
+        A scene with a result.
     annotators : tuple of int
-        Nobody in particular is everybody.
-    true, given : int
-        Class and output.
+        Annotators of the matrix; empty for all.
+    true, output : int
+        Class, known or most probable, and label.
     blind : bool
         Hide names.
     """
@@ -291,9 +291,9 @@ def cell_tasks(
         task_lists.append(source.task[votes])
     tasks, counts = np.unique(np.concatenate(task_lists), return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    name = name_of(scene, annotators[0], blind=blind) if len(annotators) == 1 else "they"
+    name = name_of(scene, annotators[0], blind=blind) if len(annotators) == 1 else "the annotators"
     if not annotators:
-        name = "anybody"
+        name = "any annotator"
     return GridView(
         title=f"{name} said {labels.outputs[output]} where {fusion.classes[true]} is true",
         tasks=tasks[order],

@@ -71,7 +71,7 @@ class LabelsWorkspace(LabelsScreen):
         self.session = self._session = LabelsSession(self)
         self.core = core = LabelsCore(self, document, jobs, self.session, "labels", BLIND)
         self._cell: tuple[tuple[int, ...], int, int] | None = None
-        """Annotators, true class and output of the cell whose tasks are listed."""
+        """Annotators, true class and label of the cell whose tasks are listed."""
         self._finding = LatestTask()
         self.navigation = QuestionNavigation(
             document, jobs, core.runs, "votes", read_scene, analyse, self.question
@@ -128,14 +128,14 @@ class LabelsWorkspace(LabelsScreen):
         self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
         self.add_digits(self._on_digit, "The task is of this class", first=0)
 
-    # What is shown
+    # Display
 
     def show_scene(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Show a question."""
         self.session.show(scene, analysis)
 
     def show_change(self, change: Change) -> None:
-        """Select a task that another run answers otherwise."""
+        """Select a task that another run answers differently."""
         if change.name in self.session.scene.number_of:
             self.tasks.select(self.session.scene.number_of[change.name])
 
@@ -182,7 +182,7 @@ class LabelsWorkspace(LabelsScreen):
         self.method_table.set_advice(())
 
     def on_scene(self, scene: Scene) -> None:
-        """Show a question, and what its run has to note."""
+        """Show a question and the notes of its run."""
         self.remaining.select(scene.question.id)
         self._leave_cell()
         self._show_status()
@@ -219,14 +219,14 @@ class LabelsWorkspace(LabelsScreen):
         words = view.status(self.session.scene, self.session.analysis, self.tasks.waiting, several=several)
         self.status_changed.emit(words)
 
-    # Whom the expert looks at
+    # Selected annotators
 
     def _on_community(self) -> None:
         self.tasks.set_members(frozenset(self.annotator_detail.members))
 
     @while_shown
     def _on_voter(self, number: int) -> None:
-        """Go to the annotator of a vote, who is named by the number in the study."""
+        """Select the annotator of a vote by their number in the study."""
         self.annotator_detail.choose(np.flatnonzero(self.session.scene.annotator_ids == number).tolist())
 
     @while_shown
@@ -249,10 +249,10 @@ class LabelsWorkspace(LabelsScreen):
         if picture is not None or self.pictures.lacks(task):
             self.behind.set_picture(task, picture)
 
-    # What the expert does
+    # Decisions
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
-        """Show a decision that was stored, and go to what was undone."""
+        """Show a decision that was stored; after undo, select its task."""
         self.remaining.recount()
         if self.session.shown:
             decided, _ = _settled(contents.review, self.session.scene.question.id)
@@ -268,11 +268,11 @@ class LabelsWorkspace(LabelsScreen):
     @while_shown
     def _on_exhausted(self) -> None:
         if self.session.scene.fusion is not None:
-            in_list = "Nothing more in this list waits for a decision."
+            in_list = "No other task in this list is undecided."
             self.message.emit(self.remaining.nothing_left() if self.tasks.walks_disputed else in_list)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
-        """Go on with the next question in which something waits for a decision; tells whether there is."""
+        """Continue with the next question that has undecided tasks; returns whether there is one."""
         current = self.session.scene.question.id if self.session.shown else None
         question = next_unit(self.remaining.units(), current, step, skipped=skipped)
         if question is not None:
@@ -295,7 +295,7 @@ class LabelsWorkspace(LabelsScreen):
 
     @while_shown
     def _on_digit(self, number: int) -> None:
-        """Decide for the class that has the digit one above the number."""
+        """Decide for the class with the digit one above the number."""
         digits = keys_of(self.session.scene.classes)
         if str(number + 1) in digits:
             self.tasks.decide(digits.index(str(number + 1)))
@@ -312,7 +312,7 @@ class LabelsWorkspace(LabelsScreen):
         self._offer_to_fuse()
 
     def _offer_to_fuse(self) -> None:
-        """Show the settings that were made, with the key that runs them."""
+        """Show the changed settings in the Fuse panel, with the focus on its Fuse button."""
         if not self.fuse_panel.isVisible():
             self.toggle_fuse_panel()
         self.fuse_panel.run.setFocus()
@@ -354,13 +354,13 @@ def _cell_tasks(
 
 
 def answers_of(scheme: Scheme) -> Answers:
-    """Give a scheme as the dialog shows it."""
+    """Convert a scheme to the values of the dialog."""
     prior = None if scheme.prior is None else np.array(scheme.prior)
     return Answers(scheme.outputs, scheme.classes, scheme.meaning, prior)
 
 
 def store_answers(question: int, answers: Answers, study: Study, watch: Watch) -> None:
-    """Keep what the dialog says."""
+    """Store the values of the dialog."""
     watch(0.0, "keeping the answers")
     prior = None if answers.prior is None else tuple(tuple(row) for row in answers.prior.tolist())
     set_scheme(study, question, Scheme(answers.outputs, answers.classes, answers.meaning, prior))

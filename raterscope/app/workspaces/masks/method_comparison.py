@@ -1,4 +1,4 @@
-"""Several methods on the masks of one case or of all cases, compared in the background."""
+"""Comparison of several methods on the masks of one case or of all cases, in the background."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ WIDTH = 1.8
 
 
 class MethodComparer(MasksPart):
-    """Compares methods when you request it; the study keeps the figures, not the masks.
+    """Compares methods on request; the study keeps the figures, not the masks.
 
     Signals
     -------
-    refused, said : str
+    refused(str), message(str)
     outlines_changed
-        Other outlines are to be drawn: see `outlines`.
+        Other outlines must be drawn: see `outlines`.
     """
 
     refused = Signal(str)
@@ -76,14 +76,14 @@ class MethodComparer(MasksPart):
         core.session.cleared.connect(self._offer_outlines)
 
     def forget(self) -> None:
-        """Drop what was compared or is being compared."""
+        """Drop the comparison, and cancel the current one."""
         self._stop()
         self._methods, self._read = None, False
         self._panel.set_compared(None, truth=True)
         self._show()
 
     def _on_view(self) -> None:
-        """Take another case or structure."""
+        """Show another case or structure."""
         if not self._read and not self._session.covered:
             self._read = True
             job = self._document.ask("Reading compared methods", kept_methods)
@@ -94,7 +94,7 @@ class MethodComparer(MasksPart):
         self._panel.set_outlines_available(self._comparison_on_screen() is not None)
 
     def outlines(self) -> list[Outline] | None:
-        """Give the consensuses of the ticked methods on the case on screen; None while not wanted."""
+        """Return the outlines of the ticked methods on the case on screen; None while they are off."""
         comparison = self._comparison_on_screen()
         if comparison is None or not self._panel.outlines.isChecked():
             return None
@@ -136,13 +136,13 @@ class MethodComparer(MasksPart):
         self._task.follow(job, partial(self._on_read, plans), stopped=partial(self._panel.set_busy, False))
 
     def _plan_of_run(self, plan: MaskPlan) -> MaskPlan:
-        """Take the settings of the run on screen for its own algorithm, else the defaults."""
+        """Return the plan of the run on screen for its own algorithm, else the default plan."""
         run = self._session.scene.run
         if run is None or run.algorithm != plan.algorithm:
             return plan
         try:
             return MaskPlan.from_dict(run.settings)
-        except SettingsError:  # of an older version
+        except SettingsError:  # settings of an older version
             return plan
 
     def _on_read(self, plans: Sequence[MaskPlan], inputs: Inputs) -> None:

@@ -1,4 +1,4 @@
-"""The raters of the case on screen beside each other and over all cases; alternative consensuses."""
+"""Raters of the case on screen, compared with each other and over all cases; alternative consensuses."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ __all__ = [
 
 UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
 
-NO_MIXTURE = "Fuse with the mixture of consensuses to see who follows the same consensus over the cases."
+NO_MIXTURE = (
+    "Fuse with the mixture of consensuses to see which raters follow the same consensus over the cases."
+)
 
-REASONS = ("draws something else", "too large throughout", "too small throughout", "unfinished")
+REASONS = ("draws something else", "always too large", "always too small", "unfinished")
 
 
 class Raters(MasksPart):
-    """Joins rater table, matrix and dendrogram with the study; one rater or a pair is chosen everywhere.
+    """Connects rater table, matrix and dendrogram with the study; one rater or a pair is selected everywhere.
 
     Signals
     -------
@@ -80,11 +82,11 @@ class Raters(MasksPart):
 
     @while_shown
     def refresh(self) -> None:
-        """Show who is excluded after a decision."""
+        """Show which raters are excluded after a decision."""
         self._on_view(self._session.scene)
 
     def _on_view(self, scene: Scene) -> None:
-        """Take another case, run or structure; while it is covered, nothing of it is seen."""
+        """Show another case, run or structure; while it is covered, nothing of it."""
         contents, screen, structure = self._document.contents, self._screen, self._session.part
         if contents is None or self._session.covered:
             self._clear(view.HIDDEN)
@@ -112,7 +114,7 @@ class Raters(MasksPart):
 
     @while_shown
     def _show_model(self) -> None:
-        """Show what the model estimates of each rater, and tau where the crosshair is."""
+        """Show the model's estimates for each rater, with tau at the crosshair."""
         contents, scene, structure = self._document.contents, self._session.scene, self._session.part
         fusion = None if self._session.covered else scene.fusion(structure)
         if contents is None or fusion is None:
@@ -125,19 +127,19 @@ class Raters(MasksPart):
         self._screen.model_table.set_rows(rows, unit, fusion.algorithm)
 
     def choose(self, name: str | None) -> None:
-        """Choose a rater everywhere, or nobody."""
+        """Select a rater everywhere, or none."""
         self.current = name
         self._mark()
         self.chosen.emit(name)
 
     def exclude(self, name: str) -> None:
-        """Ask why, and leave a rater out of the fusions to come."""
+        """Ask for a reason, and exclude a rater from the next fusions."""
         dialog = ReasonDialog(name, REASONS, self._screen)
         dialog.accepted.connect(partial(self._on_reason, name, dialog))
         dialog.open()
 
     def include(self, name: str) -> None:
-        """Take a rater in again."""
+        """Restore a rater."""
         self._document.record(Decision(verb="include", annotators=(name,)))
 
     def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
@@ -174,7 +176,7 @@ class Raters(MasksPart):
             self._show_tree(contents)
 
     def _show_tree(self, contents: Contents) -> None:
-        """Show the tree of those who share cases with the raters of this case."""
+        """Show the tree of the raters who share cases with those of this case."""
         basis = self._screen.tree_panel.basis
         tables = _sharing(agreements_of_runs(contents.runs_of("masks"), basis), self._names)
         if basis == CONSENSUS and not tables:
@@ -200,7 +202,7 @@ def _clustered(tables: list[CaseAgreement], watch: Watch) -> RaterTree:
 
 
 def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement]:
-    """Keep the cases that some of these raters annotated, or some who share a case with them, and so on."""
+    """Keep the cases connected to these raters: annotated by them, or by raters connected to them."""
     connected, count = set(names), -1
     while len(connected) != count:
         count = len(connected)
@@ -211,16 +213,16 @@ def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement
 
 
 _GROUND, _OTHER, _THIS = 34, 96, 235
-"""Greys of a card's picture: background, what only another consensus holds, what this one holds."""
+"""Greys of a card's picture: background, only in another consensus, in this consensus."""
 
 
 class Alternatives(QObject):
-    """Joins the cards with the fusion shown.
+    """Shows the alternative consensuses of the fusion as cards.
 
     Signals
     -------
     shown(Piece or None)
-        The consensus to be drawn; None for that of the fusion.
+        Consensus to draw; None for that of the fusion.
     """
 
     shown = Signal(object)
@@ -232,7 +234,7 @@ class Alternatives(QObject):
         panel.alternative_chosen.connect(self._on_chosen)
 
     def show(self, fusion: MaskFusion | None, numbers: Mapping[str, int]) -> None:
-        """Take another fusion."""
+        """Show another fusion."""
         self._fusion = fusion
         self._panel.set_alternatives([] if fusion is None else _cards(fusion, numbers))
 
@@ -245,7 +247,7 @@ def _cards(fusion: MaskFusion, numbers: Mapping[str, int]) -> list[AlternativeCa
     if not fusion.alternatives:
         return []
     masks = np.stack([member.mask[0] for member in fusion.alternatives])
-    # The slice on which they differ most.
+    # The slice on which they differ most
     differ = (masks != masks[0]).any(axis=0).sum(axis=(1, 2))
     at = int(differ.argmax())
     cards = []

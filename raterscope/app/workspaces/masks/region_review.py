@@ -1,4 +1,4 @@
-"""Review of a case: the selected region, the version that is chosen, and painted corrections."""
+"""Review of a case: disputed regions, decisions about them, and painted corrections."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from raterscope.widgets.volume.scene import Stroke
 __all__ = ["RegionReview"]
 
 
-DRAW_FIRST = "Draw it first with B; E where nothing belongs to it. A then settles it as you drew it."
+DRAW_FIRST = "Draw it first with the brush (B), or erase (E). Then press A to settle it as you drew it."
 UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
 
 
 class RegionReview(QObject):
-    """The disputed regions of the structure on screen, the one selected, and the consensus as it stands.
+    """Disputed regions of the structure on screen, the selected one, and the consensus with decisions.
 
     Parameters
     ----------
@@ -41,22 +41,22 @@ class RegionReview(QObject):
     jobs : Jobs
     session : MasksSession
     elsewhere : callable
-        Goes on with other structures and cases; see `next_item`.
+        Continues with other structures and cases; see `next_item`.
 
     Signals
     -------
     regions_changed
         Another case, run or structure, or a decision.
     selected(DisputedRegion or None)
-        Another region is gone to.
+        Another region is selected.
     retold(DisputedRegion or None)
-        What is known of the region looked at is other; nobody went anywhere.
+        The selected region has other evidence.
     consensus_changed
-        The consensus with what was settled on top is another.
+        The consensus with decisions changed.
     exhausted
         No other disputed region is left, here or elsewhere.
     message(str)
-        Why something was not done.
+        Why a decision was refused.
     """
 
     regions_changed = Signal()
@@ -81,17 +81,17 @@ class RegionReview(QObject):
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
-        """Whether the expert chose the region itself: only then may a decision on it be changed."""
+        """Whether the expert selected the region by hand: only then may a decision on it be changed."""
         self._strokes: set[int] = set()
-        """Decisions that painted on one slice since slices were filled in last."""
+        """Decisions that painted on one slice since the last interpolation."""
         self._stroked = ""
-        """The structure that they are of."""
+        """The structure of these decisions."""
         self._unwritten: deque[Settled] = deque()
         self.regions: tuple[DisputedRegion, ...] = ()
         self.current: int | None = None
         self.consensus: Piece | None = None
         self.drawn: Piece | None = None
-        """While the structure is covered, what the expert has settled."""
+        """What the expert has settled, while the structure is covered."""
         session.scene_changed.connect(self._on_scene)
         session.part_changed.connect(self._on_structure)
         session.cleared.connect(self._clear)
@@ -99,24 +99,24 @@ class RegionReview(QObject):
 
     @property
     def region(self) -> DisputedRegion | None:
-        """The region looked at."""
+        """The selected region."""
         return None if self.current is None else self.regions[self.current]
 
     @property
     def covered(self) -> bool:
-        """Whether what others say of the structure is hidden: blind, until all of it is settled."""
+        """Whether masks and results of the structure are hidden: in blind mode until all of it is settled."""
         return self._session.covered
 
     @property
     def mended(self) -> Piece | None:
-        """What brush and eraser change: the consensus as it stands, or the expert's own drawing."""
+        """Mask that brush and eraser change: the consensus with decisions, or the expert's own drawing."""
         return self.drawn if self.covered else self.consensus
 
     def covers(self, region: DisputedRegion) -> bool:
-        """Tell whether what others say of a region is hidden."""
+        """Return whether masks and results of a region are hidden."""
         return self.covered and region.left
 
-    # What is looked at
+    # Selection
 
     def _clear(self) -> None:
         self._unwritten.clear()
@@ -130,7 +130,7 @@ class RegionReview(QObject):
         self.go_to(None)
 
     def _on_scene(self, scene: Scene) -> None:
-        """Take another case or run."""
+        """Show another case or run."""
         previous, structure = self._session.before, self._session.part
         same = previous is not None and previous.image.id == scene.image.id
         index = self.current if same and structure == self._stroked else None
@@ -152,18 +152,18 @@ class RegionReview(QObject):
         self.go_to(index)
 
     def go_to(self, index: int | None) -> None:
-        """Look at a region, or at none."""
+        """Select a region, or none."""
         self._by_hand = False
         self.current = index if index is not None and 0 <= index < len(self.regions) else None
         self.selected.emit(self.region)
 
     def select(self, index: int | None) -> None:
-        """Look at a region that the expert chose; a decision on it may then be changed."""
+        """Select a region by hand; a decision on it may then be changed."""
         self.go_to(index)
         self._by_hand = self.current is not None
 
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
-        """Go to the next disputed region, of this structure or of what follows in the queue."""
+        """Go to the next disputed region, of this structure or of other structures and cases."""
         following = next_item(self._waiting, int, self.current, step, self._elsewhere, finish=finish)
         if following is None:
             self.selected.emit(self.region)
@@ -172,17 +172,17 @@ class RegionReview(QObject):
             self.go_to(following)
 
     def enter(self, step: int, skipped: bool) -> None:
-        """Begin with the first region of a structure that was gone to, or with the last one."""
+        """Select the first undecided region of a new structure, or the last one."""
         waiting = self._waiting(skipped)
         self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
 
     def _waiting(self, skipped: bool) -> list[int]:
-        """List the regions here that are still to be settled, without the one looked at."""
+        """List the regions still to be settled, without the selected one."""
         state = "skipped" if skipped else "open"
         return [i for i, region in enumerate(self.regions) if region.state == state and i != self.current]
 
     def return_to(self, target: Decision) -> None:
-        """Go where a region was opened or settled again; a stroke is where one looks."""
+        """Select the region of a decision that was undone or redone, unless it was a stroke."""
         subject = target.subject
         if not isinstance(subject, RegionSubject) or subject.number is None or not self._session.shown:
             return
@@ -196,7 +196,7 @@ class RegionReview(QObject):
     # Decisions
 
     def _may_decide(self) -> bool:
-        """Refuse to change what is settled, unless the expert chose the region by hand."""
+        """Refuse to change a decision, unless the expert selected the region by hand."""
         region = self.region
         if region is None or region.left or self._by_hand:
             return True
@@ -208,7 +208,7 @@ class RegionReview(QObject):
         return False
 
     def accept(self) -> None:
-        """Settle the region as the consensus has it; blind, as it is drawn, or all of the structure."""
+        """Accept the consensus in the region; while covered, settle the region or structure as drawn."""
         region = self.region
         if self.covered and (region is None or region.left):
             self._settle_drawn(region)
@@ -218,18 +218,18 @@ class RegionReview(QObject):
             self._decide("accept", region, version_of(region, self.consensus))
 
     def take(self, rater: str) -> None:
-        """Settle the region as one rater has it."""
+        """Settle the region by the mask of one rater."""
         region = self.region
         masks = self._session.scene.masks[self._session.part] if region is not None else {}
         if region is None or rater not in masks or self.covers(region):
-            self.message.emit("Choose a disputed region first; Tab goes to the next.")
+            self.message.emit("Select a disputed region first. Tab goes to the next.")
             return
         if not self._may_decide():
             return
         self._decide("take", region, version_of(region, masks[rater]), rater)
 
     def skip(self) -> None:
-        """Pass the region over; it comes again at the end."""
+        """Skip the region; it comes again at the end."""
         if self.region is None or self.region.state == "skipped":
             self.next_disputed()
         elif not self.region.left:
@@ -240,7 +240,7 @@ class RegionReview(QObject):
 
     @while_shown
     def paint(self, stroke: Stroke) -> None:
-        """Settle what a stroke of brush or eraser covered."""
+        """Settle the voxels of a stroke of brush or eraser."""
         touched = np.argwhere(stroke.values != OPEN)
         if not len(touched):
             return
@@ -253,14 +253,14 @@ class RegionReview(QObject):
             job.finished.connect(self._on_stroke)
 
     def interpolate(self) -> None:
-        """Fill in the slices between those that were painted last, as they are painted and nowhere else."""
+        """Interpolate between the slices that were painted last, within the painted area."""
         consensus = self.mended
         settled = self._session.scene.settled if self._session.shown else {}
         voxel_ids = [decision.voxels for decision in self._decisions() if decision.decision in self._strokes]
         strokes = [settled[voxels] for voxels in voxel_ids if voxels is not None and voxels in settled]
         painted = sorted({stroke.origin[0] for stroke in strokes})
         if consensus is None or len(painted) < 2:
-            self.message.emit("Paint on two slices of the large view; those between them are then filled in.")
+            self.message.emit("Paint on two slices of the large view first, to interpolate between them.")
             return
         if painted[-1] - painted[0] + 1 == len(painted):
             self.message.emit("There is no slice between those that you painted.")
@@ -273,7 +273,7 @@ class RegionReview(QObject):
 
     @while_shown
     def decided(self, decision: Decision) -> None:
-        """Take up a decision that is on disk, or one that was undone or redone."""
+        """Show a decision that was stored, undone or redone."""
         target = self._document.contents and self._document.contents.target(decision)
         if not target:
             return
@@ -311,14 +311,14 @@ class RegionReview(QObject):
             job.finished.connect(self._on_whole_written)
 
     def _is_of(self, scene: Scene) -> bool:
-        """Tell whether the case on screen is still that of a scene."""
+        """Return whether the case of a scene is still on screen."""
         return self._session.shown and self._session.scene.image.id == scene.image.id
 
     def _on_whole_written(self, _written: object) -> None:
         self.message.emit(UNCOVERED)
 
     def _decide(self, verb: str, region: DisputedRegion, settled: Settled | None, rater: str = "") -> None:
-        if self._go_on:  # the last one is still on its way to the disk
+        if self._go_on:  # the previous decision is not saved yet
             return
         self._go_on = True
         self._by_hand = False
@@ -363,7 +363,7 @@ class RegionReview(QObject):
         self._go_on = False
 
     def _on_written(self, region: DisputedRegion, covered: bool, _written: object) -> None:
-        """Go on, unless the expert went elsewhere meanwhile or is to see what was hidden; first `decided`."""
+        """Go to the next region, unless the expert selected another one or the structure was uncovered."""
         region_now = self.region
         if region_now is None or region_now.dispute is not region.dispute:
             return
@@ -385,7 +385,7 @@ class RegionReview(QObject):
         if not self._is_of(scene):
             return
         if settled is None:
-            self.message.emit("The slices between are as they should be already.")
+            self.message.emit("The slices between need no change.")
             return
         self._strokes.clear()
         self._record("paint", settled, None)
@@ -420,7 +420,7 @@ class RegionReview(QObject):
 
 
 def _trimmed(settled: Settled) -> Settled:
-    """Crop to the voxels that are settled."""
+    """Crop to the settled voxels."""
     touched = np.argwhere(settled.value != OPEN)
     low, high = touched.min(axis=0), touched.max(axis=0) + 1
     origin = np.add(settled.origin, low)
@@ -429,7 +429,7 @@ def _trimmed(settled: Settled) -> Settled:
 
 
 def _all_as_drawn(drawn: Piece, scene: Scene, structure: str, watch: Watch) -> Settled:
-    """Settle a structure wherever anybody marked it: inside where the expert drew, outside elsewhere."""
+    """Settle a structure wherever anyone marked it: inside the expert's drawing, outside elsewhere."""
     watch(0.0, "settling what you drew")
     pieces: list[tuple[tuple[int, ...], tuple[int, ...]]] = [(drawn.origin, drawn.values.shape)]
     pieces += [
@@ -456,15 +456,15 @@ def _touches(region: DisputedRegion, settled: Settled) -> bool:
 
 
 def _interpolated(strokes: Sequence[Settled], consensus: Piece, grid: Grid, watch: Watch) -> Settled | None:
-    """Settle the slices between strokes, as far as the area painted reaches; None where nothing changes.
+    """Settle the slices between strokes, within the painted area; None if nothing changes.
 
-    What was put in and what was taken out are each interpolated from slice to slice (see `interpolate`).
+    Added and removed areas are each interpolated from slice to slice (see `interpolate`).
     """
     watch(0.0, "filling in slices")
     low = np.min([stroke.origin for stroke in strokes], axis=0)
     high = np.max([np.add(stroke.origin, stroke.value.shape) for stroke in strokes], axis=0)
     painted = np.full(tuple(high - low), OPEN, dtype=np.int8)
-    for stroke in strokes:  # the latest has the last word
+    for stroke in strokes:  # the latest one decides
         box = _within(stroke.origin, stroke.value.shape, low)
         np.copyto(painted[box], stroke.value, where=stroke.value != OPEN)
     first, keys = int(low[0]), [int(at) for at in np.flatnonzero((painted != OPEN).any(axis=(1, 2)))]
@@ -493,6 +493,6 @@ def _within(
     shape: Sequence[int],
     corner: Sequence[int] | NDArray[np.integer],
 ) -> tuple[slice, ...]:
-    """Give the place of a box in a part of the image that begins at a corner."""
+    """Return the slices of a box in a part of the image that begins at a corner."""
     begins = np.subtract(origin, corner)
     return tuple(slice(int(at), int(at) + n) for at, n in zip(begins, shape, strict=True))

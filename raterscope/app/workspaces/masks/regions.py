@@ -1,4 +1,4 @@
-"""The disputed regions of a case and their state."""
+"""Disputed regions of a case, their state, and its line in the queue."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _STATES: dict[str, State] = {
 
 @dataclass(frozen=True, eq=False)
 class DisputedRegion:
-    """A disputed region as the expert sees it.
+    """A disputed region with the expert's decision.
 
     Attributes
     ----------
     number : int
-        From 1, that with the most doubt first, within its structure.
+        From 1 within its structure, the most disputed first.
     structure : str
     dispute : Dispute
     state : str
         open, accepted, taken, mended or skipped.
     rater : str
-        Whose version was taken.
+        Rater whose mask was taken.
     decision : int or None
         The last decision on it.
     """
@@ -72,7 +72,7 @@ class DisputedRegion:
 
 @dataclass(frozen=True)
 class CaseSummary:
-    """What the queue says of a case: its disputed regions, those left, the doubt in these in ml."""
+    """Summary of a case for its line in the queue; `doubt` is the disputed volume that is left, in ml."""
 
     raters: int
     fused: bool
@@ -86,11 +86,11 @@ class CaseSummary:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to be settled."""
+        """Whether nothing is left to settle."""
         return self.fused and not self.disputed
 
     def in_words(self) -> str:
-        """Say it in a line."""
+        """Describe the case in a line."""
         if not self.raters:
             return "no masks yet"
         if not self.fused:
@@ -105,7 +105,7 @@ class CaseSummary:
 
 
 def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple[DisputedRegion, ...]:
-    """List a structure's disputed regions with what the expert decided on the run that is shown."""
+    """List a structure's disputed regions with the expert's decisions on the run shown."""
     report = scene.report(structure)
     if report is None or scene.run is None:
         return ()
@@ -123,7 +123,7 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
 
 
 def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
-    """Settle a region's voxels as a mask has them."""
+    """Settle the voxels of a region by a mask."""
     dispute = region.dispute
     inside = np.zeros(dispute.shape, dtype=bool)
     low = np.maximum(dispute.origin, mask.origin)
@@ -139,7 +139,7 @@ def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
 
 
 def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:
-    """Read for the queue what the log of the run shown says of cases, without their maps."""
+    """Read for the queue the log of the runs shown, without maps."""
     from raterscope.app.study.masks import mask_entries
 
     names = {entry.id: entry for entry in study.images()}
@@ -156,7 +156,7 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
 
 
 def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
-    """Say a case's line of the queue; see `read_summaries`."""
+    """Summarize a case for its line in the queue; see `read_summaries`."""
     if result is None:
         return CaseSummary(0, False, 0, 0, 0.0)
     raters, unit, run, structures = result
@@ -185,9 +185,9 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
 
 
 def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:
-    """Find the last decision on each numbered region of a run; to skip a settled one changes nothing.
+    """Find the last decision on each numbered region of a run; skipping a settled one changes nothing.
 
-    Under None stands that on the whole structure, which holds for every region without a later one.
+    The key None is the decision on the whole structure, which applies to every region without a later one.
     """
     last: dict[int | None, Region] = {}
     for region in decided:
@@ -204,24 +204,24 @@ def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int
 
 
 def drawn_whole(decided: Sequence[Region], structure: str) -> bool:
-    """Tell whether the expert has said of a structure that it is all as it was drawn."""
+    """Return whether the expert settled the whole structure as drawn."""
     return any(region.subject.whole and region.subject.structure == structure for region in decided)
 
 
 def unit_of(grid: Grid) -> str:
-    """Name the unit of doubt on an image: ml, mm² on one of two dimensions, pixels where nothing tells."""
+    """Return the unit of disputed amounts: ml, mm² for a 2D image, voxels or pixels without calibration."""
     if not grid.flat:
         return "ml" if grid.calibrated else "voxels"
     return "mm²" if grid.calibrated else "px"
 
 
 def length_unit(grid: Grid) -> str:
-    """Name the unit of lengths: pixels where nothing tells their size."""
+    """Return the unit of lengths: mm, or pixels without calibration."""
     return "mm" if grid.calibrated else "px"
 
 
 def amount_of(doubt_ml: float, unit: str) -> tuple[float, str]:
-    """Give an amount of doubt in its unit; small volumes in mm³."""
+    """Convert a disputed amount to its unit; small volumes to mm³."""
     if unit == "ml":
         return (doubt_ml, "ml") if doubt_ml >= 0.1 else (1000 * doubt_ml, "mm³")
     return 1000 * doubt_ml, unit

@@ -1,4 +1,4 @@
-"""Runs of masks side by side, and the run on screen measured against the truth."""
+"""Comparison of runs case by case, and the run on screen, against the truth or the raters' majority vote."""
 
 from __future__ import annotations
 
@@ -54,30 +54,30 @@ __all__ = [
 
 
 FEWEST_CASES = 6
-"""For a test of signed ranks: two-sided, fewer cannot fall below 0.05 however they come out."""
+"""Smallest number of cases for a two-sided signed-rank test: with fewer, p cannot fall below 0.05."""
 
 _LOW, _HIGH = 5, 95
-"""Percentiles of the cases between which the interval of a figure lies."""
+"""Percentiles of the cases at the ends of the interval of a figure."""
 
 _REFERENCE = "\n"
-"""In the place of a run's name; no number is one."""
+"""Name of the reference among the runs, which are named by numbers."""
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured.
+    """Plan of a comparison.
 
     Attributes
     ----------
     runs : tuple of RunEntry
     images : tuple of int
-        The cases that all runs have and that there is something to measure by.
+        Cases that all runs include and that have a reference.
     shared : int
-        How many cases all runs have.
+        Number of cases that all runs include.
     truth : bool
-        Whether by the truth; else by the raters' vote.
+        Whether the reference is the truth, else the raters' vote.
     excluded : frozenset of str
         Raters without a vote.
     """
@@ -91,7 +91,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What a case is measured from: for each run the masks of its structures, and who they are held against.
+    """Input of the comparison for one case: masks of the runs by structure, and the reference.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Case:
     grid : Grid
     runs : tuple of mapping of structure to MaskRecord
     reference : mapping of structure to masks by name
-        The truth alone, or those of all raters who have a vote.
+        The truth, or the masks of all raters with a vote.
     truth : bool
     """
 
@@ -128,13 +128,13 @@ class Summary:
     ----------
     cases : int
     length, volume : str
-        Units: "mm" and "ml"; empty where the cases' differ.
+        Units: "mm" and "ml"; empty if cases differ.
     figures : tuple of tuple of (value, low, high)
-        For each run Dice, HD95, Hausdorff distance, mean surface distance, difference of volumes: the mean
-        over the cases with the 5th and 95th percentile of these; then the p value of its Dice against that of
-        the first run. A case in which a figure is not finite for some run counts for none.
+        For each run Dice, HD95, Hausdorff distance, mean surface distance, volume difference: the mean over
+        the cases with the 5th and 95th percentiles; then the p value of its Dice against that of the first
+        run. A case in which a figure is not finite for some run counts for none.
     counted : tuple of int
-        Cases that counted for each of the first five.
+        Number of cases of each of the first five figures.
     """
 
     cases: int
@@ -145,7 +145,7 @@ class Summary:
 
 
 def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan, tuple[Measured, ...]]:
-    """Measure runs over the cases that all of them have, one after the other; nothing else is kept."""
+    """Measure runs over the cases that all of them include, one case after the other to save memory."""
     plan = make_plan(runs, study, watch)
     measured: list[Measured] = []
     cases = len(plan.images)
@@ -156,7 +156,7 @@ def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan,
 
 
 def _with_case_words(watch: Watch, done: int, cases: int) -> Watch:
-    """Tell which case it is, whatever is being done with it."""
+    """Return a watch that reports the number of the case."""
     step = part(watch, done / cases, (done + 1) / cases)
 
     def tell(
@@ -172,7 +172,7 @@ def _with_case_words(watch: Watch, done: int, cases: int) -> Watch:
 
 
 def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
-    """Find the cases that all runs have, of these those with truth, or all where none has."""
+    """Find the cases that all runs include: those with truth, or all if none has truth."""
     watch(0.0, "looking for cases that all runs have")
     entries = tuple(study.runs.get(number) for number in runs)
     common = set.intersection(*(set(run.items) for run in entries)) if entries else set()
@@ -191,7 +191,7 @@ def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
 
 
 def read_case(image: int, plan: Plan, study: Study, watch: Watch) -> Case:
-    """Read a case's masks; of the runs' results, read one by one, nothing else is kept."""
+    """Read the masks of a case; the results of the runs are read one by one to save memory."""
     runs = []
     for done, run in enumerate(plan.runs):
         watch(done / (len(plan.runs) + 1), "reading results")
@@ -212,7 +212,7 @@ def read_case(image: int, plan: Plan, study: Study, watch: Watch) -> Case:
 
 
 def measure(case: Case, watch: Watch) -> tuple[Measured, ...]:
-    """Measure every run on every structure that all of them have."""
+    """Measure every run on every structure that all of them include."""
     measured = []
     for done, (structure, masks) in enumerate(sorted(case.reference.items())):
         step = part(watch, done / len(case.reference), (done + 1) / len(case.reference))
@@ -229,7 +229,7 @@ def measure_one(mask: MaskRecord, truth: MaskRecord, grid: Grid, structure: str,
 
 
 def in_words(compared: Comparison, grid: Grid) -> str:
-    """Say how a mask stands to the truth: "Dice 0.98, HD95 1.2 mm, +0.3 ml"."""
+    """Describe a comparison: "Dice 0.98, HD95 1.2 mm, +0.3 ml"."""
     if not math.isfinite(compared.dice):
         return "both are empty"
     unit = unit_of(grid)
@@ -242,7 +242,7 @@ def in_words(compared: Comparison, grid: Grid) -> str:
 
 
 def summarize(measured: Sequence[Measured], structure: str | None = None) -> Summary:
-    """Put figures of cases together.
+    """Average the figures of cases.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ TITLE = "Comparing runs"
 
 
 class RunComparison(MasksPanel):
-    """Measures runs over the cases that all of them have, beside the study."""
+    """Measures runs over the cases that all of them include."""
 
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
@@ -378,14 +378,14 @@ class RunComparison(MasksPanel):
     # Runs side by side
 
     def compare(self, runs: Sequence[int]) -> None:
-        """Measure runs over the cases that all of them have."""
+        """Measure runs over the cases that all of them include."""
         self.forget()
         job = self._document.read_beside(TITLE, partial(compare_runs, tuple(runs)), quiet=True)
         self._task.follow(job, self._on_compared, progressed=self._on_progress, failed=self._on_failed)
         self._say("looking for cases that all runs have")
 
     def forget(self) -> None:
-        """Drop what was compared or is being measured."""
+        """Drop the comparison, and cancel the current one."""
         self._task.cancel()
         self._plan, self._measured = None, ()
         self._offer(())
@@ -437,7 +437,7 @@ class RunComparison(MasksPanel):
         self.forget()
 
     def _on_changed(self) -> None:
-        """Leave out runs that were deleted."""
+        """Remove deleted runs from the comparison."""
         contents, plan = self._document.contents, self._plan
         if contents is None or plan is None:
             return
@@ -455,7 +455,7 @@ class RunComparison(MasksPanel):
         self._summarize()
 
     def _offer(self, structures: Sequence[str]) -> None:
-        """Offer structures to be measured alone; one alone is not offered."""
+        """Offer the choice of a structure, if there are several."""
         self.structure.blockSignals(True)
         self.structure.clear()
         self.structure.addItem("all structures", None)
@@ -465,7 +465,7 @@ class RunComparison(MasksPanel):
         self.structure.setVisible(len(structures) > 1)
 
     def _say(self, progress: str) -> None:
-        """Say how far the measuring is; else how the run on screen stands to the truth."""
+        """Show the progress of the comparison, else the measures of the run on screen."""
         self._progress = progress
         vote = VOTE if self._plan is not None and not self._plan.truth else ""
         self.words.setText(progress or self._standing or vote)
@@ -481,14 +481,14 @@ class RunComparison(MasksPanel):
         self._read_out = True
 
     def _on_view(self, scene: Scene) -> None:
-        """Take another case, run or structure: how it stands to the truth is said, once this is on screen."""
+        """Measure another case, run or structure against the truth, once the panel is visible."""
         self._clear_standing()
         self._read_out = False
         if self.isVisible():
             self._measure_scene(scene)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Measure what came while this was hidden."""
+        """Measure the run on screen, if it changed while the panel was hidden."""
         super().showEvent(event)
         if not self._read_out:
             self._measure_scene(self._session.scene)
@@ -545,7 +545,7 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
 
 
 def stacked(value: float, low: float, high: float) -> str:
-    """Write a figure with the interval of the cases beneath it."""
+    """Write a figure with the interval of the cases below it."""
     words = estimate(value, low, high)
     return words.replace(" (", "\n").removesuffix(")")
 

@@ -1,4 +1,4 @@
-"""The scene of the masks workspace: one case as read from the study, and its volume from the files."""
+"""Scene of the masks workspace: one case as read from the study, and its volume from the files."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ Box = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One case: its masks, the run shown, what the expert settled.
+    """One case: its masks, the run shown, and the settled voxels.
 
     Attributes
     ----------
     image : ImageEntry
     path : Path or None
     missing : str
-        Why there is no file to show, where there should be one.
+        Why its file cannot be shown; empty otherwise.
     masks : mapping of structure to the annotators' masks
-        Those that went into the run; without one, all.
+        Masks that the run includes; without a run, all.
     truth : mapping of structure to MaskRecord
     run : RunEntry or None
     result : CaseResult or None
     votes : mapping of structure to Votes
     settled : mapping of `Region.voxels` to Settled
-        Of all decisions on the case that stand.
-    nothing : mapping of structure to the annotators of the case who drew nothing of it
-        In an empty mask, or without one.
+        Settled voxels of the decisions in effect.
+    nothing : mapping of structure to annotators
+        Annotators of the case who drew nothing of the structure, in an empty mask or without a mask.
     """
 
     image: ImageEntry
@@ -78,16 +78,16 @@ class Scene:
 
     @property
     def structures(self) -> tuple[str, ...]:
-        """Name the structures, in the order in which they came."""
+        """Names of the structures, in the order of import."""
         return tuple(self.masks)
 
     def fusion(self, structure: str) -> MaskFusion | None:
-        """Give what the run says of a structure."""
+        """Return the fusion of a structure."""
         index = self._index(structure)
         return None if self.result is None or index is None else self.result.fusions[index]
 
     def report(self, structure: str) -> Report | None:
-        """Give what was measured of a structure."""
+        """Return the report of a structure."""
         index = self._index(structure)
         return None if self.result is None or index is None else self.result.reports[index]
 
@@ -97,12 +97,12 @@ class Scene:
 
 
 MasksSession = Session[Scene, None]
-"""What the masks workspace shows; its part is the structure that is reviewed."""
+"""Session of the masks workspace; its part is the structure under review."""
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """How far raters disagree on a part of the image: 0 all alike, 1 half against half."""
+    """Disagreement of the raters on a part of the image: 0 none, 1 half against half."""
 
     origin: Box
     disagreement: Float32Array
@@ -110,7 +110,7 @@ class Votes:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A part of a mask in the whole image."""
+    """A part of a mask, with its origin in the image."""
 
     origin: Box
     values: BoolArray
@@ -124,7 +124,7 @@ class LoadedVolume:
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Their size in memory."""
         return self.volume.values.nbytes
 
 
@@ -183,7 +183,7 @@ def read_settled(voxels: int, study: Study, watch: Watch) -> Settled:
 
 
 def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
-    """Load a case's voxels, having looked whether the geometry is still the same."""
+    """Load a case's voxels, after a check of the geometry."""
     volumes = find_volumes(path, part(watch, 0.0, 0.2))
     if entry.identifier:
         volumes = tuple(volume for volume in volumes if volume.identifier == entry.identifier)
@@ -202,7 +202,7 @@ def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
 
 
 def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece | None:
-    """Give the consensus with what the expert settled on top; None where neither is there."""
+    """Return the consensus with the expert's decisions applied; None without either."""
     fusion = scene.fusion(structure)
     numbers = [region.voxels for region in regions if region.subject.structure == structure]
     settled = [scene.settled[voxels] for voxels in numbers if voxels is not None and voxels in scene.settled]
@@ -219,7 +219,7 @@ def consensus_of(scene: Scene, structure: str, regions: list[Region]) -> Piece |
         corner = np.subtract(fusion.origin, origin)
         box = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
         values[box] = fusion.mask[0]
-    for piece in settled:  # the latest has the last word
+    for piece in settled:  # the latest one decides
         corner = np.subtract(piece.origin, origin)
         box = tuple(slice(at, at + n) for at, n in zip(corner, piece.value.shape, strict=True))
         np.copyto(values[box], piece.value == 1, where=piece.value != OPEN)

@@ -1,4 +1,4 @@
-"""Layout of the masks screen; `workspace` holds its behaviour."""
+"""Layout of the masks screen, with the bar of structure, map and band; `workspace` holds its behaviour."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ROOM_FOR_WORDS = 560
 
 
 class MapBar(QWidget):
-    """What lies over the image.
+    """Bar above the slice views: structure, map over the image, probability band, opacity.
 
     Signals
     -------
@@ -57,11 +57,11 @@ class MapBar(QWidget):
     map_chosen(str)
         One of `MAPS`.
     band_chosen(float)
-        Probability that the band about the consensus's outline covers; 0 for none.
+        Probability of the band around the outline of the consensus; 0 for none.
     opacity_chosen(float)
-        Of fills and maps, 0 to 1.
+        Opacity of fills and maps, 0 to 1.
     truth_chosen(bool)
-        Whether the truth is to be seen.
+        Whether to show the truth.
     """
 
     structure_chosen = Signal(str)
@@ -81,15 +81,15 @@ class MapBar(QWidget):
         self.map = ChoiceBox()
         self.map.setAccessibleName("Map over the image")
         set_lengths(self.map, minimumWidth=100)
-        self.map.setToolTip(plain_tip("What lies over the image as a heat map (D goes from one to the next)"))
+        self.map.setToolTip(plain_tip("Heat map over the image (D shows the next one)"))
         for name, words in MAPS.items():
             self.map.addItem(words, name)
         self.band = QCheckBox("band")
         self.band.setToolTip(
-            plain_tip("Where another rater's outline lies with this probability, at each place by itself")
+            plain_tip("Where another rater's outline lies with this probability, at each point separately")
         )
         self.truth = QCheckBox("truth")
-        self.truth.setToolTip(plain_tip("The outline that is known to be true, dashed"))
+        self.truth.setToolTip(plain_tip("Outline of the ground truth, dashed"))
         self.truth.toggled.connect(self.truth_chosen)
         self.truth.hide()
         self.share = ChoiceBox()
@@ -125,7 +125,7 @@ class MapBar(QWidget):
         self.set_structures((), "")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave the room to the choices where there is little; tooltips tell what they are."""
+        """Hide labels if there is little room."""
         super().resizeEvent(event)
         self._make_room()
 
@@ -139,16 +139,16 @@ class MapBar(QWidget):
 
     @property
     def chosen(self) -> str:
-        """Name of the map."""
+        """Key of the map."""
         return str(self.map.currentData())
 
     @property
     def covered(self) -> float:
-        """Probability that the band covers; 0 for no band."""
+        """Probability of the band; 0 for no band."""
         return float(self.share.currentData()) if self.band.isChecked() else 0.0
 
     def set_structures(self, names: Sequence[str], selected: str) -> None:
-        """Offer structures, without a signal; one alone is not offered."""
+        """Offer the choice of a structure, if there are several, without a signal."""
         self.structure.blockSignals(True)
         self.structure.clear()
         self.structure.addItems(list(names))
@@ -161,16 +161,16 @@ class MapBar(QWidget):
         self.map.setCurrentIndex(self.map.findData(name))
 
     def set_truth_there(self, available: bool) -> None:
-        """Say whether there is a truth that may be seen; who decides does not see it unasked."""
+        """Show or hide the choice of the truth."""
         self.truth.setVisible(available)
 
     def set_possible(self, possible: bool) -> None:
-        """Say whether a map and a band may be seen now."""
+        """Enable or disable map and band."""
         for choice in (self.map, self.band, self.share):
             choice.setEnabled(possible)
 
     def next_map(self) -> None:
-        """Go from one map to the next, round the end."""
+        """Show the next map, wrapping round."""
         if not self.map.isEnabled():
             return
         self.map.setCurrentIndex((self.map.currentIndex() + 1) % self.map.count())
@@ -197,12 +197,12 @@ def _faint(words: str) -> QLabel:
 NO_TRUST = "Press Fuse (F5) to see how far to trust the maps and bands."
 _METHODS = {name: (fuser.title, fuser.summary) for name, fuser in FUSERS.items()}
 _TICKED = ("laplace", "student", "gaussian", "staple", "majority")
-"""Methods that are compared unless others are chosen: those that take seconds on a volume."""
-BOUND = "Fuse to see how the bound rises."
+"""Methods compared by default: those that take seconds on a volume."""
+BOUND = "Press Fuse (F5) to see convergence."
 
 
 class MasksScreen(WorkspaceScreen):
-    """The widgets of the masks workspace in their frame."""
+    """Widgets of the masks workspace."""
 
     queue: QueuePanel
 

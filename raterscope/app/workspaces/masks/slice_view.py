@@ -28,11 +28,11 @@ SLICES = "Slices"
 """Tag of the note on slices that are missing, uneven or tilted."""
 
 _RAISED = 100.0
-"""Added to the band's values: outlines take 0 beyond them, which has to lie outside of the band."""
+"""Added to the band's values, so that 0 beyond them is outside of the band."""
 
 
 class SliceView(MasksPart):
-    """Keeps the three views in step with the case, its consensus and regions, and the selected rater."""
+    """Keeps the three views up to date with the case, its consensus and regions, and the selected rater."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview, raters: Raters, loader: PixelLoader) -> None:
         super().__init__(core)
@@ -40,7 +40,7 @@ class SliceView(MasksPart):
         self._volume, self._maps = core.screen.volume, core.screen.maps
         self._task = LatestTask()
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
-        """Gives outlines that take the place of the raters'; None for the raters'."""
+        """Returns outlines to draw instead of the raters'; None for the raters'."""
         loader.pixels.connect(self._on_pixels)
         reviewing.regions_changed.connect(self._show_boxes)
         reviewing.selected.connect(self._on_selected)
@@ -59,7 +59,7 @@ class SliceView(MasksPart):
         core.session.cleared.connect(self._clear)
 
     def begin(self, scene: Scene) -> None:
-        """Make way for another case: the volume of the one before goes."""
+        """Clear the volume of the previous case."""
         self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
         self._screen.notes.set_note(SLICES, " ".join(describe_slices(scene.image.lattice)))
         self._screen.table.leave_solo()
@@ -77,7 +77,7 @@ class SliceView(MasksPart):
         panel.show_local(f"Local {panel.measure}", None)
 
     def _on_view(self, scene: Scene) -> None:
-        """Draw what is said of the structure that is reviewed now."""
+        """Draw the structure under review."""
         structure, covered = self._session.part, self._session.covered
         report = scene.report(structure)
         self._maps.set_possible(not covered)
@@ -92,7 +92,7 @@ class SliceView(MasksPart):
 
     @while_shown
     def go_to_structure(self) -> None:
-        """Begin where the structure is, on the slice with the most doubt where that may be known."""
+        """Go to the middle of the structure, on the most disputed slice unless that is hidden."""
         scene, structure, consensus = self._session.scene, self._session.part, self._reviewing.consensus
         records = [record for record in scene.masks.get(structure, {}).values() if record.values.size]
         if consensus is None and not records:
@@ -104,9 +104,9 @@ class SliceView(MasksPart):
         self._volume.go_to((at, row, column))
 
     def solo(self, number: int) -> None:
-        """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""
+        """Show only the outline of one rater of the case beside the consensus; again shows all."""
         rows = self._screen.table.model.rows
-        if number >= len(rows):  # while they are hidden there are none
+        if number >= len(rows):  # none while they are hidden
             return
         self._screen.table.toggle_solo(rows[number].name)
 
@@ -116,17 +116,17 @@ class SliceView(MasksPart):
             self._raters.choose(name)
 
     def _show_hidden(self) -> None:
-        """Hide whom the expert wants to be hidden, and the truth, unless it is asked for."""
+        """Hide the outlines that the expert hides, and the truth unless it is switched on."""
         truth = () if self._maps.truth.isChecked() else (f"\n{view.TRUTH}",)
         self._volume.set_hidden({*self._screen.table.model.hidden, *truth})
 
     def show_consensus(self) -> None:
-        """Draw the outlines as they stand, and what a tool changes."""
+        """Draw the outlines with decisions, and the mask under a tool."""
         self.show_outlines(None)
         self.show_mended()
 
     def show_outlines(self, consensus: Piece | None) -> None:
-        """Draw the outlines with another consensus, as of a fusion under way, or the one that stands."""
+        """Draw the outlines with another consensus, such as a partial result, or with the current one."""
         outlines = []
         if self._session.covered:
             outlines = view.drawn_outline(self._reviewing.drawn)
@@ -141,7 +141,7 @@ class SliceView(MasksPart):
         self._volume.set_outlines(outlines)
 
     def show_mended(self) -> None:
-        """Fill the consensus while a tool changes it."""
+        """Fill the mask while a tool changes it."""
         consensus = self._reviewing.mended
         if consensus is None or self._volume.tool == "look":
             self._volume.set_edit(None)
@@ -203,7 +203,7 @@ class SliceView(MasksPart):
             self._volume.set_band(None)
         elif calibration is None:
             self._volume.set_band(None)
-            self._screen.message.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
+            self._screen.message.emit("This run has no band: a band needs two raters. Press Fuse (F5) again.")
         else:
             reach = calibration.multiplier(covered)
             raised = calibration.ratio + np.float32(_RAISED)

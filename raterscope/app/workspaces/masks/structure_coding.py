@@ -1,4 +1,4 @@
-"""The code, side and colour of a structure in exports, read from the study and set in a dialog."""
+"""Code, side and colour of a structure in exports, read from the study and set in a dialog."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _SOURCES = {
 
 
 class StructureCoding(MasksPart):
-    """Asks what a structure stands for and records the answer.
+    """Asks for the code of a structure and records it.
 
     Signals
     -------
     refused(str)
-        Why there is nothing to describe.
+        Why there is no structure to describe.
     """
 
     refused = Signal(str)
@@ -93,7 +93,7 @@ def _read(structure: str, study: Study, _watch: Watch) -> tuple[Coding, str]:
 
 def _load(watch: Watch) -> object:
     watch(0.0, "loading codes")
-    _search("heart")  # what is loaded and laid out once is there when somebody types
+    _search("heart")  # loads the codes before the first search
     return _search
 
 
@@ -116,7 +116,7 @@ def _code(choice: CodeChoice) -> Code:
 
 
 def _coding_of(choice: StructureChoice, before: Coding) -> Coding:
-    """Make a coding of what is chosen; of what the dialog does not show, what was there stays."""
+    """Make a coding from the dialog; values that it does not show are kept."""
     kind = None if choice.type is None else _code(choice.type)
     same = kind is not None and kind.same_as(before.type)
     kept = before if same else replace(before, modifier=None, region=None)

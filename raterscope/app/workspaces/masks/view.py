@@ -41,21 +41,21 @@ __all__ = [
 ]
 
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
-"""Keys of outlines that are nobody's; no annotator's name holds a line break."""
-HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
+"""Keys of outlines that belong to no annotator, used after a line break, which no name contains."""
+HIDDEN = "Hidden until you have settled it as you drew it. Press H to show it."
 DREW_NOTHING = "drew nothing"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _SAMPLE = 100_000
 """Voxels from which the scale of a map is found."""
 _ENOUGH, _NEAR = 20_000, 0.5
-"""Voxels that tell how far a scale goes, and up to which part of the largest distance from the outline."""
+"""Voxels from which a scale is found, and their largest relative distance from the outline."""
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
 
 
 def outlines(
     scene: Scene, structure: str, consensus: Piece | None, numbers: Mapping[str, int], chosen: str | None
 ) -> list[Outline]:
-    """Give the raters' outlines in their colours, the consensus in white above them, the truth dashed."""
+    """Return the raters' outlines in their colours, the consensus in white above them, the truth dashed."""
     outlines_drawn = []
     for name, record in scene.masks.get(structure, {}).items():
         if record.values.size:
@@ -79,7 +79,7 @@ def outlines(
 
 
 def drawn_outline(drawn: Piece | None) -> list[Outline]:
-    """Give the outline of what the expert has drawn, which alone is seen while others' are hidden."""
+    """Return the outline of the expert's drawing, the only one shown while the others are hidden."""
     if drawn is None or not drawn.values.any():
         return []
     return [Outline(f"\n{DRAWN}", DRAWN, _WHITE, drawn.values, drawn.origin, _CONSENSUS_WIDTH)]
@@ -88,9 +88,9 @@ def drawn_outline(drawn: Piece | None) -> list[Outline]:
 def rater_rows(
     scene: Scene, structure: str, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> list[RaterRow]:
-    """Give a line a rater: what the model says, and how the rater's mask stands to the consensus.
+    """Return a row for each rater: estimates of the model, and measures against the consensus.
 
-    Raters of the case who drew nothing of the structure are listed too, in an empty mask or without one.
+    Raters of the case who drew nothing of the structure are listed too.
     """
     fusion, report = scene.fusion(structure), scene.report(structure)
     rows: list[RaterRow] = []
@@ -142,7 +142,7 @@ def rater_rows(
 def model_rows(
     scene: Scene, structure: str, numbers: Mapping[str, int], at: tuple[int, int, int]
 ) -> list[ModelRow]:
-    """Give a line a rater: what the model estimates, tau at a voxel too; none of a method without a model."""
+    """Return a row for each rater: estimates of the model, with tau at a voxel; none without a model."""
     fusion, report = scene.fusion(structure), scene.report(structure)
     if fusion is None or report is None or not np.isfinite(fusion.variance).any():
         return []
@@ -168,9 +168,9 @@ def region_boxes(
     *,
     blind: bool = False,
 ) -> list[RegionBox]:
-    """Give the boxes of the regions, the selected one in words; a click on a settled one selects it again.
+    """Return the boxes of the regions, the selected one with its description.
 
-    Blind, the selected one alone, without a word on who differs: where raters do tells where they drew.
+    In blind mode only the selected one, without description, which would reveal where raters drew.
     """
     boxes = []
     for region in regions:
@@ -185,7 +185,7 @@ def region_boxes(
 
 
 def covered(region: DisputedRegion, scene: Scene) -> RegionEvidence:
-    """Say of a region only where it is."""
+    """Return the position of a region without its evidence, for blind mode."""
     return RegionEvidence(f"Region {region.number}", region.state, float("nan"), place=_place(region, scene))
 
 
@@ -197,7 +197,7 @@ def _place(region: DisputedRegion, scene: Scene) -> str:
 
 
 def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -> RegionEvidence:
-    """Say what is known of a region."""
+    """Return the evidence for a region."""
     fusion = scene.fusion(region.structure)
     names = () if fusion is None else fusion.annotators
     dispute = region.dispute
@@ -217,14 +217,14 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
 def local_weight(
     scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int, measure: str = "weight"
 ) -> tuple[NDArray[np.float32], tuple[int, int]] | None:
-    """Give one slice of a rater's weight or tau about a region, or the whole window's; None without one.
+    """Return one slice of a rater's weight or tau around a region, or of the whole window; None without one.
 
     Returns
     -------
     values : (H, W) float32
         Weight from 0 to 1, or tau.
     corner : tuple of int
-        Row and column of the image at which it begins.
+        Row and column of its first pixel in the image.
     """
     fusion = scene.fusion(structure)
     layers = None if fusion is None else fusion.tau if measure == "tau" else fusion.weight
@@ -250,29 +250,29 @@ def local_weight(
 
 
 def no_weight(fusion: MaskFusion) -> str:
-    """Say that a model follows nobody more at one place than at another."""
+    """Return the message that a method has no local weights."""
     return f"{fusion.algorithm} gives each rater one weight for the whole image, none by place."
 
 
 def no_tau(fusion: MaskFusion) -> str:
-    """Say why there is no local scale."""
+    """Return why there is no local tau."""
     if fusion.algorithm in ("laplace", "student", "gdp"):
-        return "This run was made before tau was kept. Press Fuse (F5) again."
+        return "This run was made before tau was stored. Press Fuse (F5) again."
     return f"{fusion.algorithm} has no local scale tau: laplace, student and gdp have."
 
 
 def nothing_local(fusion: MaskFusion | None, measure: str) -> str:
-    """Say why a rater has no local weight or tau; nothing where there is one."""
+    """Return why there is no local weight or tau; empty if there is one."""
     if fusion is None or (fusion.tau if measure == "tau" else fusion.weight) is not None:
         return ""
     return no_tau(fusion) if measure == "tau" else no_weight(fusion)
 
 
 def highest_tau(fusion: MaskFusion) -> float:
-    """Give the upper end of a scale for tau, the same for all raters.
+    """Return the upper end of the colour scale of tau, the same for all raters.
 
-    One voxel in ten of those near the outline exceeds it. Far from it, where all raters agree, tau is
-    many times as large and of no interest.
+    One in ten voxels near the outline exceeds it. Far from it, where all raters agree, tau is many times
+    as large and of no interest.
     """
     if fusion.tau is None or fusion.distance is None:
         return 1.0
@@ -284,7 +284,7 @@ def highest_tau(fusion: MaskFusion) -> float:
 
 
 def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:
-    """Give where two raters differ: above 0 where the first alone marks."""
+    """Return the difference of two raters: above 0 where only the first marks."""
     masks = scene.masks.get(structure, {})
     if first not in masks or second not in masks or first == second:
         return None
@@ -304,20 +304,20 @@ def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap
 def heat_map(
     scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None
 ) -> tuple[HeatMap | None, str]:
-    """Make a map, or say why there is none.
+    """Make a map, or return why there is none.
 
     Returns
     -------
     map : HeatMap or None
     why : str
-        Why there is none, in a sentence; empty where there is one or none was asked for.
+        Why there is none, in a sentence; empty if there is one or none was requested.
     """
     fusion = scene.fusion(structure)
     if name == "none":
         return None, ""
     if name == "difference":
         heat = None if pair is None else difference(scene, structure, *pair)
-        return heat, "" if heat else "Choose two raters in the matrix of agreement to see their difference."
+        return heat, "" if heat else "Select two raters in the agreement matrix to see their difference."
     if name == "disagreement" and structure in scene.votes:
         votes = scene.votes[structure]
         words = "disagreement of the raters"
@@ -336,7 +336,7 @@ def heat_map(
     if layers is None:
         return None, nothing_local(fusion, name)
     if rater not in fusion.annotators:
-        return None, "Choose a rater in the table to see where that rater is followed."
+        return None, "Select a rater in the table to see where the model follows that rater."
     layer = layers[0, fusion.annotators.index(rater)]
     if name == "tau":
         top = highest_tau(fusion)
@@ -346,11 +346,11 @@ def heat_map(
 
 
 def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None, str]:
-    """Make a map from the raters' spread, or say why there is none."""
+    """Make a map from the raters' spread, or return why there is none."""
     report = scene.report(structure)
     calibration = None if report is None else report.calibration
     if calibration is None:
-        return None, "This run has no such map: it takes two raters and a mark. Press Fuse (F5) again."
+        return None, "This run has no such map: it needs two raters and a mark. Press Fuse (F5) again."
     if name == "uncertainty":
         values = calibration.half_width()
         some = values.ravel()[:: max(1, values.size // _SAMPLE)]
@@ -367,7 +367,7 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
 
 
 def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:
-    """Say in the status line what is shown, which run, how it ended."""
+    """Describe the case and the run on screen for the status line."""
     words = [scene.image.name]
     if len(scene.structures) > 1:
         words.append(structure)
@@ -383,7 +383,7 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
     trace = fusion.traces[0]
     how = scene.run.algorithm
     if len(trace.objective):
-        ended = "converged" if trace.converged else "stopped before it converged"
+        ended = "converged" if trace.converged else "did not converge"
         how += f", {ended} in {len(trace.objective)} iterations"
     words.append(f"{how}, {scene.run.seconds:.1f} s")
     disputed = sum(region.left for region in regions)

@@ -1,4 +1,4 @@
-"""The masks workspace: joins cases, slice views, raters and disputed regions."""
+"""The masks workspace: connects cases, slice views, raters and disputed regions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class MasksWorkspace(MasksScreen):
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
         self.slice_view.other_outlines = self.method_comparer.outlines
         self._next_structure: tuple[int, str] | None = None
-        """The structure with which a case that is on its way is to begin."""
+        """The case that is being read, and the structure to show first."""
         self._connect()
         core.connect_screen(self.navigation)
         self._make_actions()
@@ -138,7 +138,7 @@ class MasksWorkspace(MasksScreen):
         self.add_actions(described, (self.volume, self.region_panel, self.queue.view))
         self.add_digits(self.slice_view.solo, "One rater alone")
 
-    # What is shown
+    # Display
 
     @property
     def has_to_leave(self) -> bool:
@@ -146,7 +146,7 @@ class MasksWorkspace(MasksScreen):
         return super().has_to_leave or self.volume.tool != "look"
 
     def show_change(self, change: Change) -> None:
-        """Select a region where another run draws the consensus otherwise."""
+        """Select a region where another run has a different consensus."""
         if change.box is not None:
             self._show_structure(change.name)
             self.volume.look_at(*change.box)
@@ -197,7 +197,7 @@ class MasksWorkspace(MasksScreen):
         self.region_panel.set_undoable(bool(words))
 
     def show_scene(self, scene: Scene | None, _analysis: None = None) -> None:
-        """Show a case with the structure that is wanted, the same as before, or the first."""
+        """Show a case with the requested structure, the same as before, or the first."""
         if scene is None:
             self.session.clear()
             return
@@ -210,11 +210,11 @@ class MasksWorkspace(MasksScreen):
         self.session.show(scene, part=structure)
 
     def _is_another(self, scene: Scene) -> bool:
-        """Tell whether another case is shown than before; while observers are called."""
+        """Return whether another case than before is shown, while observers are called."""
         return self.session.before is None or self.session.before.image.id != scene.image.id
 
     def _begin(self, scene: Scene) -> None:
-        """Make way for a scene, before its parts show theirs."""
+        """Prepare the screen before its parts show the scene."""
         if self._is_another(scene):
             self.slice_view.begin(scene)
         run = scene.run
@@ -247,7 +247,7 @@ class MasksWorkspace(MasksScreen):
         self.region_panel.set_tools_enabled(True, True)
 
     def on_scene(self, scene: Scene) -> None:
-        """Say what there is to note of another case or run, and begin at its structure."""
+        """Show the notes of another case or run, and go to its structure."""
         if scene.missing:
             self.refused.emit(scene.missing)
         fusion = scene.fusion(self.session.part)
@@ -291,10 +291,10 @@ class MasksWorkspace(MasksScreen):
     def _on_box(self, number: int) -> None:
         self.reviewing.select(number - 1)
 
-    # What the expert does
+    # Decisions
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
-        """Show a decision that was stored, and go to what was undone."""
+        """Show a decision that was stored; after undo, go to its case and structure."""
         self.calibration.set_decided(len(contents.decisions))
         image, target = contents.item_of(decision, "masks"), contents.target(decision)
         subject = None if target is None or target is decision else target.subject
@@ -314,7 +314,7 @@ class MasksWorkspace(MasksScreen):
             self.reviewing.decided(decision)
 
     def _go_elsewhere(self, step: int, skipped: bool, finish: bool) -> bool:
-        """Go on with the next structure or case that has something to be settled; tells whether there is."""
+        """Continue with the next structure or case that has disputed regions; return whether there is one."""
         current, units = (self.core.item, self.session.part), self.review_queue.units()
         of_case = [unit for unit in units if unit[0][0] == current[0]]
         following = next_unit(of_case, current, step, skipped=skipped) if finish else None

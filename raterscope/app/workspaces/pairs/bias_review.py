@@ -1,4 +1,4 @@
-"""Decisions about annotators: flagged or cleared with a reason, skipped, or excluded."""
+"""Review of biased annotators: decisions with a reason, and the cut at a false discovery rate."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ STATES = {"flag": FLAGGED, "clear": CLEARED}
 
 
 class BiasReview(PairsPart):
-    """Joins the queue of annotators with the journal.
+    """Connects the queue of annotators with the journal.
 
     Signals
     -------
     message(str)
     exhausted
-        Nobody else is left to be judged in the list.
+        No other undecided annotator is left.
     """
 
     message = Signal(str)
@@ -67,9 +67,9 @@ class BiasReview(PairsPart):
         super().__init__(core)
         self._elsewhere = elsewhere
         self._by_hand = False
-        """Whether the expert chose the annotator itself: only then may a decision be changed."""
+        """Whether the expert selected the annotator by hand: only then may a decision be changed."""
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
-        """What was decided of each annotator: OPEN, FLAGGED or CLEARED."""
+        """Decision on each annotator: OPEN, FLAGGED or CLEARED."""
         for widget in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
             widget.chosen.connect(self._on_chosen)
         core.screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
@@ -85,7 +85,7 @@ class BiasReview(PairsPart):
 
     @while_shown
     def refresh(self) -> None:
-        """Read anew what was decided."""
+        """Read the decisions again."""
         scene, contents = self._session.scene, self._document.contents
         self.decided = np.zeros(len(scene.pairs.annotators), dtype=np.int8)
         if contents is None:
@@ -96,7 +96,7 @@ class BiasReview(PairsPart):
                 self.decided[at] = STATES[judged[name].verb]
 
     def go(self, step: int) -> bool:
-        """Go to the next annotator who is not decided, of any question; tells whether there is one."""
+        """Go to the next undecided annotator of any question; returns whether there is one."""
         queue = self._screen.queue
         current = queue.current
         queue.go(step)
@@ -113,7 +113,7 @@ class BiasReview(PairsPart):
         self._by_hand = annotator is not None
 
     def judge(self, verb: str) -> None:
-        """Flag, clear or skip the annotator looked at; the first two with a reason."""
+        """Flag, clear or skip the selected annotator; the first two with a reason."""
         annotator = self._screen.queue.current
         if annotator is None:
             self.go(1)
@@ -123,7 +123,7 @@ class BiasReview(PairsPart):
         if self.decided[annotator] != OPEN and (verb == "skip" or not self._by_hand):
             how = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
             self.message.emit(
-                f"{scene.names[annotator]} is {how} by you already. Undo, or choose them in the list, "
+                f"{scene.names[annotator]} is {how} by you already. Undo, or select them in the list, "
                 "to change that; Tab goes on."
             )
             return
@@ -138,9 +138,9 @@ class BiasReview(PairsPart):
 
     @while_shown
     def record(self, verb: str, name: str, reason: str = "") -> None:
-        """Write what was decided of an annotator, and go on to the next."""
+        """Record the decision on an annotator, and go to the next."""
         scene = self._session.scene
-        # Where those decided leave the list, the next one is found while this one is still in it.
+        # A decided annotator may leave the list: find the next one before.
         moved = self.go(1)
         job = self._document.record(
             Decision(
@@ -152,11 +152,11 @@ class BiasReview(PairsPart):
             job.finished.connect(self._on_last)
 
     def _on_last(self, _written: object) -> None:
-        self.exhausted.emit()  # what was said before is forgotten with the decision
+        self.exhausted.emit()  # again, as the decision cleared the message
 
     @while_shown
     def set_aside(self, flagged: BoolArray) -> None:
-        """Leave the flagged out of the fusions of every kind in this study."""
+        """Exclude the flagged annotators from the fusions of every kind in this study."""
         scene, contents = self._session.scene, self._document.contents
         if contents is None:
             return
@@ -171,7 +171,7 @@ class BiasReview(PairsPart):
         self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
 
     def _on_menu(self, position: QPoint) -> None:
-        """Offer what can be done with the annotator whose line has the mouse, which is current by then."""
+        """Open the context menu of the annotator under the mouse, who is already selected."""
         annotator, view = self._screen.queue.current, self._screen.queue.view
         if annotator is None:
             return
@@ -192,25 +192,25 @@ class BiasReview(PairsPart):
 
 
 REST = 40
-"""Milliseconds for which nobody else is flagged before the items are ranked: a slider goes on at once."""
+"""Milliseconds without a change of the flags before the items are ranked."""
 
 MOST_KEPT = 64 * 1024**2
-"""Bytes of what all rankings of a question rest on; where it is more, each finds it anew."""
+"""Largest size in bytes of the cached input of rankings; a larger one is computed again each time."""
 
 
 class RateCut(QObject):
-    """Moves the cut at once, and ranks in a thread of its own; late answers are dropped.
+    """Moves the cut at a false discovery rate at once, and ranks the items in the background.
 
     Signals
     -------
     moved
-        Another cut is there.
+        The cut changed.
     rested
-        It was not moved for a while.
+        The cut was not moved for a while.
     ranked
-        The items are ranked anew.
+        The items are ranked again.
     detected
-        The cut has the detectable biases of its rate.
+        The detectable biases at the rate are known.
     refused(str)
     """
 
@@ -233,7 +233,7 @@ class RateCut(QObject):
         self._ranking_task, self._detecting = LatestTask(), LatestTask()
         self._test: FlipTest | None = None
         self._detected_at = float("nan")
-        """The rate that the detectable biases of the cut belong to."""
+        """The rate of the detectable biases of the cut."""
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.setInterval(REST)
@@ -248,7 +248,7 @@ class RateCut(QObject):
         self._detected_at = float("nan")
 
     def _on_scene(self) -> None:
-        """Take another question or answer, with the cut at the rate that it was fused at."""
+        """Show another question or run, with the cut at its rate."""
         self._clear()
         analysis = self._session.analysis
         self._draws, self.cut = analysis.draws, analysis.cut
@@ -267,7 +267,7 @@ class RateCut(QObject):
             self.moved.emit()
 
     def rank(self, flagged: BoolArray) -> None:
-        """Rank the items with the biases of the flagged beside their scores, once that rests."""
+        """Rank the items with the biases of flagged annotators, once the flags rest."""
         if self.cut is None:
             return
         if self._flagged is None or not np.array_equal(flagged, self._flagged):
@@ -293,7 +293,7 @@ class RateCut(QObject):
         self._ranking_task.follow(job, self._on_ranked, failed=self.refused.emit)
 
     def _detect(self) -> None:
-        """Find what is detectable at a rate other than the run's."""
+        """Find the detectable biases at a rate other than the run's."""
         scene, cut = self._session.scene, self.cut
         if cut is None or cut.detectable is None or cut.rate == self._detected_at:
             return
@@ -319,7 +319,7 @@ class RateCut(QObject):
 
 @dataclass(frozen=True, eq=False)
 class Detected:
-    """The flip test of a question, and what it detects at a rate; None for a run without the test."""
+    """Flip test of a question, and the biases that it detects at a rate; None without the test."""
 
     test: FlipTest | None
     detectable: FloatArray | None = None

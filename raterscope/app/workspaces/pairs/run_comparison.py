@@ -57,12 +57,12 @@ MEASURES = (
 
 
 _OF_FLAGS = 3
-"""Of the measures those that tell whom a method flags; the others are of a ranking."""
+"""Number of measures of flags; the others are of a ranking."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run came to for one question.
+    """Result of a run for one question.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class Outcome:
     annotator_ids : (p,) int32
         The annotators' numbers in the study.
     flagged, test : (p,) bool
-        By the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
+        Flags by the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
     rank : (n,) int32
-        Of the items, corrected; 0 for what was never compared.
+        Corrected ranks of the items; 0 for items never compared.
     tau : (before, corrected)
         Kendall's tau with the ground-truth ranking; NaN without one.
     """
@@ -95,7 +95,7 @@ class RunComparison(QObject):
     Signals
     -------
     run_chosen(int)
-        Number of the run gone to.
+        Number of the selected run.
     """
 
     run_chosen = Signal(int)
@@ -128,7 +128,7 @@ class RunComparison(QObject):
             self.look()
 
     def look(self) -> None:
-        """Read the runs where they are in sight, once."""
+        """Read the runs once, if the table is visible."""
         contents = self._document.contents
         if not self._due or contents is None or not self._table.isVisible():
             return
@@ -152,13 +152,13 @@ class RunComparison(QObject):
 
 
 def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...]:
-    """Write the rows: the latest run first, and last what the t test makes of the run shown."""
+    """Return the rows: the latest run first, and last the t test on the run shown."""
     reference = next((outcome for outcome in outcomes if outcome.run.id == shown), None)
     if reference is None:
         return ()
     flagged = reference.annotator_ids[reference.flagged]
     rows = [_row(outcome, outcome.flagged, reference, flagged) for outcome in reversed(outcomes)]
-    tip = "Each bias tested by itself, at the rate of the run shown"
+    tip = "Each bias tested separately, at the rate of the run shown"
     figures = _figures(reference, reference.test, reference, flagged)[:_OF_FLAGS]
     unknown = (NOT_KNOWN,) * (len(MEASURES) - _OF_FLAGS)
     return (*rows, ComparisonRow(None, "t test", "\nBenjamini-Hochberg", (*figures, *unknown), tip))
@@ -180,7 +180,7 @@ def _figures(
 ) -> tuple[tuple[float, float, float], ...]:
     flagged_here = outcome.annotator_ids[flagged]
     both = len(np.intersect1d(flagged_here, flagged_shown))
-    # Items have their numbers in the order of first appearance: later ones come after.
+    # Items are numbered by first appearance: later ones come last.
     items = min(len(outcome.rank), len(reference.rank))
     moved = int((outcome.rank[:items] != reference.rank[:items]).sum())
     values = (len(flagged_here), len(flagged_here) - both, len(flagged_shown) - both, moved, *outcome.tau)

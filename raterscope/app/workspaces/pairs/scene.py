@@ -1,4 +1,4 @@
-"""The scene of the pairs workspace: comparisons, a run's result, and the analysis of both. No Qt here."""
+"""Scene of the pairs workspace: comparisons, a run's result, and the analysis of both. No Qt here."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ OPEN, FLAGGED, CLEARED = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A question, the answer shown, and the comparisons that went into it; without an answer, all of them.
+    """A question, the run shown, and its comparisons; without a run, all of them.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class Scene:
         The annotators' numbers in the study.
     pictures : mapping of item to ImageEntry
     later : int
-        Comparisons that came after the run.
+        Number of comparisons that were imported after the run.
     truth : TrueRanking or None
         The imported ground-truth ranking.
     blind : bool
-        Whether annotators are called by number, and what others say of one is hidden until one is decided.
+        Whether names are hidden, and the evidence on annotators until they are decided.
     """
 
     question: PairQuestion
@@ -94,14 +94,14 @@ class Scene:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What annotators are called: by their names, or while these are hidden by number."""
+        """Names of the annotators, or numbers while names are hidden."""
         if not self.blind:
             return self.pairs.annotators
         return tuple(f"annotator {number + 1}" for number in self.annotator_ids.tolist())
 
     @property
     def plus(self) -> bool:
-        """Whether cuts are those of knockoff+, which promise their rate."""
+        """Whether cuts are those of knockoff+, which guarantee their rate."""
         return self.run is None or bool(self.run.settings.get("settings", {}).get("plus", True))
 
     @property
@@ -111,16 +111,16 @@ class Scene:
 
     @property
     def gate_words(self) -> str:
-        """Say that the test of the crowd keeps annotators from being flagged; empty where it does not."""
+        """Message that the test of the crowd prevents flags; empty if it does not."""
         if self.fusion is None or self.fusion.crowd_p <= self.fusion.gate:
             return ""
         return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): nobody is flagged"
 
 
 def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
-    """Give the probability that each annotator of a question is flagged or cleared wrongly, by name.
+    """Return the probability that each annotator of a question is flagged or cleared wrongly, by name.
 
-    None without an answer; 0 for who was not tested.
+    None without a result; 0 for untested annotators.
     """
     run, fusion = study.shown.run_and_result(question, "pairs", None)
     if run is None or fusion is None:
@@ -131,7 +131,7 @@ def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
-    """Read a question with a run's answer, or the latest; in the study's thread."""
+    """Read a question with the result of a run, or of the latest, in the study's thread."""
     watch(0.0, "reading comparisons")
     entry = next(entry for entry in study.pair_questions() if entry.id == question)
     run_shown, fusion = study.shown.run_and_result(question, "pairs", run)
@@ -146,20 +146,20 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Who is flagged at a false discovery rate, by the run's rule alone.
+    """Annotators flagged at a false discovery rate, by the run's rule alone.
 
     Attributes
     ----------
     rate : float
     share : (p,) float64
-        Of draws that select each, or of the flip test 1 - q value; NaN for the untested.
+        Share of draws that select each, or for the flip test 1 - q value; NaN for untested ones.
     at : (D,) float64
-        The least statistic that is flagged; infinite where nobody is.
+        The smallest statistic that is flagged; infinite if none is.
     flagged : (p,) bool
     evidence : (p,) float64
-        By which the queue is sorted: the statistic, of knockoffs its mean beside the share; NaN as `share`.
+        Sort key of the queue: the statistic, for knockoffs the share and then the mean; NaN as `share`.
     detectable, decidable : (p,) float64 and (p,) bool, or None
-        As in `PairFusion`, at this rate; while they are computed, still those of the rate before.
+        As in `PairFusion`, at this rate; while they are computed, those of the previous rate.
     """
 
     rate: float
@@ -172,7 +172,7 @@ class Cut:
 
 
 def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None = None) -> Cut:
-    """Move the cut from another one; nothing is fitted again."""
+    """Return the cut at another rate; nothing is fitted again."""
     fusion = scene.fusion
     assert fusion is not None
     reached = fusion.detectable, fusion.decidable
@@ -193,13 +193,13 @@ def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None =
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The ranking with the biases of the flagged beside it.
+    """Ranking corrected for the biases of flagged annotators.
 
     Attributes
     ----------
     corrected : Scores
     before, after : (n,) int32
-        Ranks within components; 0 for what was never compared.
+        Ranks within components; 0 for items never compared.
     """
 
     corrected: Scores
@@ -208,12 +208,12 @@ class Ranking:
 
 
 def link_items(scene: Scene, watch: Watch) -> LinkedScores:
-    """Find what every ranking of the items rests on."""
+    """Compute the common input of all rankings of the items."""
     return link(_as_fused(scene), watch)
 
 
 def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -> Ranking:
-    """Rank the items anew with some annotators' biases beside the scores (eq. 11)."""
+    """Rank the items again with the biases of some annotators (eq. 11)."""
     fusion = scene.fusion
     assert fusion is not None
     corrected = scores_of(linked, flagged, watch)
@@ -221,7 +221,7 @@ def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -
 
 
 def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
-    """Repeat the flip test, from which detectable biases follow at any rate; None for a run without it."""
+    """Repeat the flip test, which gives detectable biases at any rate; None for a run without it."""
     from threadpoolctl import threadpool_limits
 
     fusion = scene.fusion
@@ -234,7 +234,7 @@ def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
 
 
 def detect_at(scene: Scene, test: FlipTest, rate: float) -> tuple[FloatArray, BoolArray]:
-    """Give detectable biases at a rate, and who is decidable, see `PairFusion`."""
+    """Return detectable biases at a rate, and which annotators are decidable, see `PairFusion`."""
     fusion = scene.fusion
     plan = None if scene.run is None else plan_of(scene.run)
     assert fusion is not None
@@ -247,7 +247,7 @@ def detect_at(scene: Scene, test: FlipTest, rate: float) -> tuple[FloatArray, Bo
 
 
 def _as_fused(scene: Scene) -> Pairs:
-    """Give the comparisons as the run took them: graded, or by their sides alone."""
+    """Return the comparisons as the run used them: graded, or by side alone."""
     plan = None if scene.run is None else plan_of(scene.run)
     if plan is None or plan.settings.as_dict()["graded"]:
         return scene.pairs
@@ -256,28 +256,28 @@ def _as_fused(scene: Scene) -> Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What follows from comparisons and answer, for all that is shown of annotators.
+    """Analysis of comparisons and result.
 
     Attributes
     ----------
     left, right, ties : (p,) int64
     if_flagged : (p,) int8
-        What each does if flagged, leaning or one-sided, as a number in `BEHAVIOURS`.
+        Behaviour of each if flagged, leaning or one-sided, as an index into `BEHAVIOURS`.
     draws : SortedDraws or None
-        None before there is an answer, as are the following.
+        None without a result, as are the following.
     cut : Cut or None
-        At the run's rate.
+        Cut at the run's rate.
     index : PairIndex or None
     crowd_match : float
-        Share of everybody's answers that agree with the corrected ranking.
+        Share of all answers that agree with the corrected ranking.
     match_original : (p,) float64 or None
         Share of each annotator's answers that agree with the ranking of all answers.
     agreement : Agreements or None
-        Of the rankings with the ground truth; None without one.
+        Agreement of the rankings with the ground truth; None without one.
     not_promised : str
-        Why the rate of false discoveries is not guaranteed; empty where it is.
+        Why the false discovery rate is not guaranteed; empty if it is.
     test : (p,) bool or None
-        Whom the t test with Benjamini-Hochberg flags at the run's rate.
+        Annotators flagged by the t test with Benjamini-Hochberg at the run's rate.
     """
 
     left: NDArray[np.int64]
@@ -295,7 +295,7 @@ class Analysis:
 
     @property
     def took_part(self) -> BoolArray:
-        """Who compared something: those set aside before the fusion did not."""
+        """Annotators with comparisons; excluded ones have none."""
         return self.left + self.right + self.ties > 0
 
 
@@ -306,11 +306,11 @@ def _agreement(scene: Scene, fusion: PairFusion) -> Agreements | None:
 
 
 PairsSession = Session[Scene, Analysis]
-"""What the pairs workspace shows."""
+"""Session of the pairs workspace."""
 
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:
-    """Work out what is shown, in a thread of its own."""
+    """Compute the analysis of a scene, in a background thread."""
     left, right, ties = scene.pairs.counts()
     if_flagged = behaviours(scene.pairs, np.ones(len(left), dtype=bool))
     fusion = scene.fusion

@@ -27,7 +27,7 @@ NO_TRUST = "Press Fuse (F5) to see how often the test is wrong on these comparis
 
 
 class PairsScreen(WorkspaceScreen):
-    """The widgets of the pairs workspace in their frame."""
+    """Widgets of the pairs workspace."""
 
     queue: AnnotatorList
     evidence: BiasPanel

@@ -49,23 +49,23 @@ GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
 MOST_LISTED = 500
 UNFUSED = "Press Fuse (F5), then select an annotator to plot their bias over time."
 NO_PATH = "No annotator could be tested for a bias: see why beside each annotator."
-COVERED = "What others answered, and what the model says, is shown once you have decided."
+COVERED = "Answers of others and results of the model are shown once you have decided."
 
 
 def covers(scene: Scene, decided: int) -> bool:
-    """Whether what others and the model say of an annotator is hidden: until something is decided."""
+    """Return whether the evidence on an annotator is hidden: in blind mode until it is decided."""
     return scene.blind and decided == OPEN
 
 
 def uncovered(scene: Scene, decided: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Give the annotators of whom that is shown."""
+    """Return the annotators whose evidence is shown."""
     return np.flatnonzero(decided != OPEN) if scene.blind else np.arange(len(decided))
 
 
 def behaviour_shown(
     scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
 ) -> NDArray[np.int8]:
-    """Give what each annotator does, -1 for those not tested."""
+    """Return the behaviour of each annotator, -1 for untested ones."""
     if scene.fusion is None:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
     decidable = scene.fusion.decidable if cut is None else cut.decidable
@@ -83,13 +83,13 @@ def listed(
     words: str,
     key: str,
 ) -> NDArray[np.int64]:
-    """Give who passes a filter, those with the strongest evidence first.
+    """Return the annotators that pass a filter, the strongest evidence first.
 
     Parameters
     ----------
     words : str
-        What the name has to contain.
-    which : str
+        Text that the name must contain.
+    key : str
         Key of `ANNOTATOR_FILTERS`.
     """
     names = scene.names
@@ -121,7 +121,7 @@ def annotators_view(
     flagged: BoolArray,
     order: NDArray[np.int64],
 ) -> AnnotatorsView:
-    """Give the queue of annotators in an order; what the model says of them is hidden as their names are."""
+    """Return the queue of annotators in an order; results are hidden together with names."""
     behaviour = behaviour_shown(scene, analysis, cut, flagged)
     return AnnotatorsView(
         names=scene.names,
@@ -137,7 +137,7 @@ def annotators_view(
 
 
 def path_cut(scene: Scene, cut: Cut | None) -> float:
-    """Give where on the path's axis the cut lies: that of the middle draw."""
+    """Return the position of the cut on the path's axis, for the median draw."""
     if cut is None or scene.run is None or not len(cut.at) or scene.by_flips:
         return float("nan")
     middle = float(np.median(cut.at))
@@ -149,7 +149,7 @@ def path_cut(scene: Scene, cut: Cut | None) -> float:
 def path_view(
     scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8], who: NDArray[np.int64]
 ) -> PathView | None:
-    """Give the regularisation path of some annotators; None without any, and before there is an answer."""
+    """Return the regularisation path of some annotators; None without any, and without a result."""
     fusion = scene.fusion
     if fusion is None or scene.run is None or not len(fusion.path_at) or not len(who):
         return None
@@ -161,7 +161,7 @@ def path_view(
 
 
 def why_no_path(scene: Scene, who: NDArray[np.int64]) -> str:
-    """Say why a fusion has no path to draw; empty before there is a fusion."""
+    """Return why a fusion has no path to draw; empty without a fusion."""
     if scene.fusion is None:
         return ""
     return NO_PATH if len(who) else COVERED
@@ -170,7 +170,7 @@ def why_no_path(scene: Scene, who: NDArray[np.int64]) -> str:
 def sides_view(
     scene: Scene, analysis: Analysis, flagged: BoolArray, behaviour: NDArray[np.int8]
 ) -> SidesView | None:
-    """Give left against right counts of those who took part."""
+    """Return left against right counts of the annotators who took part."""
     if not len(scene.pairs):
         return None
     annotators = np.flatnonzero(analysis.took_part)
@@ -184,17 +184,17 @@ def sides_view(
 def rate_cut(
     scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, who: NDArray[np.int64]
 ) -> RateCut:
-    """Give the cut as the bars of some annotators show it, with what is promised of it."""
+    """Return the cut for the bars of some annotators, with its guarantee in words."""
     words = f"at most {cut.rate:.0%} of them wrongly"
     if analysis.not_promised:
         words = f"the rate is not guaranteed: {analysis.not_promised}"
     elif scene.by_flips:
         words += f", {scene.gate_words}" if scene.gate_words else ""
     elif not cut.flagged.any():
-        # Of so many, one who is flagged wrongly makes no more than the rate.
+        # With so many flags, one wrong flag does not exceed the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
         words = (
-            f"at this rate {count(fewest, 'annotator')} or more are flagged, or nobody" if scene.plus else ""
+            f"at this rate fewer than {count(fewest, 'annotator')} cannot be flagged" if scene.plus else ""
         )
     if scene.fusion is not None and cut.rate != scene.fusion.rate:
         elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
@@ -206,7 +206,7 @@ def rate_cut(
 def statistics_view(
     scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray, who: NDArray[np.int64]
 ) -> StatisticsView | None:
-    """Give the statistics of some annotators in every draw; None before there is an answer."""
+    """Return the statistics of some annotators in every draw; None without a result."""
     fusion = scene.fusion
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
@@ -217,7 +217,7 @@ def statistics_view(
 
 
 def _columns(value: NDArray[np.floating], who: NDArray[np.int64]) -> NDArray[np.floating]:
-    return value if len(who) == value.shape[1] else value[:, who]  # no copy where it is of all
+    return value if len(who) == value.shape[1] else value[:, who]  # no copy of all columns
 
 
 def _named(scene: Scene, who: NDArray[np.int64]) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def _named(scene: Scene, who: NDArray[np.int64]) -> tuple[str, ...]:
 
 
 def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:
-    """Give the ranking before and after; None before there is an answer."""
+    """Return the ranking before and after the correction; None without a result."""
     fusion = scene.fusion
     if fusion is None or ranking is None:
         return None
@@ -250,7 +250,7 @@ def bias_view(
     behaviour: int,
     evidence: Evidence | None,
 ) -> BiasView:
-    """Give what is known of one annotator; blind, before one is decided, what was counted."""
+    """Return the evidence on one annotator; in blind mode, counts only until the annotator is decided."""
     fusion = scene.fusion
     counted = BiasView(
         name=scene.names[annotator], left=int(analysis.left[annotator]),
@@ -289,7 +289,7 @@ def _left(side: Side) -> float:
 
 
 def course_view(course: OverTime, behaviour: int) -> OverTimeView | None:
-    """Give the bias over time; None with too few comparisons for more than one window."""
+    """Return the bias over time; None with too few comparisons for two windows."""
     if len(course.at) < 2:
         return None
     return OverTimeView(
@@ -309,9 +309,9 @@ def _when(at: float, *, timed: bool) -> str:
 
 
 def speaking_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
-    """Give the comparisons that speak for and against an annotator being biased, and how others answered.
+    """Return the comparisons for and against a bias of an annotator, and how others answered.
 
-    Blind, before one is decided, it tells neither.
+    In blind mode, neither is shown until the annotator is decided.
     """
     rows: list[int] = []
     same: list[int] = []
@@ -344,7 +344,7 @@ def _take(group: Speaking, rows: list[int], same: list[int], otherwise: list[int
 
 
 def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item: int) -> PairsView | None:
-    """Give the comparisons of two items, whoever made them."""
+    """Return the comparisons of two items by all annotators."""
     if analysis.index is None or scene.fusion is None:
         return None
     pairs, score = scene.pairs, scene.fusion.corrected
@@ -366,7 +366,7 @@ def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item:
 
 
 def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray) -> str:
-    """Say what is shown, which run, what came of it."""
+    """Describe question and run on screen for the status line."""
     pairs = scene.pairs
     annotator_count = int(analysis.took_part.sum())
     words = [

@@ -122,14 +122,14 @@ class PairsWorkspace(PairsScreen):
         )
         self.add_actions(described, (self.path, self.sides, self.bars, self.queue.view, self.evidence))
 
-    # What is shown
+    # Display
 
     def show_scene(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Show a question."""
         self.session.show(None if scene is None else replace(scene, blind=self.session.blind), analysis)
 
     def show_change(self, change: Change) -> None:
-        """Select an annotator that another run judges otherwise."""
+        """Select an annotator that another run judges differently."""
         if change.name in self.annotators_on_screen():
             self.choose_annotator(change.name)
 
@@ -160,7 +160,7 @@ class PairsWorkspace(PairsScreen):
 
     @property
     def flagged(self) -> BoolArray:
-        """Who counts as biased: flagged by the run or by the expert, not cleared and not set aside."""
+        """Annotators that count as biased: flagged by run or expert, not cleared, not excluded."""
         cut, decided = self.rate_cut.cut, self.bias_review.decided
         took_part = self.session.analysis.took_part if self.session.shown else np.zeros(0, dtype=bool)
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged
@@ -189,7 +189,7 @@ class PairsWorkspace(PairsScreen):
         self.choose(None)
 
     def on_scene(self, scene: Scene) -> None:
-        """Show a question, and what its run has to note."""
+        """Show a question and the notes of its run."""
         annotator = self._kept(scene, self.session.analysis)
         self.remaining.select(scene.question.id)
         self._calibrate()
@@ -200,7 +200,7 @@ class PairsWorkspace(PairsScreen):
         self.choose(self.queue.first if annotator is None else annotator)
 
     def _forget_items(self, pictures: Mapping[int, ImageEntry]) -> None:
-        """Make way for the items of another question."""
+        """Prepare for the items of another question."""
         self._evidence = self._between = None
         self.pictures.set_tasks(pictures)
         self.ranking.show_ranking(None)
@@ -209,7 +209,7 @@ class PairsWorkspace(PairsScreen):
             widget.forget_pictures()
 
     def _calibrate(self) -> None:
-        """Compare the flags of the run shown with what is known."""
+        """Update the calibration of the run shown."""
         scene = self.session.scene
         fusion = scene.fusion
         self.calibration.set_decided(int((self.bias_review.decided != OPEN).sum()))
@@ -218,7 +218,7 @@ class PairsWorkspace(PairsScreen):
         self.calibration.show(run, (scene.question.id,), "flip test", doubtful=doubtful)
 
     def _kept(self, scene: Scene, analysis: Analysis) -> int | None:
-        """Give who is still looked at with another answer; where it is the first one, one begins anew."""
+        """Return the annotator to keep selected with another run; None after the first fusion."""
         before, current = self.session.before, self.queue.current
         if before is None or before.question.id != scene.question.id:
             return None
@@ -227,7 +227,7 @@ class PairsWorkspace(PairsScreen):
 
     @while_shown
     def _draw(self) -> None:
-        """Draw everything that is of all annotators."""
+        """Draw the plots of all annotators."""
         scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         self._sort()
         who = self._uncovered(scene)
@@ -238,7 +238,7 @@ class PairsWorkspace(PairsScreen):
         self._show_status()
 
     def _told(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
-        """Give who is flagged and what each does, as far as that is not hidden."""
+        """Return flags and behaviours, as far as they are not hidden."""
         who = self._uncovered(scene)
         flagged, behaviour = np.zeros_like(self.flagged), np.full(len(scene.pairs.annotators), -1, np.int8)
         flagged[who], behaviour[who] = self.flagged[who], self._behaviour(scene, analysis)[who]
@@ -266,11 +266,11 @@ class PairsWorkspace(PairsScreen):
         self._filter = (words, key)
         self._sort()
 
-    # The cut, and the ranking that follows from it
+    # Cut and ranking
 
     @while_shown
     def _flags_changed(self) -> None:
-        """Show who is flagged now, and have the items ranked anew."""
+        """Show the flags, and start to rank the items again."""
         scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         if cut is None:
             return
@@ -286,7 +286,7 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut.rank(self.flagged)
 
     def _on_detected(self) -> None:
-        """Show who is decidable at this rate."""
+        """Show which annotators are decidable at this rate."""
         self._sort()
         self._flags_changed()
 
@@ -308,7 +308,7 @@ class PairsWorkspace(PairsScreen):
     # One annotator
 
     def choose(self, annotator: int | None) -> None:
-        """Look at an annotator everywhere, or at nobody."""
+        """Select an annotator everywhere, or none."""
         for widget in (self.queue, self.path, self.sides, self.bars):
             widget.select(annotator)
         self.evidence.over_time.setVisible(not self._covers(annotator))
@@ -349,7 +349,7 @@ class PairsWorkspace(PairsScreen):
             self.evidence.over_time.show_course(view.course_view(evidence.time, behaviour))
 
     def _show_bias(self) -> None:
-        """Show what is known of the annotator looked at, and what came of it."""
+        """Show the evidence on the selected annotator, and the decision."""
         annotator = self.queue.current
         if annotator is None or not self.session.shown:
             self.evidence.show_annotator(None)
@@ -372,11 +372,11 @@ class PairsWorkspace(PairsScreen):
         for widget in (self.ranking, self.between, self.evidence.pairs):
             widget.set_picture(item, picture)
 
-    # What the expert does
+    # Decisions
 
     @while_shown
     def _on_blind(self, blind: bool) -> None:
-        """Name annotators by number and hide the evidence of the undecided ones, or show all again."""
+        """Hide names, and the evidence on undecided annotators, or show all."""
         self.session.amend(replace(self.session.scene, blind=blind))
 
     def _on_amended(self) -> None:
@@ -389,20 +389,20 @@ class PairsWorkspace(PairsScreen):
         self.bias_review.set_aside(self.flagged)
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
-        """Show a decision that was stored, and go to what was undone."""
+        """Show a decision that was stored; after undo, select its annotator."""
         self.remaining.recount()
         if contents.item_of(decision, "pairs") is not None:
             decided, flagged = self.bias_review.decided, self.flagged
             self.bias_review.refresh()
             self.calibration.set_decided(int((self.bias_review.decided != OPEN).sum()))
-            if not np.array_equal(decided, self.bias_review.decided):  # else somebody was passed over
+            if not np.array_equal(decided, self.bias_review.decided):  # equal after a skip
                 self._judged(ranks=not np.array_equal(flagged, self.flagged))
             back = contents.brought_back(decision)
             if isinstance(back, BiasSubject) and back.annotator in self.annotators_on_screen():
                 self.choose_annotator(back.annotator)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
-        """Go on with the next question in which somebody is left to be judged; tells whether there is."""
+        """Continue with the next question that has undecided annotators; returns whether there is one."""
         current = self.session.scene.question.id if self.session.shown else None
         units = self.remaining.units() if self._filter == ("", "undecided") else []
         question = next_unit(units, current, step, skipped=skipped)
@@ -414,8 +414,8 @@ class PairsWorkspace(PairsScreen):
         self.message.emit(self.remaining.nothing_left())
 
     def _judged(self, *, ranks: bool) -> None:
-        """Show whom the expert flags and clears, and what follows if others are flagged now than before."""
-        if self.session.blind:  # what was decided is uncovered
+        """Show decisions, and their effect if the flags changed."""
+        if self.session.blind:  # decided annotators are uncovered
             self._draw()
             self.choose(self.queue.current)
             self.rate_cut.rank(self.flagged)

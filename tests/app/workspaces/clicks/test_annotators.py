@@ -263,7 +263,7 @@ def test_the_key_asks_of_the_annotator_who_is_chosen(voted, qtbot):
     voted.workspace.table.select(None)
     with qtbot.waitSignal(voted.workspace.message) as told:
         press(voted, qtbot, Qt.Key.Key_X)
-    assert told.args == ["Choose an annotator in the table first."]
+    assert told.args == ["Select an annotator in the table first."]
     choose(voted, "volunteer 3")
     press(voted, qtbot, Qt.Key.Key_X)
     idle(voted, qtbot)

@@ -136,7 +136,7 @@ def test_the_menu_of_the_list_marks_an_image(fused, qtbot):
     (menu,) = (one for one in workspace.findChildren(QMenu) if one.isVisible())
     actions = {action.text(): action for action in menu.actions()}
     assert actions["No control"].isChecked()
-    actions["Positive control: holds structures"].trigger()
+    actions["Positive control: contains structures"].trigger()
     menu.close()
     idle(fused, qtbot)
     assert details(fused)[other.title].startswith("positive control: ")

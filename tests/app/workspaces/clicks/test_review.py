@@ -267,9 +267,9 @@ def test_the_menu_of_a_spot_tells_its_place_and_decides(fused, qtbot):
     assert workspace.reviewing.current == place
     told = f"x {spot.x:.1f}, y {spot.y:.1f} px"
     assert menu.actions()[0].text() == f"Spot {spot.number}, {told}"
-    chosen(menu, "Copy the place")
+    chosen(menu, "Copy the position")
     assert QGuiApplication.clipboard().text() == told
-    chosen(menu_at(fused, qtbot, spot.x, spot.y), "Show what lies near")
+    chosen(menu_at(fused, qtbot, spot.x, spot.y), "Show neighbours")
     assert workspace.evidence.about.near.isVisible()
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Reject")
     idle(fused, qtbot)
@@ -294,7 +294,7 @@ def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
     grid.view.customContextMenuRequested.emit(grid.view.visualRect(grid.view.model().at(0)).center())
     (menu,) = [one for one in fused.workspace.findChildren(QMenu) if one.isVisible()]
     assert menu.actions()[0].text() == "2 spots"
-    chosen(menu, "Copy the places")
+    chosen(menu, "Copy the positions")
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("image\tspot")

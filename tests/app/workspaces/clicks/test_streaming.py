@@ -181,7 +181,7 @@ def test_a_source_that_comes_anew_without_names_of_columns_is_asked_about_and_no
     qtbot.waitUntil(lambda: waiting.findChild(ColumnMappingDialog) is not None, timeout=LONG)
     idle(waiting, qtbot)
     offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
-    assert any(words.startswith("The meaning of its columns is not known.") for words in offer)
+    assert any(words.startswith("The meaning of its columns is unknown.") for words in offer)
     assert states(waiting).count("detected") == len(PARASITES)
     dialog = waiting.findChild(ColumnMappingDialog)
     for choice, field in zip(dialog.choices, ("annotator", "image", "x", "y"), strict=True):
@@ -227,7 +227,7 @@ def test_what_was_cut_short_is_offered_by_the_next_window_which_says_so(window, 
     idle(window, qtbot)
     offer = [label.text() for label in window.workspace.stream.offers.findChildren(QLabel)]
     assert "clicks.csv" in offer
-    assert any(words.startswith("It was still watched when the study was closed.") for words in offer)
+    assert any(words.startswith("The study was closed while it was watched.") for words in offer)
 
 
 def test_a_replay_goes_from_nobody_to_everybody_and_back_to_the_run(fused, qtbot):

@@ -264,7 +264,7 @@ def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, m
     qtbot.waitUntil(lambda: "50 %" in opened.flow.summary, timeout=LONG)
     qtbot.mouseClick(opened.annotator_detail.flowing.stop, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
-    assert opened.flow.summary == "The communities were not followed to the end."
+    assert opened.flow.summary == "Following the communities was cancelled."
     go.set()
     qtbot.mouseClick(opened.annotator_detail.flowing.follow, Qt.MouseButton.LeftButton)
     idle(window, qtbot)

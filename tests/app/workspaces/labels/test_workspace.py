@@ -151,7 +151,7 @@ def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_b
 
 def test_without_anybody_chosen_excluding_says_whom_to_choose(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_X)
-    assert "Choose an annotator" in fused.status.message
+    assert "Select an annotator" in fused.status.message
 
 
 def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
