@@ -243,17 +243,17 @@ def _sample(key: Key) -> float:
 def _row_above(
     keys: Sequence[Key], left: float, right: float, middle: float, width_of: Callable[[str], float]
 ) -> list[KeyRow]:
-    """Put the rows of a legend side by side, in fewer words where there is little room."""
-    texts = [key.words for key in keys]
+    """Put the rows of a legend side by side, in short words and closer together if there is little room."""
+    texts, gap = [key.words for key in keys], 3 * GAP
     if sum(width_of(key.words) + _sample(key) + 3 * GAP for key in keys) - 2 * GAP > right - left:
-        texts = [key.short or key.words for key in keys]
+        texts, gap = [key.short or key.words for key in keys], 2.5 * GAP
     rows: list[KeyRow] = []
     for key, text in zip(keys, texts, strict=True):
         room = right - left - _sample(key) - GAP
-        if room < LEAST_WORDS and rows:
+        if rows and (room < LEAST_WORDS or (key.short and width_of(text) > room)):
             break
         rows.append(KeyRow(replace(key, words=elided(text, room, width_of)), left, middle))
-        left += _sample(key) + width_of(text) + 3 * GAP
+        left += _sample(key) + width_of(text) + gap
     return rows
 
 

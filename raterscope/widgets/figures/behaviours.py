@@ -16,12 +16,14 @@ GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
 BEHAVIOUR_INKS = ("third", "disputed", "rejected", "third")
 BEHAVIOUR_DASHES: tuple[tuple[float, ...], ...] = ((), (3.0, 2.0), (), (1.0, 2.0))
 """In widths of the line."""
+SHORT_WORDS = ("no bias", "leaning", "one-sided", "undecidable")
 BEHAVIOUR_KEYS = tuple(
-    Key(words, ink, dashes, "cross" if behaviour == BAD else None)
-    for behaviour, (words, ink, dashes) in enumerate(
-        zip(BEHAVIOUR_WORDS, BEHAVIOUR_INKS, BEHAVIOUR_DASHES, strict=True)
+    Key(words, ink, dashes, "cross" if behaviour == BAD else None, short=short)
+    for behaviour, (words, ink, dashes, short) in enumerate(
+        zip(BEHAVIOUR_WORDS, BEHAVIOUR_INKS, BEHAVIOUR_DASHES, SHORT_WORDS, strict=True)
     )
 )
+"""Legend; short words are used in a narrow plot."""
 
 
 def behaviour_colour(behaviour: int) -> str:

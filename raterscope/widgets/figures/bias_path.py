@@ -22,6 +22,9 @@ from raterscope.widgets.figures.behaviours import (
     BEHAVIOUR_INKS,
     BEHAVIOUR_KEYS,
     BEHAVIOUR_WORDS,
+    GOOD,
+    UGLY,
+    UNDECIDABLE,
 )
 from raterscope.widgets.figures.chart_figure import NO_CHART, ChartFigure, Part
 from raterscope.widgets.figures.figure_panel import FigurePanel, row_of
@@ -38,6 +41,8 @@ SCALES = {
     "log": ("log", "Places on the path by their logarithm"),
     "linear": ("linear", "Places on the path as they are"),
 }
+LEGEND = tuple(BEHAVIOUR_KEYS[behaviour] for behaviour in (BAD, UGLY, GOOD, UNDECIDABLE))
+BIAS_AXIS = "bias (above 0: left)"
 EVERYWHERE = np.array([[-np.inf, np.inf]])
 REACH = 8.0
 PREFERENCE = 2.0
@@ -266,10 +271,7 @@ class _Lines(ChartFigure):
                 pointable=False,
             ),
         ]  # fmt: skip
-        notes = [
-            Note(-np.inf, np.inf, "above 0: prefers left", "third", shift=(6.0, 8.0)),
-            Note(-np.inf, -np.inf, "below 0: prefers right", "third", shift=(6.0, -8.0)),
-        ]
+        notes: list[Note] = []
         if np.isfinite(self._cut):
             cut = float(np.clip(self._cut, places.min(), places.max()))
             x = np.full((1, 2), cut)
@@ -281,7 +283,7 @@ class _Lines(ChartFigure):
         scale: Scale = "log" if self._logarithmic else "linear"
         axis = Axis(path.axis, scale=scale, padding=0.0, falling=bool(places[0] > places[-1]))
         self.show_chart(
-            Chart("", axis, Axis("bias"), tuple(marks), BEHAVIOUR_KEYS[::-1], tuple(notes), legend_at="above")
+            Chart("", axis, Axis(BIAS_AXIS), tuple(marks), LEGEND, tuple(notes), legend_at="above")
         )
 
     @property

@@ -24,7 +24,7 @@ def compared(fused, qtbot, monkeypatch):
         return evaluate(*arguments)
 
     monkeypatch.setattr(evaluation, "evaluate", slowly)
-    fused.workspace.comparing.compare([1, 2])
+    fused.workspace.run_comparison.compare([1, 2])
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     yield fused, let_go.set
     let_go.set()
