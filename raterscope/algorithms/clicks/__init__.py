@@ -1,8 +1,8 @@
 """Clicks of many annotators on an image, fused into detections.
 
 Clustering (`CLUSTERERS`) groups the clicks, assignment turns clusters into votes, detection (`DETECTORS`)
-says which clusters are structures; `fuse` does all three. Two sources are cited throughout, equations and
-sections by their own numbers:
+decides which clusters are structures; `fuse` does all three. Two sources are cited, equations and sections by
+their own numbers:
 
 - the OEM-DEM paper [pages2019]_: an unsupervised procedure of two EM stages, clustering with outliers (OEM)
   and detection (DEM), with an online form, tested on data of the MalariaSpot project;

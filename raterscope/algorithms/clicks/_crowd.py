@@ -1,4 +1,4 @@
-"""The crowd model of one image and its fit, with clicks sorted into the cells of a grid."""
+"""Crowd model of one image, fitted to clicks that are sorted into the cells of a grid."""
 
 from __future__ import annotations
 
@@ -34,21 +34,20 @@ MAXIMUM_CELLS = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """N clicks about their centre, sorted by cell and, within a cell, by place.
+    """N clicks relative to their centre, sorted by cell and, within a cell, by position.
 
     Attributes
     ----------
     x, y : (N,) float64
-        Place less `centre`.
+        Position less `centre`.
     annotator : (N,) int64
-        Place of the annotator among their sorted names.
+        Index of the annotator among the sorted names.
     rank : (R,) int64
-        That place, for the annotators as they were given.
+        That index, for the annotators in the order of the input.
     weights : (R,) float64
-        How much of an annotator each of them counts as, in the order of their names; empty where all count
-        fully.
+        Weight of each annotator, in the order of their names; empty where all count fully.
     order : (N,) int64
-        Row among the clicks that were given.
+        Row among the clicks of the input.
     centre : (x, y)
     start : (cells + 1,) int64
         First click of each cell, row by row.
@@ -79,8 +78,8 @@ def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lamb
     """Sort clicks into cells of about the given side, pixels.
 
     The clicks are centred first: squares of coordinates near 1e7 would cancel. Annotators are numbered by
-    name and clicks at one place are sorted by it, so that the order of neither makes a difference. `tick`
-    is called between the steps.
+    name, and clicks at one position are sorted by it. The order of the input therefore makes no difference.
+    `tick` is called between the steps.
     """
     centre = np.array([np.median(clicks.x), np.median(clicks.y)])
     x, y = clicks.x - centre[0], clicks.y - centre[1]
@@ -107,7 +106,7 @@ def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lamb
 
 
 def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> NDArray[np.uint64]:
-    """Pack cell, place within it and annotator into one number: it sorts four times as fast as four."""
+    """Pack cell, position in it and annotator into one number, which sorts four times as fast."""
     key = cell.astype(np.uint64) << np.uint64(42)
     for value, shift in ((x, 28), (y, 14)):
         key |= ((value % 1.0) * 2**14).astype(np.uint64) << np.uint64(shift)
@@ -150,11 +149,11 @@ class CrowdModel:
     learn_scatter : bool
         Whether it is refined.
     resolution : float
-        Scatter never falls beneath it.
+        Lower bound of the scatter.
     once : bool
         Whether an annotator marks an object at most once.
     own_hands : bool
-        Whether every annotator has an offset and a scatter of his own.
+        Whether every annotator has an own offset and scatter.
     floor : float
         Smallest eigenvalue of a covariance, as a share of the squared scatter.
     reliability : float
@@ -177,7 +176,7 @@ class CrowdModel:
 
 
 class Crowd:
-    """The crowd model of one image: components, annotators and who marked what, as far as is known."""
+    """Crowd model of one image: components, annotators, and posteriors of who marked what."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
         from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
@@ -207,14 +206,14 @@ class Crowd:
         return int(self.parts.alive.sum())
 
     def seed(self, tick: Callable[[], None]) -> None:
-        """Begin with a component where clicks of several annotators are, the most crowded places first."""
+        """Start components where several annotators clicked, the most crowded positions first."""
         chosen, count = self.crowded(np.arange(len(self.cells)), tick)
         clicks = float((self.worth * self.clicks_of).sum())
         weight = None if self.model.once else count / count.sum() * clicks / self.number
         self.parts = self.begun(chosen, weight)
 
     def crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
-        """Choose, of some clicks, those where clicks of several annotators are; say how crowded they are."""
+        """Choose, among some clicks, those near clicks of several annotators; return how crowded they are."""
         from raterscope.algorithms.clicks._crowd_kernels import choose, crowding
 
         count = np.zeros(len(self.cells))
@@ -230,7 +229,7 @@ class Crowd:
         return chosen, count[chosen]
 
     def begun(self, clicks: IntArray, weight: FloatArray | None) -> Parts:
-        """Begin a component at each of some clicks; where objects are marked once, all weigh the same."""
+        """Start a component at each of some clicks; where objects are marked once, all have one weight."""
         from raterscope.algorithms.clicks._crowd_kernels import Parts
 
         number = len(clicks)
@@ -243,7 +242,7 @@ class Crowd:
         )
 
     def near(self, positions: FloatArray, reach: float) -> IntArray:
-        """Find the clicks within reach of some places."""
+        """Find the clicks within reach of some positions."""
         from raterscope.algorithms.clicks._crowd_kernels import gather
 
         all_of_them = np.ones(len(positions), dtype=np.bool_)
@@ -262,7 +261,7 @@ class Crowd:
         return np.unique(clicks[:count]).astype(np.int64)
 
     def compact(self) -> None:
-        """Forget the components that were removed."""
+        """Drop the components that were removed."""
         alive = self.parts.alive
         if not alive.all():
             self.parts = type(self.parts)(*(values[alive] for values in self.parts))
@@ -292,7 +291,7 @@ class Crowd:
         self.pairs: Pairs = Pairs(first, last, self.click, np.zeros(pairs), self.total)
 
     def set_rules(self) -> None:
-        """Fix for a while what the components take from the annotators and from each other."""
+        """Set the values that are fixed during a sweep over the components."""
         from raterscope.algorithms.clicks._crowd_kernels import Hands, Rules
 
         rate = np.log(self.ability * self.precision / (self.outliers * self.uniform * 2 * math.pi))
@@ -310,7 +309,7 @@ class Crowd:
         )  # fmt: skip
 
     def blocks(self, number: int | None = None) -> Iterator[tuple[int, int]]:
-        """Divide the components, or the first so many, into blocks of so many pairs as take some 30 ms."""
+        """Divide the components, or the first ones, into blocks of pairs that take about 30 ms."""
         last = self.pairs.last[:number]
         if not len(last) or last[-1] <= VISITS:
             yield from [(0, len(last))][: len(last)]
@@ -322,7 +321,7 @@ class Crowd:
     def sweep(
         self, times: int, tick: Callable[[], None], *, renew: bool = True, number: int | None = None
     ) -> None:
-        """Let EM run over all components, or the first so many; without `renew` only its E step."""
+        """Run EM over all components, or the first ones; without `renew` only the E step."""
         from raterscope.algorithms.clicks._crowd_kernels import sweep
 
         for _ in range(times):
@@ -331,7 +330,7 @@ class Crowd:
                 tick()
 
     def survey(self, tick: Callable[[], None]) -> None:
-        """Look over all components: sums by annotator, nearest components, the log evidence."""
+        """Summarise all components: sums by annotator, nearest components, the log evidence."""
         from raterscope.algorithms.clicks._crowd_kernels import survey
 
         self.seen[:] = 0
@@ -357,7 +356,7 @@ class Crowd:
         ).astype(np.float64)
 
     def learn(self) -> None:
-        """Renew what is known of the annotators, after `survey`."""
+        """Update the annotators' parameters, after `survey`."""
         inliers, worth = self.inliers, self.worth
         usual = max(float((worth * (self.clicks_of - inliers)).sum()) / self.active, 0.2)
         self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
@@ -376,7 +375,7 @@ class Crowd:
             self.scatter = max(self.scatter * math.sqrt(min(max(spread, 0.5), 2.0)), self.model.resolution)
 
     def _learn_hands(self, inliers: FloatArray) -> None:
-        """Shrink offsets and scatters to the crowd's as far as they differ by no more than chance."""
+        """Shrink offsets and scatters towards the crowd's, as far as chance explains the differences."""
         known, counted = inliers > 2, self.worth * inliers
         if self.worth[known].sum() < 4:
             return
@@ -398,7 +397,7 @@ class Crowd:
     def drop_lonely(self) -> bool:
         """Remove, after `survey`, the components that fewer than two annotators marked.
 
-        Where some count as part of one, that is who count less than `SEVERAL`.
+        With weights, these are components whose annotators count less than `SEVERAL`.
         """
         from raterscope.algorithms.clicks._crowd_kernels import SEVERAL
 
@@ -417,9 +416,9 @@ class Crowd:
         return bool(lonely.any())
 
     def prune(self, tell: Callable[[float, int], None], dirty: BoolArray | None = None) -> int:
-        """Try every component once, or those that are `dirty`, the weakest first.
+        """Try to remove every component once, or those that are `dirty`, the weakest first.
 
-        `tell` hears of the gain and how many were tried.
+        `tell` receives the gain and the number of components tried.
         """
         from raterscope.algorithms.clicks._crowd_kernels import prune
 
@@ -436,7 +435,7 @@ class Crowd:
         return removed
 
     def result(self, trace: Trace) -> Clustering:
-        """Describe what is known as the clustering of the clicks in their own order, after `survey`."""
+        """Return the clustering of the clicks in their own order, after `survey`."""
         alive, cells = self.parts.alive, self.cells
         number = np.where(alive, np.cumsum(alive) - 1, -1)
         xx, xy, yy = self.parts.covariance[alive].T
@@ -456,9 +455,9 @@ class Crowd:
 
 
 def _shared(ability: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Let many annotators share few abilities: the sums over them cost by the number of different ones.
+    """Round the abilities to few different values, since the cost of sums grows with their number.
 
-    Give those, which of them each annotator has, and how many have each, by how much they count.
+    Return the values, each annotator's index into them, and the summed weight of the annotators at each.
     """
     if len(ability) <= 64:
         return ability, np.arange(len(ability)), worth
@@ -470,11 +469,11 @@ def _shared(ability: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArra
 def fit_crowd(
     cells: Cells, annotators: int, area: float, model: CrowdModel, watch: Watch
 ) -> tuple[Clustering, Crowd]:
-    """Fit the crowd model from components wherever clicks agree, down to those that the evidence is for.
+    """Fit the crowd model: start components wherever clicks agree, and remove those without evidence.
 
-    Rounds follow each other: EM over all components with the annotators' hands fixed, the trial removal of
-    each component, and the renewal of what is known of the annotators. They end when a round removes
-    nothing. Within a round every removal raises the evidence.
+    Each round runs EM over all components with the annotators' parameters fixed, tries to remove each
+    component, and updates the annotators' parameters. The rounds end when one removes nothing. Within a round
+    every removal raises the evidence.
 
     Parameters
     ----------

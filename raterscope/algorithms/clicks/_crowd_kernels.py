@@ -1,17 +1,16 @@
-"""Inner loops of the crowd model: clicks near a position, sorted into cells, one component at a time.
+"""Inner loops of the crowd model: clicks sorted into cells, one component at a time.
 
-The model is eq. 1 of the OEM-DEM paper with three things that crowds show. Every annotator has a hand of
-his own: an offset and a scatter. An annotator marks an object at most once, so that he marks object m with
-odds ``ability_r * weight_m`` and of his clicks near m at most one is his mark. And outliers have a rate of
-their own for every annotator. The posterior of who marked what is found by belief propagation over
-annotators' clicks and objects, which is exact (eqs. 8 and 9) wherever an annotator has one click near an
-object.
+The model is eq. 1 of the OEM-DEM paper with three additions. Every annotator has an own offset and scatter.
+An annotator marks an object at most once: object m is marked with odds ``ability_r * weight_m``, and at most
+one of the annotator's clicks near m is that mark. Every annotator has an own rate of outliers. The posterior
+of who marked what is found by belief propagation over annotators' clicks and objects. It is exact (eqs. 8 and
+9) wherever an annotator has one click near an object.
 
 A message is the odds, against being an outlier, that a click marks a component; `total` sums them over
 components, so that the inlier probability of eq. 8 is total / (1 + total).
 
-An annotator of weight w counts as w annotators who click alike: his messages are the same, and what
-components take from them, as the log evidence does, is multiplied by w.
+An annotator of weight w counts as w annotators with equal clicks. The messages stay the same; their share in
+the components and in the log evidence is multiplied by w.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Marks(NamedTuple):
 
 @compiled(error_model="numpy")
 def by_worth(value: float, worth: Array, annotator: int) -> float:
-    """Multiply by how much an annotator counts, (R,); empty where all count fully."""
+    """Multiply by the weight of an annotator, (R,); empty where all count fully."""
     return value * worth[annotator] if len(worth) else value
 
 
@@ -79,10 +78,10 @@ def _span(grid: Array, x: float, y: float, reach: float) -> Array:
 
 @compiled(error_model="numpy")
 def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array, count: Array) -> None:
-    """Count the clicks about each of some clicks, near ones more; of other annotators only, if `others`.
+    """Count the clicks around each of some clicks, near ones more; with `others` only other annotators'.
 
-    A click counts as `by_worth` says; where all near ones, itself included, count less than `SEVERAL`
-    annotators' clicks, there are none about it. Where there are very many, some stand for all.
+    A click counts by the weight of its annotator. Where all near clicks, the click itself included, count
+    less than `SEVERAL` annotators, the count is 0. Where there are very many, a sample is counted.
     """
     for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
@@ -125,7 +124,7 @@ def gather(
     begin: int, end: int, count: int, marks: Marks, mean: Array, alive: Array, reach: float, first: Array,
     last: Array, click: Array,
 ) -> int:  # fmt: skip
-    """List the clicks near components after those found; give how many there are, listed or not."""
+    """Append the clicks near components to a list; return their number, listed or not."""
     for m in range(begin, end):
         first[m] = count
         if alive[m]:
@@ -165,8 +164,8 @@ class Hands(NamedTuple):
     """R annotators and a workspace of zeros, `sum` (R,).
 
     The offset (R, 2), the precision relative to the common scatter (R,), the logarithm of the rate of marks
-    over outliers (R,), abilities (B, 2) with how many annotators have each, and how much of an annotator each
-    counts as (R,), empty where all count fully.
+    over outliers (R,), abilities (B, 2) with the number of annotators of each, and the weights (R,), empty
+    where all count fully.
     """
 
     offset: Array
@@ -196,7 +195,7 @@ class Rules(NamedTuple):
 
 @compiled(error_model="numpy")
 def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
-    """Renew the messages of one component, and the totals of its clicks."""
+    """Update the messages of one component, and the totals of its clicks."""
     xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
     determinant = xx * yy - xy * xy
     height = np.log(parts.weight[m]) - 0.5 * np.log(determinant)
@@ -230,7 +229,7 @@ def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rule
 
 @compiled(error_model="numpy")
 def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
-    """Renew one component: eqs. 13 and 14 with the annotators' hands, and its weight."""
+    """Update one component: eqs. 13 and 14 with the annotators' offsets and scatters, and its weight."""
     support, total, sum_x, sum_y, sum_xx, sum_xy, sum_yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for p in range(pairs.first[m], pairs.last[m]):
         if pairs.message[p] <= 0.0:
@@ -275,7 +274,7 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
 def sweep(
     begin: int, end: int, renew: bool, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules
 ) -> None:
-    """Take an M step, where `renew`, and an E step for one living component after the other."""
+    """Run an M step, if `renew`, and an E step for one component after the other."""
     for m in range(begin, end):
         if parts.alive[m]:
             if renew:
@@ -285,7 +284,7 @@ def sweep(
 
 @compiled(error_model="numpy")
 def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> float:
-    """Return one component's own part of the log evidence."""
+    """Return the part of one component in the log evidence."""
     value, total, support = 0.0, 0.0, 0.0
     for b in range(len(hands.ability)):
         odds = hands.ability[b, 0] * parts.weight[m]
@@ -323,16 +322,16 @@ def prune(
     order: Array, begin: int, budget: int, near: float, rounds: int, bound: int, dirty: Array, stamp: Array,
     marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
 ) -> Array:  # fmt: skip
-    """Try to live without each component in turn, and do so where the evidence rises.
+    """Try to remove each component in turn; remove it where the evidence rises.
 
-    Components within `near` adapt to the loss by at most `rounds` rounds of EM; nothing else moves. A
-    component is tried again only after one within reach was removed.
+    Components within `near` adapt by at most `rounds` rounds of EM; nothing else moves. A component is tried
+    again only after another one within reach was removed.
 
     Returns
     -------
     tuple of (int, int, float)
-        Position in `order` that was reached when about `budget` pairs had been visited, how many components
-        were removed and how much evidence that gained.
+        Position in `order` reached after about `budget` pairs, the number of components removed, and the
+        evidence gained.
     """
     components = len(parts.weight)
     active = np.empty(components, dtype=np.int64)
@@ -427,9 +426,9 @@ def survey(
     begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
     seen: Array, nearest: Array, strongest: Array,
 ) -> float:  # fmt: skip
-    """Sum up what components say of annotators, find each click's nearest component, give their log evidence.
+    """Sum over components by annotator, find each click's nearest component, return the log evidence.
 
-    The sums are of each annotator's own clicks, however much he counts.
+    The sums are of each annotator's own clicks, whatever the weight.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Inner loops of the mixture of eq. 4 (OEM-DEM paper): each component sees only the clicks near it.
 
-Clicks are sorted by the cell of a grid. A component visits the cells that its gate touches: the ellipse
-outside of which its density is beneath any notice. The pairs of a component and a click are listed
-component by component.
+Clicks are sorted by the cell of a grid. A component visits the cells that its gate touches, an ellipse
+outside of which its density is negligible. The pairs of a component and a click are listed component by
+component.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def density_pairs(
     grid : (5,) float64
         Left, top, side of a cell, columns, rows.
     mean, covariance, weight : (M, 2), (M, 3), (M,) float64
-        The covariance as xx, xy, yy. Components of weight 0 are passed over.
+        The covariance as xx, xy, yy. Components of weight 0 are skipped.
     gate : float
         Largest squared Mahalanobis distance that is listed.
     start : (M + 1,) int64
@@ -53,7 +53,7 @@ def density_pairs(
     Returns
     -------
     int
-        How many pairs there are. Only those that fit the capacity were listed.
+        Number of pairs. Only those that fit the capacity were listed.
     """
     left, top, side = grid[0], grid[1], grid[2]
     columns, rows = int(grid[3]), int(grid[4])
@@ -98,7 +98,7 @@ def mix(
     inlier: Array,
     count: Array,
 ) -> float:
-    """Weigh the components against the outliers: eqs. 8 and 12, and the logarithm of eq. 4.
+    """Compute inlier probabilities and expected counts (eqs. 8 and 12), and the logarithm of eq. 4.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def mix(
     inlier : (N,) float64
         Filled with the probability of being no outlier.
     count : (R,) float64
-        Filled with each annotator's expected number of clicks that are no outliers, whatever he counts as.
+        Filled with each annotator's expected number of inliers, without weights.
 
     Returns
     -------
     float
-        Log likelihood, of each annotator by how much he counts.
+        Log likelihood, each annotator by weight.
     """
     likelihood = 0.0
     count[:] = 0.0
@@ -152,9 +152,9 @@ def maximise(
     support: Array,
     spread: Array,
 ) -> None:
-    """Return each component the mean and covariance of its share of the clicks: eqs. 13 and 14.
+    """Compute the mean and covariance of each component from its share of the clicks (eqs. 13 and 14).
 
-    One component after the other, so that the clicks of one that eq. 15 annihilates are there for the next.
+    Components are updated one after the other: clicks of one that eq. 15 annihilates are free for the next.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def maximise(
 def count_pairs(
     x: Array, y: Array, annotator: Array, worth: Array, edges: Array, same: Array, other: Array
 ) -> None:
-    """Count pairs of clicks by distance, of one annotator and of two, each by how much the two count.
+    """Count pairs of clicks by distance, of one annotator and of two, each by the weights of the two.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def count_pairs(
 
 @compiled(error_model="numpy")
 def count_own(x: Array, y: Array, annotator: Array, radius: float, count: Array) -> None:
-    """Add the pairs of each annotator's clicks within a radius to `count` (R,); his clicks stand together."""
+    """Add the pairs of each annotator's clicks within a radius to `count` (R,); clicks by annotator."""
     for i in range(len(x)):
         j = i - 1
         while j >= 0 and annotator[j] == annotator[i]:

@@ -1,40 +1,39 @@
-"""Likelihood of the expert's decisions, and of the scores of a program, beside the votes.
+"""Likelihood of the expert's decisions and of a program's scores.
 
 A cluster that looks like a structure with probability `look` is one with probability q = look x h. Experts
-err: with a share e of wrong decisions, a cluster is judged a structure with probability t = q + e (1 - 2
-q). Most experts are careful, e ~ Beta(1, 9); the decisions of some are unreliable, e uniform up to `WORST`.
-So decisions that contradict the votes often count less for other clusters. How the decided clusters were
-chosen does not matter as long as the choice follows the votes ([rubin1976]_). It matters where it follows
-the truth: some experts record rejections only, others acceptances only. Of the clusters that the expert
-looked at, one that is judged a structure is recorded with probability r, one that is judged none with
-probability r', so it is left without a decision with probability 1 - r t - r' (1 - t). Which of the two is
-how much smaller is summed over (`HABITS`). With r = r', what was left says nothing.
+err: with a share e of wrong decisions, a cluster is judged a structure with probability t = q + e (1 - 2 q).
+Most experts are careful, e ~ Beta(1, 9); the decisions of some are unreliable, e uniform up to `WORST`.
+Decisions that often contradict the votes therefore count less for other clusters. How the decided clusters
+were chosen does not matter as long as the choice follows the votes ([rubin1976]_). It matters where the
+choice follows the truth: some experts record rejections only, others acceptances only. Of the clusters that
+the expert viewed, one judged a structure is recorded with probability r, and one judged no structure with
+probability r'. It stays undecided with probability 1 - r t - r' (1 - t). Sums run over which of the two is
+smaller, and by how much (`HABITS`). With r = r', undecided clusters carry no information.
 
 Clusters that the expert selected are recorded as viewed, but experts also see clusters that they do not
-select. They either went through the disputed clusters from the most disputed to the least, of the whole run
-or image by image, and looked at all that come before the last decided one; or they chose clusters, disputed
-ones or any, and only the record tells what they looked at. The lengths of the descriptions of the decided
-clusters say how probable each is. Outcomes that are all the same, and surprising, are a sign that decisions
-were recorded by their outcome in some order.
+select. Experts may go through the disputed clusters from the most disputed to the least, of the run or image
+by image; then they viewed all clusters before the last decided one. Or they choose clusters, disputed ones or
+any; then only the record shows what they viewed. The probability of each way follows from the description
+length of the decided clusters. Surprising outcomes that are all the same indicate that decisions were
+recorded by their outcome in some order.
 
-A program searched the same images and gave each of its detections a score, any real number; higher means
-more probably a structure. Each cluster has the score of the detection that lies on it, or none. The crowd's
-posterior is multiplied by the likelihood ratio of detection and score, which is learned from the decisions
-and the crowd's posteriors together, as [raykar2010]_ learn a classifier from annotators while the truth is
-latent.
+A program may have searched the same images and scored its detections, by any real number; higher means more
+probably a structure. Each cluster has the score of the detection on it, or none. The crowd's posterior is
+multiplied by the likelihood ratio of detection and score, which is learned from the decisions and the crowd's
+posteriors together, as [raykar2010]_ learn a classifier from annotators while the truth is latent.
 
-Only the order of the scores counts. After some rising transform, scores are normal with mean 0 on what is
-none, d on structures, and variance 1 ([metz1978]_). Given d and the share of structures, all scores
-together are a mixture whose quantiles are the ranks, so the transform need not be fitted. Detections are a
-normal variable above a threshold in the same way, e apart. What is easily seen draws both votes and high
-scores: at a given truth, either has the correlation c with the log odds of the share of votes, and d and e
-are what is left between structures and others of the same share. Sums run over a grid of d, e and c. With d
-= e = 0 scores change nothing, and this has the prior probability .9.
+Only the order of the scores counts. After some rising transform, scores are normal with variance 1 and mean d
+on structures, 0 on other clusters ([metz1978]_). Given d and the share of structures, all scores together are
+a mixture whose quantiles are the ranks, so the transform need not be fitted. Detections are a normal variable
+above a threshold in the same way, e apart. Conspicuous objects have both more votes and higher scores. Given
+the truth, detection and score have the correlation c with the log odds of the share of votes; d and e are the
+differences between structures and others of the same share. Sums run over a grid of d, e and c. With d = e =
+0 scores change nothing, and this has the prior probability .9.
 
-Undecided clusters together teach these as `BELIEVED_CLUSTERS` would, while every decision counts. Scores do
-not teach the level of the run (see `_structure_share`): votes and scores of a real detector depend on each
-other in more ways than c, and the level would follow them. So they do not tell a run of artefacts alone
-from others without decisions.
+All undecided clusters together count as `BELIEVED_CLUSTERS`, while every decision counts. Scores do not
+affect the level of the run (see `_structure_share`): votes and scores of a real detector depend on each other
+in more ways than c, and the level would follow them. Without decisions, scores therefore do not identify a
+run of artefacts alone.
 
 References
 ----------
@@ -117,7 +116,7 @@ added the cluster, and the votes had no part in it."""
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """Clusters of an image that the expert looked at, those alike to within a few percent counted together.
+    """Clusters of an image that the expert viewed; similar ones (within a few percent) are counted together.
 
     Attributes
     ----------
@@ -141,9 +140,9 @@ def reviews_of(
     honest: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> tuple[list[Review | None], list[Review | None]]:
-    """Gather what the expert looked at on each image; None where nothing was.
+    """Gather the clusters that the expert viewed on each image; None for an image without any.
 
-    Returns them twice: with the looks that EM gave the clusters before and after the decisions.
+    Returns them twice: with the looks that EM estimated before and after the decisions.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def _passed(
 ) -> list[FloatArray]:
     """Return the probability that the expert passed each cluster, going from the most disputed to the least.
 
-    It is zero for decided clusters. The ways weigh by their description lengths.
+    It is zero for decided clusters. The ways of viewing are weighted by their description lengths.
 
     Parameters
     ----------
@@ -236,10 +235,10 @@ def _passed(
 
 
 def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
-    """Find how far from one half the expert went, and the description length of what was decided.
+    """Find how far from one half the expert went, and the description length of the decided clusters.
 
-    Up to the bound, among the disputed clusters, it says which are decided; decided clusters beyond it are
-    named one by one.
+    The description lists the decided clusters among the disputed ones up to the bound, and those beyond it
+    one by one.
     """
     from scipy.special import betaln
 
@@ -269,14 +268,14 @@ def _in_no_order(known: BoolArray, distance: FloatArray) -> float:
 
 
 def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
-    """Return the log prior probability (H,) of the habits; one for all where nothing was left."""
+    """Return the log prior probability (H,) of the habits; a single one where no cluster stayed undecided."""
     if not any((review.outcome < 0).any() for review in reviews if review is not None):
         return np.zeros(1)
     return np.asarray(np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED)))
 
 
 def selected_probability(habits: FloatArray) -> float:
-    """Give the probability that decisions were recorded by their outcome, from the weights (H,) of habits."""
+    """Return the probability that decisions were recorded by outcome, from the weights (H,) of habits."""
     if len(habits) == 1:
         return 0.0
     by_habit = habits.reshape(len(HABITS), -1).sum(axis=1)
@@ -286,8 +285,8 @@ def selected_probability(habits: FloatArray) -> float:
 def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits: int) -> FloatArray:
     """Return the log probability of an image's review: (C, B, E, H), with C levels and B slopes.
 
-    Of what was left, the wrong decisions of careful experts are taken at their mean share: they hardly bear
-    on it.
+    For undecided clusters, careful experts' wrong decisions are taken at their mean share, which hardly
+    matters.
     """
     every = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
     record = every if habits > 1 else np.ones((1, 2))
@@ -340,7 +339,7 @@ class ScoredClusters:
     Attributes
     ----------
     given : sequence of (M,) bool
-        Clusters of each image that are among them: all, or none.
+        Clusters of each image that are included: all, or none.
     rank : (N,) float64
         Rank of the score among all detections, between 0 and 1; one half without a detection.
     found : (N,) bool
@@ -348,7 +347,7 @@ class ScoredClusters:
     place : (N,) float64
         Log odds of the share of votes.
     known, truth : (N,)
-        Decided clusters, and what was decided.
+        Decided clusters, and the decisions.
     """
 
     given: Sequence[BoolArray]
@@ -413,13 +412,13 @@ def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]
 
 
 def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
-    """Learn the likelihood ratios of the scores.
+    """Estimate the likelihood ratios of the scores.
 
     Parameters
     ----------
     clusters : ScoredClusters
     posterior : (N,) float64
-        Of each cluster by its votes; decided clusters are what was decided.
+        Of each cluster by its votes; decided clusters follow the decision.
     """
     decided = clusters.truth * (1 - 2 * MISTAKEN) + MISTAKEN
     chance, worth = np.where(clusters.known, decided, posterior), clusters.worth
@@ -440,7 +439,7 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
 def _densities(
     clusters: ScoredClusters, chance: FloatArray
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-    """Return each node's prior, and the log densities (N,) on structures and on others, over that on all."""
+    """Return each node's prior, and log densities (N,) on structures and on others, relative to all."""
     from scipy.special import log_ndtr, ndtr
 
     share, log_odds, between = _places(clusters, chance)
@@ -472,7 +471,7 @@ def _densities(
 
 
 def _prior() -> FloatArray:
-    """Return the prior probability of the nodes of e, d and c, and of nothing, for which c makes no odds."""
+    """Return the prior probability of the nodes of e, d and c, with an extra share for d = e = 0."""
     telling = np.outer([0.4, 0.2, 0.2, 0.2], [0.25, *[0.125] * 6])
     telling[0, 0] = 0.0
     telling *= (1 - NOTHING) / telling.sum()
@@ -481,7 +480,7 @@ def _prior() -> FloatArray:
 
 
 def _places(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatArray, float]:
-    """Return the share of structures, where votes (N,) lie among others, and where structures do."""
+    """Return the share of structures, votes (N,) standardised by the others, and the structures' mean."""
     worth, log_odds = clusters.worth, clusters.place
     share = float(np.clip(chance @ worth / worth.sum(), 1e-4, 1 - 1e-4))
     middle, square = [], 0.0

@@ -1,18 +1,17 @@
-"""Algorithm 1 of the OEM-DEM paper: EM whose weakest component is removed again and again.
+"""Algorithm 1 of the OEM-DEM paper: EM that repeatedly removes the weakest component.
 
-The best parameters of the whole path are kept. With no outliers it is CEM (thesis, section 2.2).
+The best parameters of the path are kept. Without outliers it is CEM (thesis, section 2.2).
 
-Four forms are offered. The corrected one scores every iteration with responsibilities of its own
-parameters, annihilates one component after the other (eq. 15), removes by force only when the score has
-settled on both sides of eq. 17, and then renormalises the weights and forgets the last score. The literal one
-is Algorithm 1 as it is printed: eq. 16 takes the posteriors of the E step before, all components that eq. 15
-annihilates go at once, eq. 17 is one-sided and compares across a forced removal, the weights are not
-renormalised after one, and at least ten iterations are made. The refreshed one is literal in eqs. 15 and 17
-and corrected in the rest. The thesis's one is corrected but for eq. 2.17: all components that it annihilates
-go at once.
+Four forms are offered. The corrected one scores every iteration with responsibilities of its own parameters,
+annihilates one component after the other (eq. 15), removes by force only when the score has settled on both
+sides of eq. 17, and then renormalises the weights and forgets the last score. The literal one is Algorithm 1
+as it is printed: eq. 16 takes the posteriors of the E step before, all components that eq. 15 annihilates go
+at once, eq. 17 is one-sided and compares across a forced removal, the weights are not renormalised after one,
+and at least ten iterations are made. The refreshed one is literal in eqs. 15 and 17 and corrected in the
+rest. The form of the thesis is corrected except in eq. 2.17: all components that it annihilates go at once.
 
-A click of an annotator of weight w counts as w clicks at its place: its log likelihood is multiplied by w,
-and so are its share of the components' sums and its part of every number of clicks or annotators.
+A click of an annotator of weight w counts as w clicks at its position. Its log likelihood, its share of the
+components' sums, and its part of every number of clicks or annotators are multiplied by w.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ class Path:
     Attributes
     ----------
     criterion : str
-        What the best iteration is chosen by: the observed likelihood with the penalties of eq. 16, eq. 16
-        itself, the thesis's cost, or the message length (thesis, section 2.2).
+        Score of an iteration: the observed likelihood with the penalties of eq. 16, eq. 16 itself, the
+        thesis's cost, or the message length (thesis, section 2.2).
     penalty : float
         Clicks that eq. 15 takes from each component: L/4 or L/2.
     floor, ceiling : float
@@ -64,7 +63,7 @@ class Path:
     lower_bound, max_iterations, tolerance, initial_reliability
         Mmin, Tmax, epsilon and p0 of Algorithm 1.
     form : str
-        How far Algorithm 1 is followed, see the module.
+        Form of Algorithm 1, see the module.
     outliers : bool
         Whether there are any.
     """
@@ -95,7 +94,7 @@ class State:
     reliability : (R,) float64
         As the cells number the annotators.
     origin : (M,) int64
-        Where each component stood to begin with.
+        Initial index of each component.
     """
 
     mean: FloatArray
@@ -136,7 +135,7 @@ class _Mixture:
         self.start = np.zeros(1, dtype=np.int64)
 
     def expect(self, state: State) -> float:
-        """Find eqs. 8 and 9; give the log likelihood."""
+        """Compute eqs. 8 and 9; return the log likelihood."""
         from raterscope.algorithms.clicks._kernels import density_pairs, mix
 
         cells = self.cells
@@ -161,7 +160,7 @@ class _Mixture:
         )  # fmt: skip
 
     def maximise(self, state: State, *, annihilate: bool = True) -> tuple[State, FloatArray, FloatArray]:
-        """Find eqs. 12 to 15; give the new state, supports and sums of squares."""
+        """Compute eqs. 12 to 15; return the new state, supports and sums of squares."""
         from raterscope.algorithms.clicks._kernels import maximise
 
         mean, covariance = state.mean.copy(), state.covariance.copy()
@@ -182,7 +181,7 @@ class _Mixture:
         return State(mean, covariance, weight, reliability, state.origin), support, spread
 
     def expected(self, state: State, support: FloatArray, spread: FloatArray) -> float:
-        """Find Q of eq. 7 from sufficient statistics, for the components that are alive."""
+        """Compute Q of eq. 7 from sufficient statistics, for the components that are alive."""
         alive = state.weight > 0
         xx, xy, yy = state.covariance[alive].T
         determinant = xx * yy - xy * xy
@@ -198,7 +197,7 @@ class _Mixture:
         return score
 
     def score(self, state: State, likelihood: float, support: FloatArray, spread: FloatArray) -> float:
-        """Find what is maximised over the path."""
+        """Compute the criterion that is maximised over the path."""
         weight = state.weight[state.weight > 0]
         inside = max(float((self.worth * self.count).sum()) if self.path.outliers else self.clicks, 1.0)
         free = len(weight) * (PARAMETERS + 1) + (self.crowd if self.path.outliers else 0)
@@ -223,7 +222,7 @@ def walk(
     scatter: float,
     watch: Watch,
 ) -> Clustering:
-    """Walk the path from the given means, about the cells' centre, and give the best clustering on it.
+    """Follow the path from initial means, relative to the cells' centre; return the best clustering on it.
 
     Parameters
     ----------
@@ -234,7 +233,7 @@ def walk(
         f_U, one over the image's area.
     mean : (M0, 2) float64
     covariance : (3,) float64
-        Of every component to begin with: xx, xy, yy.
+        Initial covariance of every component: xx, xy, yy.
     path : Path
     scatter : float
         Stored with the result.
@@ -254,7 +253,7 @@ def walk(
 def walk_from(
     cells: Cells, uniform: float, state: State, path: Path, scatter: float, watch: Watch
 ) -> tuple[Clustering, State]:
-    """Walk the path as `walk`, from parameters of any kind; give the best ones besides."""
+    """Follow the path as `walk`, from any parameters; also return the best ones."""
     mixture = _Mixture(cells, len(state.reliability), uniform, path)
     initial = len(state.weight)
     literal = path.form == "literal"
@@ -335,7 +334,7 @@ def _without_weakest(state: State, *, renormalise: bool) -> State:
 
 
 def _finish(mixture: _Mixture, best: _Best, scatter: float, trace: Trace) -> Clustering:
-    """Describe a state as the clustering of the clicks in their own order; the walk may go on afterwards."""
+    """Return a state as the clustering of the clicks in their own order; the walk may continue afterwards."""
     mixture = _Mixture(mixture.cells, len(mixture.of_annotator), mixture.uniform, mixture.path)
     state = best.state
     former, alive = best.former or (state, np.ones(len(state.weight), dtype=bool))

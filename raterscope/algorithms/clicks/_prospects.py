@@ -1,15 +1,15 @@
 """Effect of further annotators on the clusters of one image: chances for `stopping` and `active_learning`.
 
-A structure comes into the detections, and leaves them, in two ways. The votes on its cluster turn the
-decision; that is the vote model's to say. Or clustering finds a cluster there, or none any more; on crowded
-images this is by far the commoner one. What is no cluster yet
-resembles what is one, as in capture and recapture; besides, stray clicks meet by chance.
+Detections appear and vanish in two ways. Further votes change the decision on a cluster, as the vote model
+predicts. Or clustering finds a new cluster, or loses one, which is far more common on crowded images.
+Structures without a cluster are assumed to resemble those with one, as in capture and recapture. Stray clicks
+may also meet by chance.
 
-A click joins those of others, or it does not: too wide of the mark, or taken by a neighbour. So a structure
-with v marks is found with probability 1 - (1 - q)^(v - 1), where the chance q of joining falls with
-neighbours close by. Finding is a latent normal variable that exceeds its threshold, and between now and k
-annotators later this variable is correlated as a sum of independent terms is, sqrt(R / (R + k)): what hangs
-by a hair changes its mind, what is well founded does not.
+A click joins the others on its structure with probability q; it fails to if it is too far away or nearer to a
+neighbour. A structure with v marks is therefore found with probability 1 - (1 - q)^(v - 1), and q is smaller
+close to other structures. Finding is modelled as a latent normal variable above a threshold. Its correlation
+between now and k annotators later is that of a sum of independent terms, sqrt(R / (R + k)): marginal findings
+may change, clear ones do not.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def joining_chance(mean: FloatArray, scatter: float) -> FloatArray:
-    """Return the chance that a further click on each of M structures joins the others, by the nearest one."""
+    """Return the chance, (M,), that a further click on a structure joins the others there."""
     from scipy.spatial import cKDTree
 
     if len(mean) < 2 or not scatter > 0:
@@ -79,7 +79,7 @@ def joining_chance(mean: FloatArray, scatter: float) -> FloatArray:
 
 
 def count_chances(rate: FloatArray) -> FloatArray:
-    """Return the chance of every number of marks, exactly: the Poisson binomial distribution.
+    """Return the Poisson binomial distribution of the number of marks.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def later_detection_chance(
     Returns
     -------
     (Q, R + 1, k + 1) float64
-        By marks now and marks of those who come.
+        By marks now and marks of the newcomers.
     """
     from scipy.special import ndtr, ndtri
 
@@ -141,11 +141,11 @@ def later_detection_chance(
 
 
 def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the chance that a structure is not found, and that an annotator marks it all the same.
+    """Return the chance that a structure is not found, and the chance that an annotator marked it then.
 
-    With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v
-    marks, and surely when it has none; so sums over v are values of the marks' generating function. The mark
-    of an annotator who counts as part of one is there with that chance.
+    With the chance of joining q and s = 1 - q, a structure with v marks is not found with probability s^(v -
+    1), and with certainty if it has none. Sums over v are therefore values of the marks' generating function.
+    The mark of an annotator of weight w exists with chance w.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ SETTLED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class ImageModel:
-    """The vote model of an image where its detections are: what is held of structures and annotators.
+    """Vote model of an image, fitted to its fusion.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class ImageModel:
     looks : Looks
         Of the M clusters.
     honesty : Honesty
-        Share of what looks like a structure that is one.
+        Share of clusters that are structures among those that look like one.
     rate : (R, K) float64
         Chance that each annotator marks a structure at each node.
     """
@@ -237,14 +237,14 @@ class ImageModel:
 
 @dataclass(frozen=True, eq=False)
 class Newcomers:
-    """Annotators who might look next, each drawn from the crowd or known from elsewhere.
+    """Annotators who might mark the image next, drawn from the crowd or known from other images.
 
     Attributes
     ----------
     rate : (k, K) float64
         Chance that each marks a structure at each node.
     stray : (k,) float64
-        Chance that each marks what is none.
+        Chance that each marks another position.
     """
 
     rate: FloatArray
@@ -255,11 +255,11 @@ class Newcomers:
 
 
 def image_model(problem: Problem, fusion: Fusion) -> ImageModel:
-    """Bring the vote model to where an image's detections are, with the structures that are no cluster.
+    """Fit the vote model to an image's fusion, including the structures that have no cluster.
 
-    What was found is the part of all structures that is easily seen. Left at that, the crowd would look more
-    able, and structures more alike, than they are. So EM goes on with what was not found counted in the M
-    step, by its expectation: every structure at a node that was found stands for (1 - pi) / pi that were not.
+    Clustering finds the structures that are easily seen. Without the others the crowd would look more able,
+    and structures more alike, than they are. EM therefore continues with the structures that were not found
+    added to the M step by expectation: each structure found at a node represents (1 - pi) / pi that were not.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def image_model(problem: Problem, fusion: Fusion) -> ImageModel:
 
 
 def mark_rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return the chance (R, K) of a mark by annotators of these odds on structures at nodes of ease."""
+    """Return the chance (R, K) of a mark by annotators with some log odds on structures at nodes of ease."""
     rate: FloatArray = 1 / (1 + np.exp(-(odds[:, None] + shift)))
     return rate
 
@@ -334,7 +334,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class FindingChances:
-    """What newcomers find on an image, whoever they are: Q levels of clusters that are found equally easily.
+    """Chances that newcomers find structures, for Q levels of clusters that are found equally easily.
 
     Attributes
     ----------
@@ -346,17 +346,17 @@ class FindingChances:
     found : (Q, R + k + 1) float64
         Chance that a structure with so many marks is found.
     both : (Q, R + 1, k + 1) float64
-        Chance that it is found now and later, by marks now and marks of newcomers.
+        Chance that it is found both now and later, by marks now and marks of newcomers.
     marks : (R + 1, K) float64
-        Chance of so many marks on a structure at a node.
+        Chance of each number of marks on a structure at a node.
     strays : (R + 1,) float64
-        And on what is none.
+        The same on an artefact.
     many : (Q, K) float64
         Structures, those that were not found included.
     seen : (Q, K) float64
         Chance that they are found.
     rests_on : float
-        Clusters that hang by a single mark, and one.
+        Clusters that depend on a single mark, plus one.
     """
 
     fusion: Fusion
@@ -372,12 +372,12 @@ class FindingChances:
 
 
 def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChances:
-    """Count the structures that so many newcomers may find.
+    """Count the structures that a number of newcomers may find.
 
-    A structure without a cluster resembles those that were found: each of these stands for 1 / pi structures
-    like it, where pi is the chance that such a structure is found (Horvitz and Thompson's estimate, as in
-    capture and recapture). That pi is estimated itself rests on the clusters that hang by a single mark.
-    The mark of an annotator who counts as part of one is there with that chance.
+    Structures without a cluster are assumed to resemble those that were found. Each found structure
+    represents 1 / pi similar ones, where pi is the chance that such a structure is found (Horvitz and
+    Thompson's estimate, as in capture and recapture). The estimate of pi rests on clusters that depend on a
+    single mark. The mark of an annotator of weight w exists with chance w.
     """
     annotators, worth = len(crowd.rate), crowd.problem.worth
     levels, level = _levels(fusion)
@@ -408,12 +408,12 @@ def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChan
 def predict_changes(
     crowd: ImageModel, outset: FindingChances, newcomers: Newcomers, threshold: float
 ) -> Changes:
-    """Sum over the numbers of marks that newcomers may make on what is a cluster and on what is none.
+    """Sum over the numbers of marks that newcomers may make on clusters and on other positions.
 
     Parameters
     ----------
-    crowd : Crowd
-    outset : Outset
+    crowd : ImageModel
+    outset : FindingChances
         Of an image for as many newcomers.
     newcomers : Newcomers
     threshold : float
@@ -445,7 +445,7 @@ def predict_changes(
 
 
 def _votes(problem: Problem) -> IntArray:
-    """Return the whole number of annotators who marked each cluster, as they count: (M,)."""
+    """Return the summed weights of the annotators who marked each cluster, rounded: (M,)."""
     return np.rint(problem.count).astype(np.int64)
 
 
@@ -457,10 +457,10 @@ def _stray_marks(fusion: Fusion, problem: Problem) -> float:
 
 
 def _blurred(fusion: Fusion) -> float:
-    """Return the structures that clustering has run together, where most annotators marked many more.
+    """Return the number of structures that clustering merged, if most annotators marked many more.
 
-    That is when it has taken the scatter of structures for the scatter of clicks; with each further annotator
-    it may find its way.
+    Clustering then mistook the scatter of structures for the scatter of clicks; further annotators may
+    correct it.
     """
     own = fusion.rates.clicks * np.nan_to_num(fusion.clustering.reliability)
     marked = float(np.median(own)) if len(own) else 0.0
@@ -468,9 +468,9 @@ def _blurred(fusion: Fusion) -> float:
 
 
 def _new_detection_chance(crowd: ImageModel, newcomers: Newcomers, threshold: float) -> FloatArray:
-    """Return the chance that so many marks make a detection of what is no cluster yet: (R + k + 1,).
+    """Return the chance that a new cluster is a detection, by its number of marks: (R + k + 1,).
 
-    What they tell depends on whose marks they are: their log odds vary as the annotators' do.
+    It depends on the annotators of the marks: their log odds vary as the annotators' do.
     """
     from scipy.special import betaln, ndtr
 
@@ -499,16 +499,16 @@ def _new_detection_chance(crowd: ImageModel, newcomers: Newcomers, threshold: fl
 
 
 def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
-    """Round the chances of joining: (Q,) that there are, the lonely one last, and (M,) rows of them."""
+    """Round the chances of joining to (Q,) levels, an isolated one last; return (M,) rows of them too."""
     joins = np.append(joining_chance(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
     levels, level = np.unique(np.rint(joins * 40) / 40, return_inverse=True)
     return levels, level[:-1].astype(np.int64)
 
 
 def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
-    """Return which clusters stand for structures that were not found, by chance of joining: (Q, M), 0 or 1.
+    """Return which clusters represent structures that were not found, by chance of joining: (Q, M), 0 or 1.
 
-    Not those that the expert added: the crowd has not found them.
+    Clusters that the expert added are excluded: the crowd did not find them.
     """
     marked = np.diff(problem.marks_by_cluster.indptr)
     added = problem.known & (problem.truth == 1) & (marked < 2)
@@ -517,7 +517,7 @@ def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
 
 
 def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
-    """Foresee the votes on each of M clusters.
+    """Predict the votes on each of M clusters.
 
     Returns
     -------
@@ -537,7 +537,7 @@ def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, 
 
 
 def _log_choices(more: int) -> FloatArray:
-    """Return the logarithm of how many ways there are to choose so many of the newcomers: (k + 1,)."""
+    """Return the log binomial coefficients of k newcomers: (k + 1,)."""
     from scipy.special import betaln
 
     number = np.arange(more + 1.0)
@@ -545,7 +545,7 @@ def _log_choices(more: int) -> FloatArray:
 
 
 def _artefact(crowd: ImageModel, more: int) -> FloatArray:
-    """Return the log probability of newcomers' marks, were the cluster an artefact: (M, k + 1)."""
+    """Return the log probability of newcomers' marks if the cluster is an artefact: (M, k + 1)."""
     from scipy.special import betaln
 
     first, second = crowd.problem.prior.artefact

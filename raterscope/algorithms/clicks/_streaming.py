@@ -1,7 +1,7 @@
-"""The crowd model goes on from where it stood: components open anew near new clicks, and settle there.
+"""Crowd model of a stream: the last state continues, and new components start near new clicks.
 
-The evidence decides as in a batch which of them remain. What is not near a new click keeps its place; it is
-heard again when the annotators are judged.
+The evidence decides which of them remain, as in a batch. Components far from new clicks stay fixed; they
+still count when the annotators are estimated.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class CrowdMemory:
         Odds that an annotator of ability 1 marks the component, and the marks it has.
     offset : (R, 2) float64
     precision, ability, outliers : (R,) float64
-        Of each annotator's hand, marks and stray clicks.
+        Of each annotator's scatter, marks and stray clicks.
     habits : Habits
-        Learnt when all clicks were last clustered anew.
+        Estimated when all clicks were last clustered.
     """
 
     weight: FloatArray
@@ -83,19 +83,19 @@ def update_model(
     watch: Watch,
     known: FloatArray | None = None,
 ) -> tuple[Clustering, CrowdMemory, IntArray]:
-    """Let the crowd model go on with clicks that came.
+    """Update the crowd model with new clicks.
 
     Parameters
     ----------
     marks : Clicks
-        First those that were clustered before.
+        The clicks that were clustered before come first.
     before : Clustering
         Its first components are the model's.
     memory : CrowdMemory
     settings : OEMSettings
     watch : Watch
     known : (R,) float64, optional
-        Reliability that annotators who are new begin with, as `oem` takes it.
+        Initial reliability of new annotators, as in `oem`.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def update_model(
     origin, near = origin[first], near[first]
 
     def settle(times: int, again: int = 1) -> None:
-        """Let what is near new clicks adapt, among all the others as they are."""
+        """Adapt the components near new clicks; all others stay fixed."""
         crowd.set_rules()
         crowd.sweep(again, tick, renew=False)
         crowd.sweep(times, tick, number=int(near.sum()))
@@ -166,7 +166,7 @@ def update_model(
 def _restore_model(
     marks: Clicks, before: Clustering, memory: CrowdMemory, model: CrowdModel, tick: Callable[[], None]
 ) -> Crowd:
-    """Make the model of all marks with what the one before had come to."""
+    """Make the model of all marks from the state of the previous one."""
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
     cells = sort_into_cells(marks, 2 * model.scatter, tick)
@@ -192,7 +192,7 @@ def _restore_model(
 
 
 def _open_components(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
-    """Add components at crowded clicks near new ones, apart from those that are there; say how many."""
+    """Add components at crowded clicks near new ones, away from existing components; return their number."""
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
     chosen, count = crowd.crowded(crowd.near(new, AROUND * crowd.scatter), tick)
@@ -205,7 +205,7 @@ def _open_components(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) ->
 
 
 def _within(reach: float, positions: FloatArray, others: FloatArray) -> BoolArray:
-    """Return which places have one of the others within reach."""
+    """Return which positions have one of the others within reach."""
     from scipy.spatial import cKDTree
 
     if not len(others) or not len(positions):
@@ -233,19 +233,19 @@ def continue_clustering(
     watch: Watch,
     known: FloatArray | None = None,
 ) -> tuple[Clustering, IntArray]:
-    """Cluster all clicks from eqs. 35 to 37 on.
+    """Cluster all clicks, initialised by eqs. 35 to 37.
 
     Parameters
     ----------
     marks : Clicks
-        First those that were clustered before.
+        The clicks that were clustered before come first.
     before : Clustering
     components : int
-        Its first components are taken up.
+        Its first components are continued.
     settings : OEMSettings
     watch : Watch
     known : (R,) float64, optional
-        The p0 of annotators who are new, see `oem`; that of the settings where it is NaN.
+        The p0 of new annotators, see `oem`; that of the settings where it is NaN.
 
     Returns
     -------

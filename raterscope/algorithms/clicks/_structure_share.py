@@ -1,29 +1,29 @@
 """Share of clusters that are structures among those that look like one, by share of votes and image.
 
 The vote model explains clusters by structures, artefacts and chance meetings. It fits almost any votes, so
-a cluster with the looks of a structure may still be none. The chance h that it is one grows with the share
-s of the crowd that marked it, and differs by image i: logit h = a + u + b z, where z is logit s between -3
-and 3, a the level of the run, u that of the image. Priors: a ~ N(4.5, 1), u ~ N(0, 1), b ~ N(1.5, .5^2)
-above 0, so that more votes never count against a structure. Wider priors follow a poor crowd faster, but
-let one or two rejections of disputed clusters unsettle a good one.
+that a cluster that looks like a structure may still be an artefact. The chance h that it is one grows with
+the share s of the crowd that marked it, and differs by image i: logit h = a + u + b z, where z is logit s
+between -3 and 3, a the level of the run, u that of the image. Priors: a ~ N(4.5, 1), u ~ N(0, 1), b ~ N(1.5,
+.5^2) above 0, so that more votes never count against a structure. Wider priors would adapt to a poor crowd
+faster, but a few rejections of disputed clusters would distort the results of a good one.
 
-A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2); or far fewer than its votes let
-expect: a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without acceptances
-make them large.
+A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2); or far fewer than its votes suggest:
+a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without acceptances make them
+large.
 
-Decisions of the expert teach a, u and b (see `_observers`). Where a program's scores are given, the
-posterior by votes is multiplied by their likelihood ratio. All sums run over a grid.
+The expert's decisions update a, u and b (see `_observers`). The posterior by votes is multiplied by the
+likelihood ratio of a program's scores, if there are any. All sums run over a grid.
 
-Votes tell a run of artefacts alone from one with structures only by how the clusters' votes are
-distributed. Where artefacts alone draw clicks, shares follow a Beta distribution that falls. The prior
-probability of such a run is multiplied by the likelihood ratio of the votes' histogram under that
-distribution, to a power (see `_vote_model`).
+Votes distinguish a run of artefacts alone from one with structures only by the distribution of the clusters'
+votes. With artefacts alone, shares follow a falling Beta distribution. The prior probability of such a run is
+multiplied by the likelihood ratio of the votes' histogram under that distribution, to a power (see
+`_vote_model`).
 
-Images that are known to hold no structure show how many artefacts of an image look like structures. Those
-of other images are taken to be about as many: the logarithm of their number is normal about that of the
-controls, with the variance of what was counted and of the images' differences (`DIFFER`). Images that are
-known to hold structures exclude a run of artefacts alone: the probability that none of their clusters is
-one is exp(-sum of the posteriors).
+Images known to hold no structure (negative controls) show how many artefacts of an image look like
+structures. Other images are assumed to have a similar number: its logarithm is normal about that of the
+controls, with the variance of the counts and of the differences between images (`DIFFER`). Images that are
+known to hold structures exclude a run of artefacts alone: the probability that none of their clusters is one
+is exp(-sum of the posteriors).
 
 References
 ----------
@@ -88,10 +88,10 @@ def absent_probability(problems: Sequence[Problem]) -> float:
 
 
 def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
-    """Compare artefacts alone with the histogram itself as an explanation of a run's numbers of votes.
+    """Compare a model of artefacts alone with the histogram of a run's numbers of votes.
 
-    The histogram has a parameter for each class; half of one is taken off its log likelihood for each. The
-    votes of a larger crowd count as those of `BELIEVED` annotators.
+    The histogram's log likelihood is reduced by one half for each class. The votes of a larger crowd count as
+    those of `BELIEVED` annotators.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
 
 
 def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> FloatArray:
-    """Return the probability of each of some numbers of votes on an artefact, which sum to one."""
+    """Return the probabilities of numbers of votes on an artefact, which sum to one."""
     from scipy.special import betaln, gammaln
 
     log = betaln(shape[0] + number, shape[1] + trials - number)
@@ -146,14 +146,14 @@ COUNTED = 0.5
 def known_shares(
     problems: Sequence[Problem], looks: Sequence[FloatArray], chances: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return the log probability (A, B) of what is known of the run, by level and slope.
+    """Return the log probability (A, B) of prior knowledge on the run, by level and slope.
 
     Parameters
     ----------
     problems : sequence of Problem
         Of the images.
     looks : sequence of (M,) float64
-        Probability that each cluster looks like a structure, had nothing been decided.
+        Probability that each cluster looks like a structure, without any decisions.
     chances : sequence of (A, B, M) float64
         Chance that a cluster that looks like a structure is one.
     """
@@ -173,7 +173,7 @@ def _expected(problems: Sequence[Problem], structures: Sequence[FloatArray], zer
 
 
 def _cases(prior: Prior) -> float:
-    """Return the clusters that the expected share weighs: as a Beta distribution as wide as is set."""
+    """Return the number of clusters that the expected share counts as, from its interval."""
     if prior.expected is None or prior.expected_error is None:
         return CASES
     variance = (prior.expected_error / 1.96) ** 2
@@ -242,19 +242,19 @@ class Honesty:
     Attributes
     ----------
     weight : (C, B) float64
-        Posterior at the nodes of the level, offset included, and the slope; empty where all that look like
-        structures are.
+        Posterior at the nodes of the level, offset included, and the slope; empty if all clusters that look
+        like structures are.
     shift : float
         Log odds that are added to those of a share, see `SPARSE`.
     selected : float
         Probability that the decisions of the run were recorded by their outcome, as rejections only.
     ratio : (T, M) float64
-        Likelihood ratio of the score of each cluster, for T ways in which scores may tell structures from
-        others; empty without scores.
+        Likelihood ratio of the score of each cluster, for T relations between scores and structures; empty
+        without scores.
     way : (T,) float64
         Posterior of these.
     before : (C, B) float64
-        As `weight`, had nothing been decided.
+        As `weight`, without any decisions.
     """
 
     weight: FloatArray
@@ -269,7 +269,7 @@ class Honesty:
         return self._moment(share, 1)
 
     def undecided(self, share: FloatArray) -> FloatArray:
-        """Return the expected h at shares of votes, had nothing been decided."""
+        """Return the expected h at shares of votes, without any decisions."""
         return replace(self, weight=self.before).mean(share)
 
     def deviation(self, share: FloatArray) -> FloatArray:
@@ -278,7 +278,7 @@ class Honesty:
         return np.asarray(np.sqrt(np.maximum(variance, 0)))
 
     def scored(self, posterior: FloatArray) -> FloatArray:
-        """Weigh the scores as well: posteriors (M, ...) of the clusters, by votes and with scores."""
+        """Return the posteriors (M, ...) of the clusters by votes and scores, from those by votes."""
         if not self.way.size:
             return posterior
         scored = np.zeros(posterior.shape)
@@ -287,13 +287,13 @@ class Honesty:
         return scored
 
     def scored_draws(self, generator: np.random.Generator, drawn: FloatArray) -> FloatArray:
-        """Weigh the scores as well, in one of the ways for each of D draws of the posteriors: (D, M)."""
+        """Return posteriors by votes and scores, one relation of the scores for each of D draws: (D, M)."""
         if not self.way.size:
             return drawn
         return _times(drawn, self.ratio[generator.choice(len(self.way), len(drawn), p=self.way)])
 
     def draw(self, generator: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
-        """Draw so many levels (offset included) and slopes."""
+        """Draw levels (offset included) and slopes."""
         chosen = generator.choice(self.weight.size, draws, p=self.weight.ravel())
         level, slope = np.unravel_index(chosen, self.weight.shape)
         return SUM[level], SLOPE[slope]
@@ -321,18 +321,18 @@ def honesty_of(
     Parameters
     ----------
     judged : sequence of (Problem, Ascent)
-        Of each image, and where EM came to.
+        Of each image, with the result of EM.
     watch : Watch
     undecided : sequence of (M,) float64, optional
-        Probability that each cluster looks like a structure, had nothing been decided; it orders the clusters
-        where there is no record of what the expert looked at.
+        Probability that each cluster looks like a structure, without any decisions; it orders the clusters
+        where there is no record of what the expert viewed.
     loss : float
-        Log probability of the votes that EM gave up to fit the decisions.
+        Log probability of the votes that EM lost by fitting the decisions.
 
     Returns
     -------
     list of Honesty
-        An image without artefacts in its prior has the h of one throughout.
+        An image without artefacts in its prior has h = 1 everywhere.
     """
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
     absent = absent_probability([problem for problem, _ in judged if problem.prior.places])
@@ -383,15 +383,15 @@ def _common(
     spread: FloatArray,
     watch: Watch,
 ) -> FloatArray:
-    """Return the posterior (A, B, E, H) of what all images share.
+    """Return the posterior (A, B, E, H) of the parameters that all images share.
 
-    Decisions teach EM too, which then expects them. So which kind of run it is follows from what EM expected
-    before the decisions, and the rest from what it left unexplained. That takes clusters to be independent
-    given the votes, but they share what is not known of the crowd: in a small crowd, one of EM's solutions
-    may be wrong about many of them at once. So decisions speak against all structures of a run less than the
-    product of their probabilities. The log evidence is the integral of the expected log likelihood while the
-    decisions gain weight (thermodynamic integration, [gelman1998]_), here the mean of its ends: with EM
-    before the decisions, and after them less the `loss`.
+    Decisions also enter EM, which then predicts them. The kind of run therefore follows from the predictions
+    of EM before the decisions, and the rest from what EM left unexplained. This assumes clusters that are
+    independent given the votes. But they share the uncertainty about the crowd: in a small crowd, one of EM's
+    solutions may be wrong about many of them at once. Decisions therefore count against all structures of a
+    run less than the product of their probabilities. The log evidence is the integral of the expected log
+    likelihood over the weight of the decisions (thermodynamic integration, [gelman1998]_). Here it is the
+    mean of the two ends: EM before the decisions, and EM after them less the `loss`.
     """
     likely = [np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1))]
     for image, reviews in enumerate(zip(first, second, strict=True)):
@@ -418,7 +418,7 @@ def _whole(prior: FloatArray) -> tuple[int, ...]:
 
 
 def _weighed(review: Review, spread: FloatArray, habits: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the likelihood of a review by level of the image, and of the run, and the log of their scale."""
+    """Return the likelihood of a review by level of the image and of the run, and the log of their scale."""
     log = log_likelihood(review, SUM, SLOPE, habits)
     scale = log.max(axis=0)
     likely = np.exp(log - scale)
@@ -445,7 +445,7 @@ def _known(
     log_odds_of: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> FloatArray:
-    """Return the log probability (A, B) of what is known besides votes and decisions."""
+    """Return the log probability (A, B) of knowledge other than votes and decisions."""
     problems = [problem for problem, _ in judged]
     if all(problem.prior.expected is None and problem.control is None for problem in problems):
         return np.zeros((len(LEVEL), len(SLOPE)))
@@ -462,7 +462,7 @@ def _with_scores(
     shares: Sequence[FloatArray],
     scored: ScoredClusters,
 ) -> list[Honesty]:
-    """Learn from the clusters of all images, at their posteriors by votes, how scores tell structures."""
+    """Estimate how scores relate to structures, from the posteriors by votes of all images' clusters."""
     posteriors = [
         (ascent.looks.present * honesty.mean(share))[searched]
         for (_, ascent), honesty, share, searched in zip(judged, honesties, shares, scored.given, strict=True)

@@ -22,7 +22,7 @@ def _softplus(value: float) -> float:
 
 @compiled(error_model="numpy")
 def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Array) -> float:
-    """Return the log probability that nobody marks by chance; add a structure's, node by node, to `quiet`."""
+    """Return the log probability of no marks by chance; add that on a structure, by node, to `quiet`."""
     product, missed = 1.0, 0.0
     if len(worth):
         for r in range(len(odds)):
@@ -52,16 +52,16 @@ def weigh(
     first: Array, annotator: Array, count: Array, worth: Array, odds: Array, chance: Array, shift: Array,
     present: Array, by_chance: Array,
 ) -> None:  # fmt: skip
-    """Find the log probability of each cluster's votes (eqs. 21, 22).
+    """Compute the log probability of each cluster's votes (eqs. 21, 22).
 
     Parameters
     ----------
     first : (M + 1,), annotator : (votes,) int32
         Who marked each cluster.
     count : (M,) float64
-        How many did, each by how much he counts.
+        Number of these annotators, by weight.
     worth : (R,) float64
-        How much that is; empty where all count fully.
+        Weights; empty where all count fully.
     odds, chance : (R,) float64
     shift : (K,) float64
     present : (M, K) float64
@@ -90,22 +90,22 @@ def expect(
     truth: Array, trust: float, odds: Array, chance: Array, shift: Array, kinds: Array, share: Array,
     structure: Array, artefact: Array, by_chance: Array,
 ) -> float:  # fmt: skip
-    """Take an E step (eq. 25); give the log likelihood.
+    """Run an E step (eq. 25); return the log likelihood.
 
     Parameters
     ----------
     first, annotator, count, worth, odds, chance, shift
         As for `weigh`.
     drawn : (M,) float64
-        Log probability of the votes on an artefact, as far as they are believed.
+        Tempered log probability of the votes on an artefact.
     rest : (M,) float64
-        And of what is not believed, on an artefact or a structure.
+        The remaining part, on an artefact or a structure.
     known : (M,) bool
-        Where the truth is known and held.
+        Clusters whose known truth is held fixed.
     truth : (M,) float64
         There 1 or 0.
     trust : float
-        How far votes are believed: a power of their likelihood.
+        Tempering: power of the likelihood of votes.
     kinds : (3,), share : (K,) float64
     structure : (M, K), artefact, by_chance : (M,) float64
         Written: posteriors of a structure at each node, of an artefact, of chance.
@@ -187,9 +187,9 @@ def newton(hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) ->
     Parameters
     ----------
     hit : (R,) float64
-        Marks, those of the prior included.
+        Marks, including those of the prior.
     nodes : (R or 1, K) float64
-        Clusters at each node, that each annotator saw or all did.
+        Clusters at each node: those that each annotator saw, or that all saw.
     shift : (K,) float64
     total : (R,) float64
         Marks and omissions of the prior, at shift 0.
@@ -248,10 +248,10 @@ def ascend(
     shift: Array, prior_share: Array, strength: float, odds: Array, chance: Array, kinds: Array, share: Array,
     structure: Array, artefact: Array, by_chance: Array, objective: Array,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Iterate E and M steps of a model with several nodes; give how many E steps were taken.
+    """Iterate E and M steps of a model with several nodes; return the number of E steps.
 
-    The second answer is whether the last one gained less than the tolerance. Then the parameters are those
-    of the last E step; otherwise they are renewed after it.
+    The second result is True if the last step gained less than the tolerance. The parameters are then those
+    of the last E step; otherwise they are updated after it.
 
     Parameters
     ----------
@@ -266,10 +266,10 @@ def ascend(
     hit, miss, quiet, false : (R,) float64
         Votes of the prior of the annotators' rates.
     weights : (R,) float64
-        How much each annotator counts; ones where all count fully.
+        Weight of each annotator.
     prior_kinds : (3,), prior_share : (K,) float64
     clusters : float
-        As of `Prior`.
+        `Prior.places`.
     shift : (K,) float64
     strength : float
         Weight of `prior_share`.
@@ -326,21 +326,21 @@ def draw(
     artefact: Array, rest: Array, trust: float, odds: Array, chance: Array, kinds: Array,
     shift: Array, share: Array, drawn: Array,
 ) -> None:  # fmt: skip
-    """Find the chances that clusters look like structures for drawn parameters.
+    """Compute the chances that clusters look like structures for drawn parameters.
 
-    What the nodes of a structure add up to depends on the count of its votes alone, beside the odds of those
-    who gave them.
+    The sum over the nodes of a structure depends only on its number of votes and the odds of their
+    annotators.
 
     Parameters
     ----------
     begin, end : int
-        Draws that are looked at, of D.
+        Range of draws, of D.
     first, annotator, worth
         As for `weigh`.
     counts : (L,) float64
         The different counts of votes.
     level : (M,) int64
-        Which of them is each cluster's.
+        Index into `counts` of each cluster.
     artefact, rest : (M,) float64
     trust : float
         As for `expect`.

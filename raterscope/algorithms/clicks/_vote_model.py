@@ -1,24 +1,24 @@
-"""The mixture that votes are drawn from, and its EM (OEM-DEM paper, section 5, and what it leaves out).
+"""Mixture model of votes and its EM (OEM-DEM paper, section 5, with extensions).
 
-The paper has two kinds of cluster, structures and others, and an annotator's vote is one coin for each kind.
-Two things that it leaves out make its posteriors surer than they are right. Structures differ in how easily
-they are seen: here every structure shifts the log odds of all annotators by an unknown amount, one of a few
-nodes. And what is no structure is of two kinds: artefacts, which draw a share of the annotators that may be
-anything, and clicks that met by chance. How often they meet is known: the outliers of clustering say how many
-stray clicks each annotator makes, and the image has so many places to make them. Those are far more than the
-clusters found, so the kinds have no shares but numbers, of a Poisson process each. With one node, no
-artefacts, and shares this is the paper's model.
+The paper has two kinds of cluster, structures and others, and one rate of votes for each annotator and kind.
+Its posteriors are overconfident for two reasons. First, structures differ in how easily they are seen. Here
+every structure shifts the log odds of all annotators by an unknown amount, one of a few nodes. Second, other
+clusters are of two kinds: artefacts, which attract any share of the annotators, and clicks that met by
+chance. The rate of chance meetings is known: outliers of clustering give each annotator's number of stray
+clicks, and the image has a known number of positions. These are far more than the clusters found, so that the
+kinds have numbers of Poisson processes instead of shares. With one node, no artefacts, and shares this is the
+paper's model.
 
-Nor is a crowd ever quite as a model says. Were its votes believed in full, a large crowd would prove every
-model wrong, and the kind of a cluster would be decided by which of them is wrong by less. So votes tell
-structures from artefacts as those of a few dozen annotators would: their likelihood is raised to a power (the
-coarsened posterior of [miller2019]_), and so is the prior of the annotators' odds. The rest is the
-same for both, as if all annotators marked the cluster with one chance, the likeliest. Against clicks that met
-by chance every vote counts.
+No model describes a crowd exactly. If all votes of a large crowd counted in full, every model would be
+rejected, and the least wrong one would decide the kind of a cluster. Votes therefore distinguish structures
+from artefacts as those of a few dozen annotators would: their likelihood is tempered, which means raised to a
+power (the coarsened posterior of [miller2019]_), and so is the prior of the annotators' odds. The remaining
+likelihood is the same for both kinds, as if all annotators marked the cluster with one chance, the most
+likely one. Against chance meetings every vote counts.
 
-An annotator of weight w counts as w annotators who vote alike and have the same rates: the log likelihood of
-his votes and the log prior of his rates are multiplied by w, and sums over annotators by it. His own rates,
-which nobody shares, maximise the same as without; what the crowd shares does not.
+An annotator of weight w counts as w annotators with the same votes and rates: the log likelihood of the votes
+and the log prior of the rates are multiplied by w, as are the terms of sums over annotators. The annotator's
+own rates have the same maximum as without a weight; parameters that the crowd shares do not.
 
 References
 ----------
@@ -77,14 +77,14 @@ class Prior:
     hit, miss : (R,) float64
         Votes of each annotator on structures.
     quiet, false : (R,) float64
-        Votes of each annotator on what met by chance.
+        Votes of each annotator on chance meetings.
     kinds : (3,) float64
         Clusters that are structures, artefacts, chance. Without artefacts the second is zero.
     places : float
-        Where clicks may meet by chance, with the chances that `quiet` and `false` give; zero when both shares
-        and chances are to be learnt.
+        Number of positions where clicks may meet by chance, with the chances that `quiet` and `false` give;
+        zero when both shares and chances are estimated.
     artefact : (float, float)
-        Beta distribution of the share of annotators that an artefact draws.
+        Beta distribution of the share of annotators that an artefact attracts.
     shift : (K,) float64
         Nodes of the log odds by which structures differ.
     share : (K,) float64
@@ -115,7 +115,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Votes of R annotators on M clusters, sparse, and what is known of the clusters."""
+    """Votes of R annotators on M clusters, sparse, and known truths of the clusters."""
 
     marks: Any  # (R, M)
     marks_by_cluster: Any  # (M, R)
@@ -185,7 +185,7 @@ class Ascent:
 
 
 def make_problem(votes: Votes, prior: Prior) -> Problem:
-    """Put votes and what is known into the form that EM works on."""
+    """Prepare votes and known truths for EM."""
     from scipy.sparse import csr_array
     from scipy.special import betaln, xlogy
 
@@ -211,26 +211,26 @@ def make_problem(votes: Votes, prior: Prior) -> Problem:
 
 
 def without_decisions(problem: Problem) -> Problem:
-    """Return the votes as they are with nothing known of the clusters."""
+    """Return the same votes without known truths."""
     unknown = np.zeros(len(problem.known), dtype=np.bool_)
     return replace(problem, known=unknown, truth=np.zeros(len(unknown)), viewed=None)
 
 
 def lost_log_probability(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
-    """Return the log probability of the votes that EM gave up to fit the decisions on an image.
+    """Return the log probability of the votes that EM lost by fitting the decisions on an image.
 
     Parameters
     ----------
     problem : Problem
     ascent, undecided : Ascent
-        Where EM came to with and without the decisions.
+        Results of EM with and without the decisions.
     """
     bare = without_decisions(problem)
     return looks(bare, undecided.state)[1] - looks(bare, ascent.state)[1]
 
 
 def initial_looks(problem: Problem, start: FloatArray) -> Looks:
-    """Make looks of posteriors to begin with, as the prior shares them out."""
+    """Make initial looks from posteriors, distributed over nodes and kinds as in the prior."""
     prior = problem.prior
     start = np.where(problem.known, problem.truth, start)
     others = prior.kinds[1:] if prior.kinds[1:].any() else np.array([0.0, 1.0])
@@ -247,10 +247,10 @@ def run_em(
     *,
     expected: bool = False,
 ) -> Ascent:
-    """Iterate M and E steps from posteriors to begin with (Algorithm 2), or from where EM came to before.
+    """Iterate M and E steps from initial posteriors (Algorithm 2), or from an earlier state.
 
     With `expected` the objective is Q_d (eq. 24) with the posteriors of its own parameters: the log posterior
-    less the entropy of what is hidden.
+    less the entropy of the latent variables.
     """
     state = start if isinstance(start, State) else _judge(problem, start)
     if len(problem.prior.shift) > 1 and not expected:
@@ -297,14 +297,14 @@ def _ascend(problem: Problem, state: State, iterations: int, tolerance: float, w
 
 
 def _entropy(now: Looks) -> float:
-    """Return the entropy of what is hidden, in natural units, summed over clusters."""
+    """Return the entropy of the latent variables, in nats, summed over clusters."""
     from scipy.special import entr
 
     return float(entr(now.structure).sum() + entr(now.artefact).sum() + entr(now.chance).sum())
 
 
 def _judge(problem: Problem, start: FloatArray | Looks) -> State:
-    """Judge annotators by posteriors."""
+    """Estimate the parameters of annotators from posteriors."""
     prior = problem.prior
     now = start if isinstance(start, Looks) else initial_looks(problem, start)
     state = State(
@@ -315,9 +315,9 @@ def _judge(problem: Problem, start: FloatArray | Looks) -> State:
 
 
 def carry_looks(problem: Problem, state: State) -> State | None:
-    """Let what EM came to go on with more votes; annotators who are new are as the others to begin with.
+    """Adapt a state of EM to more votes; new annotators start as the average of the others.
 
-    None where the prior has become one of another kind.
+    None where the prior is now of another kind.
     """
     prior, new = problem.prior, problem.marks.shape[0] - len(state.odds)
     if len(state.share) != len(prior.share) or not len(state.odds):
@@ -333,9 +333,9 @@ def carry_looks(problem: Problem, state: State) -> State | None:
 
 
 def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, float]:
-    """E step (eq. 25), and the log posterior of the parameters.
+    """Run an E step (eq. 25); also return the log posterior of the parameters.
 
-    With `clamped`, clusters whose truth is known keep it.
+    With `clamped`, known truths are held fixed.
     """
     from raterscope.algorithms.clicks._vote_kernels import expect
 
@@ -383,7 +383,7 @@ def _log_prior(problem: Problem, state: State) -> float:
 
 
 def _maximise(problem: Problem, now: Looks, state: State) -> State:
-    """M step (eqs. 27-29) with the prior's votes."""
+    """Run an M step (eqs. 27-29) with the prior's votes."""
     from raterscope.algorithms.clicks._vote_kernels import tally
 
     prior, votes, nodes = problem.prior, problem.marks_by_cluster, now.structure.shape[1]
@@ -403,7 +403,7 @@ def _maximise(problem: Problem, now: Looks, state: State) -> State:
 
 
 def _shares(counts: FloatArray) -> FloatArray:
-    """Return the shares of structures and chance, neither at zero for good (eq. 27)."""
+    """Return the shares of structures and chance, kept above zero (eq. 27)."""
     total = float(counts.sum())
     present = min(max(float(counts[0]) / total, EDGE), 1 - EDGE) if total > 0 else 0.5
     return np.array([present, 0.0, 1 - present])
@@ -441,10 +441,10 @@ def log_odds(
     hits : (R,) float64
         Marks of each annotator.
     nodes : (K,) or (R, K) float64
-        Clusters by node: that all saw, or that each saw.
+        Clusters by node: those that all saw, or that each saw.
     shift : (K,) float64
     prior : two (R,) float64
-        Marks and omissions at shift 0 that are counted besides.
+        Marks and omissions at shift 0 that are added.
     odds : (R,) float64
         To begin with.
     """

@@ -53,9 +53,8 @@ FLOOR = 0.25
 def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     """Describe clusters by their members.
 
-    Means and covariances are those of the members, each by the weight of its annotator; a covariance's
-    eigenvalues are kept above a floor, since two or three clicks may lie on a line. Clicks of no cluster are
-    outliers.
+    Means and covariances are those of the members, weighted by annotator. The eigenvalues of a covariance
+    have a lower bound, since two or three clicks may lie on a line. Clicks of no cluster are outliers.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ def _scatter(variance: FloatArray, size: FloatArray, clicks: Clicks) -> float:
 
 
 def floored(covariance: FloatArray, floor: float) -> FloatArray:
-    """Raise the variances of (M, 2, 2) covariances along their axes to a least, in pixels squared."""
+    """Raise the variances of (M, 2, 2) covariances along their axes to a floor, in pixels squared."""
     values, vectors = np.linalg.eigh(covariance)
     raised: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
     return raised
@@ -191,10 +190,10 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
 
 
 def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
-    """Keep the clusters that last over many densities; the rest are outliers.
+    """Keep the clusters that persist over many densities; the rest are outliers.
 
-    Weights of annotators do not change which clicks belong together; they count in a cluster's centre and
-    shape, and in what is detected.
+    Weights of annotators do not affect which clicks are joined. They count in a cluster's centre and shape,
+    and in detection.
 
     Parameters
     ----------
@@ -205,7 +204,7 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
     Returns
     -------
     Clustering
-        Empty where there are fewer clicks than make a cluster.
+        Empty with fewer clicks than a cluster needs.
 
     Examples
     --------
@@ -246,7 +245,7 @@ class KMeansSettings(Settings):
 
 
 def usual_count(clicks: Clicks) -> int:
-    """Return twice the mean clicks of the annotators who clicked, no more than there are places to be."""
+    """Return twice the mean clicks of annotators with clicks, at most the number of distinct positions."""
     worth, counts = clicks.worth, clicks.counts()
     clicked = float(worth[counts > 0].sum())
     wanted = max(1, round(2 * float((worth * counts).sum()) / (clicked or 1.0)))
@@ -254,7 +253,7 @@ def usual_count(clicks: Clicks) -> int:
 
 
 def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch = silent) -> Clustering:
-    """Part the clicks into a given number of clusters, each click to the nearest centre.
+    """Divide the clicks into a given number of clusters, each click to the nearest centre.
 
     There are no outliers: every click is an inlier. A click counts by the weight of its annotator.
 
@@ -344,11 +343,10 @@ class HACSettings(Settings):
 
 
 def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = silent) -> Clustering:
-    """Merge the two nearest clusters again and again.
+    """Repeatedly merge the two nearest clusters.
 
-    There are no outliers: every click is an inlier. Weights of annotators do not change which clicks are
-    merged, for a link between two clicks is there or not; they count in a cluster's centre and shape, in how
-    many clusters are usual, and in what is detected.
+    There are no outliers: every click is an inlier. Weights of annotators do not affect which clicks are
+    merged. They count in a cluster's centre and shape, in the default number of clusters, and in detection.
 
     Parameters
     ----------
@@ -419,7 +417,7 @@ class CEMSettings(MixtureSettings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List in what the algorithm differs from the published one.
+        """List the differences from the published algorithm.
 
         Returns
         -------
@@ -454,7 +452,7 @@ class CEMSettings(MixtureSettings):
 
 
 def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = silent) -> Clustering:
-    """Cluster the clicks of one image where every click belongs to some cluster (thesis, section 2.2).
+    """Cluster the clicks of one image without outliers (thesis, section 2.2).
 
     Parameters
     ----------
@@ -471,9 +469,9 @@ def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = sile
 
     Notes
     -----
-    The OEM-DEM paper compares with CEM "initialized exactly as OEM" (section 3.1) and prints no equations of
-    it; its version here has the thesis's equations in the paper's Algorithm 1 without outliers.
-    `CEMSettings.departures` lists the differences from what is published.
+    The OEM-DEM paper compares with CEM "initialized exactly as OEM" (section 3.1) without equations. Its
+    version here uses the thesis's equations in the paper's Algorithm 1 without outliers.
+    `CEMSettings.departures` lists the differences from the publications.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The algorithms for clicks, by name."""
+"""Catalogues of the algorithms for clicks: clusterers and detectors."""
 
 from __future__ import annotations
 

@@ -1,22 +1,21 @@
 """Counts of structures from posteriors, and parasitaemia as microscopists report it.
 
-A crowd's spots are real or not, each by its posterior (OEM-DEM paper, eq. 25), so that their number has the
-Poisson binomial distribution. The posteriors themselves are known within intervals only, since the
-annotators are; the same annotators are behind all of them, so what is not known is taken to move all
-posteriors of an image the same way, on the scale of their logits. That is the cautious choice: errors that
-were independent would not widen the number's distribution at all.
+Each spot is a structure with its posterior probability (OEM-DEM paper, eq. 25), so that the number of
+structures has the Poisson binomial distribution. The posteriors themselves have intervals, since the
+annotators' rates are uncertain. All posteriors depend on the same annotators; their errors are therefore
+assumed to move all logits of an image in the same direction. That is the cautious choice: independent errors
+would not widen the distribution at all.
 
-The formulas are those of the World Health Organization [who2010]_, [who2016]_: parasites per microlitre of
-blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000 leukocytes per
-microlitre where they were not counted, and on a thin film infected red cells / red cells counted, which
-times the red cells per microlitre is a density again; 5,000,000 are assumed where they were not counted (as
-in [dhorda2020]_, table 3). Where the film's thickness is known, parasites / volume examined says the same
-without cells.
+The formulas are those of the World Health Organization [who2010]_, [who2016]_. On a thick film, parasites per
+microlitre of blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000
+leukocytes per microlitre by default. On a thin film the density is infected red cells / red cells counted x
+red cells per microlitre, with 5,000,000 by default (as in [dhorda2020]_, table 3). If the film's thickness is
+known, parasites / volume examined gives the density without cells.
 
-What is not known comes from two sides. How many parasites there are in what was looked at is known as a
-distribution over whole numbers, since a detection may be none; a rate given a number has the distribution
-that Jeffreys' prior gives it: gamma for a count in a volume, the ratio of two gammas for two counts in one
-volume, beta for a share. An interval is that of the mixture.
+The uncertainty has two sources. The number of parasites examined has a distribution over whole numbers, since
+detections may be wrong. Given a number, the rate has the posterior under Jeffreys' prior: gamma for a count
+in a volume, the ratio of two gammas for two counts in one volume, beta for a share. Intervals are those of
+the mixture.
 
 References
 ----------
@@ -70,14 +69,14 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
     Parameters
     ----------
     posterior : (M,) float64
-        Probability that each spot is a structure; 0 or 1 where that is known.
+        Probability that each spot is a structure; 0 or 1 where the truth is known.
     low, high : (M,) float64
         Ends of the posterior's 95 % interval; NaN where there is none.
 
     Returns
     -------
     estimate, low, high : float
-        The sum of the posteriors, and whole numbers that hold the number in at least 95 % of cases.
+        The sum of the posteriors, and whole numbers between which the number lies in at least 95 % of cases.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
 
 
 def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the chance of every number of structures among M spots.
+    """Return the distribution of the number of structures among M spots.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
 
 
 def _number_of(chance: FloatArray) -> FloatArray:
-    """Return the distribution of the number: of many spots that of the sum of its halves' numbers."""
+    """Return the distribution of the number; many spots are divided into halves whose numbers are added."""
     if len(chance) <= AT_ONCE:
         return count_chances(chance)
     from scipy.signal import fftconvolve
@@ -160,7 +159,7 @@ class Rate:
 
 
 def dispersion(counts: FloatArray) -> float:
-    """Return how many times the counts of fields vary as much as by chance alone.
+    """Return the overdispersion of the counts of fields, relative to a Poisson distribution.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def dispersion(counts: FloatArray) -> float:
     Returns
     -------
     float
-        Variance over mean, which a Poisson distribution has at 1; at least 1, and 1 for fewer than two
+        Variance over mean, which is 1 for a Poisson distribution; at least 1, and 1 for fewer than two
         fields.
 
     Examples
@@ -188,8 +187,8 @@ def dispersion(counts: FloatArray) -> float:
 def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
     """Return the mean number of parasites on a field.
 
-    Parasites lie in clumps and films are of uneven thickness; a count that varies `spread` times as much as
-    by chance tells as much as one that is so many times smaller (quasi-Poisson).
+    Parasites cluster and films have uneven thickness. A count that varies `spread` times as much as by chance
+    carries the information of one that is `spread` times smaller (quasi-Poisson).
 
     Parameters
     ----------
@@ -208,14 +207,14 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
 
 
 def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
-    """Return the parasites per microlitre of what was examined.
+    """Return the parasites per microlitre of the volume examined.
 
     Parameters
     ----------
     chance : (M,) float64
-        Of each detection to be a parasite.
+        Probability that each detection is a parasite.
     microlitres : float
-        What was looked at; see `volume_of`.
+        Volume examined; see `volume_of`.
     spread : float
         As of `per_field`.
 
@@ -235,9 +234,9 @@ def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> R
 
 
 def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spread: float = 1.0) -> Rate:
-    """Return the parasites for so many leukocytes: 200, or those of a microlitre.
+    """Return the parasites per number of leukocytes: 200, or those of a microlitre.
 
-    Leukocytes are counted too: their number varies by chance as that of parasites does.
+    Leukocytes are counted too: their number varies by chance like that of parasites.
 
     Parameters
     ----------
@@ -287,7 +286,8 @@ def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) ->
     red_cells : float
         Counted, infected ones included.
     spread : float
-        Of the parasites, see `dispersion`; the cells tell as much as so many times fewer (quasi-binomial).
+        Of the parasites, see `dispersion`; the cells carry the information of `spread` times fewer
+        (quasi-binomial).
 
     Raises
     ------
@@ -312,7 +312,7 @@ def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) ->
 
 
 def volume_of(area: float, thickness: float) -> float:
-    """Return the microlitres in an area, square micrometres, of a film of some thickness, micrometres.
+    """Return the microlitres in an area, square micrometres, of a film with a thickness, micrometres.
 
     Examples
     --------
@@ -339,12 +339,12 @@ def _refuse(amount: float, name: str) -> None:
 
 
 def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], unit: float) -> Rate:
-    """Take the mean, and the ends of the mixture's interval.
+    """Return the mean and the ends of the mixture's interval.
 
     Parameters
     ----------
     below : callable
-        ``below(rate, numbers)`` gives the probability of a lesser rate for each number of parasites.
+        ``below(rate, numbers)`` returns the probability of a smaller rate for each number of parasites.
     unit : float
         The rate that one parasite stands for.
     """

@@ -1,7 +1,7 @@
 """Sensitivity and precision against the number of annotators (OEM-DEM paper, figures 2 and 7 to 16).
 
-Annotators are drawn at random from those of an image and join one after the other; the clicks of the first R
-are clustered and judged for each R.
+Annotators are drawn at random from those of an image and join one after the other. The clicks of the first R
+are clustered and detected for each R.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
 
 @dataclass(frozen=True)
 class CrowdSizeSettings(Settings):
-    """Settings of the curves: the crowds that are drawn, and the measures."""
+    """Settings of the curves: the crowds drawn, and the measures."""
 
     fewest: int = integer(5, "Fewest annotators", "Of the smallest crowd.", minimum=1)
     most: int | None = integer(
@@ -96,11 +96,11 @@ class CrowdSizeCurve:
     annotators : (K,) int64
         R.
     sensitivity, precision : (K,) float64
-        Means over draws and images on which they are defined; NaN for none.
+        Means over draws and images where they are defined; NaN without any.
     sensitivity_error, precision_error : (K,) float64
-        Standard errors of these over draws; NaN of fewer than two.
+        Standard errors of these over draws; NaN for fewer than two.
     draws : (K,) int64
-        Crowds that were measured.
+        Number of crowds measured.
     """
 
     method: str
@@ -114,7 +114,7 @@ class CrowdSizeCurve:
 
 
 def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks:
-    """Keep the clicks of the first annotators of an order, who come one after the other.
+    """Keep the clicks of the first annotators in an order.
 
     Parameters
     ----------
@@ -141,21 +141,21 @@ def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks
 
 
 def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]:
-    """Return the sizes of crowd that are measured where an image has up to so many annotators."""
+    """Return the crowd sizes to measure, given the largest number of annotators of an image."""
     most = annotators if settings.most is None else min(settings.most, annotators)
     fewest = min(settings.fewest, most)
     return tuple(dict.fromkeys(np.linspace(fewest, most, settings.crowds).round().astype(int).tolist()))
 
 
 def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, FusionPlan]]:
-    """Return the plans by the name of their clustering, and by that of the method after detection.
+    """Return the plans by name of the clustering and by name of the method after detection.
 
     Parameters
     ----------
     plan : FusionPlan
         The chosen one.
     published : bool
-        Whether the methods of the paper come along.
+        Whether to include the methods of the paper.
     """
     methods = {CHOSEN: {CHOSEN: plan}}
     if published:
@@ -182,13 +182,13 @@ def measure_crowd_sizes(
 ) -> tuple[CrowdSizeCurve, ...]:
     """Measure methods on crowds of several sizes, drawn at random from the annotators of each image.
 
-    Each image is fused by itself: what images say of each other is not used. A cluster or a detection matches
-    a true place within the radius, one to one.
+    Each image is fused alone, without learning across images. A cluster or a detection matches a true
+    position within the radius, one to one.
 
     Parameters
     ----------
     images : sequence of (Clicks, (T, 2) float64)
-        Clicks of an image, and its true places.
+        Clicks of an image, and its true positions.
     radius : float
         Pixels.
     plan : FusionPlan, optional
@@ -199,7 +199,8 @@ def measure_crowd_sizes(
     Returns
     -------
     tuple of CrowdSizeCurve
-        Of every method after clustering, then after detection. Crowds larger than an image's leave it out.
+        Of every method after clustering, then after detection. An image counts only for crowds that it has
+        enough annotators for.
 
     Examples
     --------
@@ -235,7 +236,7 @@ def measure_crowd_sizes(
 
 
 def _streams(plan: FusionPlan, *, published: bool) -> dict[tuple[str, str], StreamPlan]:
-    """Return the plans of streams by the names of their clustering and of the method after detection."""
+    """Return the plans of streams by name of the clustering and of the method after detection."""
     results = {}
     if isinstance(plan.clustering, OEMSettings) and isinstance(plan.detection, DEMSettings):
         results[STREAM, STREAM] = StreamPlan(plan.clustering, plan.detection, plan.assignment)
@@ -255,7 +256,7 @@ def _note(
     names: tuple[str, str],
     fusion: Fusion,
 ) -> None:
-    """Judge what a method found, after clustering and after detection; an empty name is passed over."""
+    """Measure the results of a method after clustering and after detection; an empty name is skipped."""
     mean = fusion.clustering.mean
     for stage, name, positions in zip(STAGES, names, (mean, mean[fusion.detection.detected]), strict=True):
         if name:
@@ -288,7 +289,7 @@ def _follow(
     note: Callable[..., None],
     watch: Watch,
 ) -> None:
-    """Let annotators join one by one from the smallest crowd on."""
+    """Follow a stream in which annotators join one by one, from the smallest crowd on."""
     most = min(sizes[-1], len(order))
     state = begin_stream(first_annotators(clicks, order, sizes[0]), plan)
     for count in range(sizes[0], most + 1):

@@ -32,17 +32,17 @@ PROGRAM = "program (scores)"
 
 
 class ClicksError(RefusedError):
-    """Clicks that cannot be fused, in a sentence for people."""
+    """Clicks that cannot be fused; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownSpots:
-    """Spots whose truth is known, decided by the expert or imported; fusion holds them fixed.
+    """Spots with known truth, decided by the expert or imported; fusion holds them fixed.
 
     Attributes
     ----------
     x, y : (K,) float64
-        Place, in the units of the clicks.
+        Position, in the units of the clicks.
     present : (K,) bool
         True where the structure is there, False where it is not.
     """
@@ -53,7 +53,7 @@ class KnownSpots:
 
     @classmethod
     def none(cls) -> KnownSpots:
-        """No spot is known."""
+        """Return a record without known spots."""
         return cls(np.empty(0), np.empty(0), np.empty(0, dtype=bool))
 
     def __post_init__(self) -> None:
@@ -70,16 +70,16 @@ class KnownSpots:
 
 @dataclass(frozen=True, eq=False)
 class Clicks:
-    """The marks of R annotators on one image, N clicks in all.
+    """N clicks of R annotators on one image.
 
     Attributes
     ----------
     x, y : (N,) float64
-        Place in pixels, y down. A pixel's centre has whole coordinates plus one half.
+        Position in pixels, y down. The centre of a pixel has whole coordinates plus one half.
     annotator : (N,) int64
         Index into `annotators`.
     annotators : tuple of R names
-        All who looked at the image, those who marked nothing included.
+        All annotators who viewed the image, including those who marked nothing.
     extent : (left, top, right, bottom)
         The rectangle that the image covers; the density of outliers is one over its area.
     time : (N,) float64, optional
@@ -87,18 +87,16 @@ class Clicks:
     known : KnownSpots
         Spots whose truth is known.
     viewed : (V, 2) float64, optional
-        Places of spots that the expert looked at and left without a decision; None without a record of what
-        the expert looked at.
+        Positions of spots that the expert viewed and left undecided; None without a record of viewed spots.
     control : bool, optional
-        True for an image that is known to hold structures, False for one that is known to hold none: all its
-        clusters are held to be artefacts.
+        True for an image known to hold structures, False for one known to hold none: all its clusters are
+        then artefacts.
     scores : (K, 3) float64, optional
-        Detections of a program on the image: x, y and score, higher for what is more probably a structure;
-        empty where it found nothing, None where it did not search the image.
+        Detections of a program on the image: x, y and score, higher for more probable structures; empty if it
+        found nothing, None if it did not search the image.
     weights : (R,) float64, optional
-        How much of an annotator each counts as, above 0 and at most 1; None where all count fully, which
-        weights of one throughout become. An annotator's log likelihood is multiplied by his weight, as that
-        of historical data is by [ibrahim2000]_.
+        Weight of each annotator, above 0 and at most 1; None where all count fully. The log likelihood of an
+        annotator is multiplied by the weight, as that of historical data in [ibrahim2000]_.
 
     References
     ----------
@@ -162,7 +160,7 @@ class Clicks:
 
     @property
     def points(self) -> FloatArray:
-        """(N, 2) places."""
+        """(N, 2) positions."""
         return np.column_stack([self.x, self.y])
 
     @property
@@ -173,7 +171,7 @@ class Clicks:
 
     @property
     def worth(self) -> FloatArray:
-        """(R,) how much of an annotator each counts as: `weights`, or ones."""
+        """(R,) weights of the annotators: `weights`, or ones."""
         return np.ones(len(self.annotators)) if self.weights is None else self.weights
 
     def counts(self) -> IntArray:
@@ -181,7 +179,7 @@ class Clicks:
         return np.bincount(self.annotator, minlength=len(self.annotators)).astype(np.int64)
 
     def without(self, names: set[str]) -> Clicks:
-        """Leave out annotators, as if they had never looked; `PROGRAM` leaves out the scores."""
+        """Exclude annotators, as if they had never viewed the image; `PROGRAM` excludes the scores."""
         keep = [i for i, name in enumerate(self.annotators) if name not in names]
         index = np.full(len(self.annotators), -1, dtype=np.int64)
         index[keep] = np.arange(len(keep))
@@ -198,16 +196,16 @@ class Clicks:
         )
 
     def weighed(self, weights: Mapping[str, float]) -> Clicks:
-        """Let annotators count as a part of one, by name; all others count fully."""
+        """Down-weight annotators by name; all others count fully."""
         return replace(self, weights=np.array([weights.get(name, 1.0) for name in self.annotators]))
 
     def merged(self) -> tuple[Clicks, IntArray]:
-        """Merge an annotator's clicks at the very same place into one mark.
+        """Merge an annotator's clicks at exactly the same position into one mark.
 
         Returns
         -------
         clicks : Clicks
-            One mark an annotator and place, in the order of first appearance.
+            One mark for each annotator and position, in the order of first appearance.
         mark : (N,) int64
             For every click of this object, its row in `clicks`.
         """
@@ -242,7 +240,7 @@ def _coordinates(values: object, name: str) -> FloatArray:
 
 
 def _weights(values: object, annotators: tuple[str, ...]) -> FloatArray | None:
-    """Check how much of an annotator each counts as; None where all count fully."""
+    """Check the weights of annotators; return None where all count fully."""
     if values is None:
         return None
     weights = np.asarray(values, dtype=np.float64)
@@ -264,7 +262,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def ellipses(covariance: NDArray[np.floating[Any]], coverage: float = 0.95) -> FloatArray:
-    """Return the ellipse about each centre that holds a share of a component's clicks.
+    """Return the ellipse around each centre that contains a share of a component's clicks.
 
     Parameters
     ----------
@@ -281,7 +279,7 @@ def ellipses(covariance: NDArray[np.floating[Any]], coverage: float = 0.95) -> F
     Raises
     ------
     ValueError
-        For a coverage that is no share.
+        For a coverage outside 0 to 1.
 
     Examples
     --------

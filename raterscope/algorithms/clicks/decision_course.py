@@ -1,7 +1,7 @@
-"""Rates and decisions over time by the four methods of the thesis (chapters 3 and 5), on given decisions.
+"""Rates and decisions over time by the methods of the thesis (chapters 3 and 5), on given decisions.
 
-Where annotators decide on the same clusters again, a step is one more decision of each (chapter 3). Where
-they decide once, they join one after the other (chapter 5).
+If annotators decide on the same clusters repeatedly, a step is one more decision of each (chapter 3). If they
+decide once, they join one after the other (chapter 5).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LOW, _HIGH = 0.025, 0.975
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """V binary decisions of R annotators on M clusters, in the order in which they came.
+    """V binary decisions of R annotators on M clusters, in order of time.
 
     Attributes
     ----------
@@ -85,14 +85,14 @@ class DecisionCourse:
     estimated : tuple of str
         The methods of `METHODS` that estimate rates: three, without Newton where annotators join.
     sensitivity, specificity : (3, T, R) float64
-        By those methods; NaN before an annotator decides.
+        By these methods; NaN before an annotator decides.
     low, high : (2, T, R) float64
         95 % interval of both rates, from the Beta distributions of recursive EM.
     prevalence : (3, T) float64
     states : tuple of T DecisionState
         Of recursive EM; their annotators are `order[:len]`.
     order : (R,) int64
-        The annotators as they join.
+        The annotators in order of joining.
     posterior : (3, T, M) float64
     """
 
@@ -116,9 +116,9 @@ class CourseAccuracy:
     Attributes
     ----------
     methods : tuple of str
-        Keys of `METHODS`; rates are measured of those that estimate some.
+        Keys of `METHODS`; the errors of rates are those of methods that estimate rates.
     wrong, sensitivity, precision : (K, T) float64
-        Share of wrong decisions, share of the structures found, share of the found that are structures.
+        Share of wrong decisions, of structures found, and of detections that are structures.
     error : (3, E, T) float64
         Mean squared errors of the estimated sensitivities, specificities and the prevalence, by the E methods
         that estimate rates.
@@ -182,7 +182,7 @@ def measure_course(
     truth: np.ndarray,
     rates: tuple[FloatArray, FloatArray, float] | None = None,
 ) -> CourseAccuracy | None:
-    """Measure a course by known clusters; None unless structures and others are known.
+    """Measure a course by known clusters; None unless both structures and others are known.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def measure_course(
     truth : (M,) int
         1 for a structure, 0 for none, below 0 where it is not known.
     rates : sensitivities (R,), specificities (R,) and prevalence, optional
-        Those that are true, where they are known, as in a simulation; by default those of each annotator's
-        own decisions on known clusters, to which estimates from the same decisions come near by themselves.
+        True rates, if known, as in a simulation. By default the rates of each annotator's own decisions on
+        known clusters; estimates from the same decisions are naturally close to these.
     """
     known = truth >= 0
     true = truth[known] == 1
@@ -322,7 +322,7 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
 
 
 def _places(course: DecisionCourse) -> np.ndarray:
-    """Return where each annotator stands in the states, whose annotators are in the order of joining."""
+    """Return the row of each annotator in the states, whose annotators are in order of joining."""
     rows = np.empty(len(course.order), dtype=np.int64)
     rows[course.order] = np.arange(len(course.order))
     return np.minimum(rows, len(course.states[-1].yes) - 1)
@@ -335,6 +335,6 @@ def _share(part: np.ndarray, total: np.ndarray) -> FloatArray:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """Average over the last axis what is known; NaN of nothing."""
+    """Average the finite values over the last axis; NaN without any."""
     known = np.isfinite(values)
     return _share(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))

@@ -1,15 +1,15 @@
 """Streams of binary decisions on fixed clusters (thesis, chapters 3 and 5).
 
-Annotators say of each of M clusters whether it is a structure. In chapter 3 the same R annotators decide anew
-at every step; in chapter 5 annotators come one after the other and decide once. Either way all that EM needs
-of the past is how often each annotator was asked about each cluster and how often the answer was yes, so that
-a step costs the same however many went before. Batch EM, from the start and until it converges, and the MAP
-rule, which knows the rates, are there to compare with.
+Annotators decide for each of M clusters whether it is a structure. In chapter 3 the same R annotators decide
+again at every step; in chapter 5 annotators join one after the other and decide once. EM needs only how often
+each annotator was asked about each cluster, and how often the answer was yes. A step therefore costs the same
+after any number of steps. Batch EM, from the start to convergence, and the MAP rule, with known rates, are
+for comparison.
 
-As printed, recursion goes on from its last estimates alone, and hardly ever unlearns what it once got wrong:
-the posteriors are nearly 0 or 1, and newcomers are judged by them. Unless asked for as printed, each step
-here also looks at the decisions afresh, from the share of those who said yes, and goes on from whichever
-explains them better; and Beta priors keep rates off 0 and 1 and their direction.
+The uncorrected published version continues from the last estimates alone and hardly ever corrects an error:
+the posteriors are nearly 0 or 1, and newcomers are judged by them. By default each step here also starts from
+the share of yes votes, and continues from the state that explains the decisions better. Beta priors keep
+rates away from 0 and 1.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class DecisionState:
     step : int
         Steps taken.
     sensitivity, specificity : (R,) float64
-        One half where nothing has been decided.
+        One half without decisions.
     prevalence : float
         Share of clusters that are structures.
     posterior : (M,) float64
         Probability that the cluster is a structure, given all decisions.
     yes, asked : (R, M) float64
-        Times that each annotator said yes to each cluster, and decided on it at all.
+        Number of yes decisions, and of all decisions, of each annotator on each cluster.
     """
 
     step: int
@@ -88,7 +88,7 @@ class DecisionState:
 
 
 def initial_state(annotators: int, clusters: int) -> DecisionState:
-    """Begin with nothing decided; chapter 5 begins with no annotators."""
+    """Return the state without decisions; chapter 5 begins with no annotators."""
     half, none = np.full(annotators, 0.5), np.zeros((annotators, clusters))
     return DecisionState(0, half, half, 0.5, np.full(clusters, 0.5), none, none)
 
@@ -96,7 +96,7 @@ def initial_state(annotators: int, clusters: int) -> DecisionState:
 def recursive_em(
     state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
 ) -> DecisionState:
-    """Take one more decision of every annotator on every cluster, by one EM iteration (thesis, Algorithm 4).
+    """Add one decision of every annotator on every cluster, by one EM iteration (thesis, Algorithm 4).
 
     Parameters
     ----------
@@ -117,10 +117,10 @@ def recursive_em(
 def admit_annotators(
     state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
 ) -> DecisionState:
-    """Admit further annotators with their decisions, by one EM iteration (thesis, Algorithm 5).
+    """Add annotators with their decisions, by one EM iteration (thesis, Algorithm 5).
 
-    The newcomers' rates begin at what the last posteriors say of their decisions; those who open the stream
-    are judged by the share of them that said yes.
+    The newcomers' rates start from their decisions and the last posteriors; those of the first annotators
+    from the share of yes decisions.
 
     Parameters
     ----------
@@ -160,11 +160,11 @@ def admit_annotators(
 def incremental_newton(
     state: DecisionState, decisions: ArrayLike, settings: DecisionSettings | None = None
 ) -> DecisionState:
-    """Take one more decision of every annotator on every cluster, by a Newton step (thesis, eqs. 3.17-3.20).
+    """Add one decision of every annotator on every cluster, by a Newton step (thesis, eqs. 3.17-3.20).
 
     The first decisions make one EM iteration instead. Newton's steps are scaled by the expected information,
-    which that of few decisions exceeds: a whole first step throws rates over the edge, from where they hardly
-    come back.
+    which is too large for few decisions: a full first step would move rates to their bounds, from where they
+    hardly return.
 
     Parameters
     ----------
@@ -210,9 +210,9 @@ def incremental_newton(
 def batch_em(
     state: DecisionState, settings: DecisionSettings | None = None, look: Look = no_look
 ) -> DecisionState:
-    """Judge all decisions of a state anew, until EM converges (thesis, Algorithm 3).
+    """Run EM on all decisions of a state until it converges (thesis, Algorithm 3).
 
-    It begins at the share of annotators who said yes to a cluster.
+    It starts from the share of yes decisions on a cluster.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def batch_em(
         Only its decisions count.
     settings : DecisionSettings, optional
     look : callable
-        Called at every iteration, and may raise what is to end the work.
+        Called at every iteration; it may raise an exception to stop.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def batch_em(
 def map_rule(
     state: DecisionState, sensitivity: FloatArray, specificity: FloatArray, prevalence: float
 ) -> FloatArray:
-    """Return the (M,) posteriors under known rates, which minimise the error (thesis, eq. 3.12).
+    """Return the (M,) posteriors under known rates, with the least error (thesis, eq. 3.12).
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _count(state: DecisionState, decisions: ArrayLike) -> DecisionState:
 
 
 def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
-    """Make one EM iteration; but as printed, from what explains the decisions better."""
+    """Run one EM iteration; unless as printed, from the state that explains the decisions better."""
     if state.step == 1:
         state = _restart(state, settings)
     elif not settings.as_printed:
@@ -302,7 +302,7 @@ def _iterate(state: DecisionState, settings: DecisionSettings) -> DecisionState:
 
 
 def _restart(state: DecisionState, settings: DecisionSettings) -> DecisionState:
-    """Estimate the rates from the share of decisions that said yes; one half where there are none."""
+    """Estimate the rates from the share of yes decisions; one half without decisions."""
     yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
     share = np.divide(yes, asked, out=np.full(len(asked), 0.5), where=asked > 0)
     return _with_rates(state, _maximise(state.yes, state.asked, share, settings))
@@ -313,7 +313,7 @@ def _with_rates(state: DecisionState, rates: tuple[FloatArray, FloatArray, float
 
 
 def _prior(settings: DecisionSettings) -> tuple[float, float]:
-    """Votes of the prior that are right, and all of them."""
+    """Return the prior's right votes, and all its votes."""
     votes = 0.0 if settings.as_printed else settings.strength
     return votes * settings.expected_rate, votes
 
@@ -321,7 +321,7 @@ def _prior(settings: DecisionSettings) -> tuple[float, float]:
 def _maximise(
     yes: FloatArray, asked: FloatArray, present: FloatArray, settings: DecisionSettings
 ) -> tuple[FloatArray, FloatArray, float]:
-    """M step (thesis, eqs. 3.14-3.16) with the prior's votes; one half for 0/0."""
+    """Run an M step (thesis, eqs. 3.14-3.16) with the prior's votes; one half for 0/0."""
     right, votes = _prior(settings)
     rates = []
     for weight, answers in ((present, yes), (1 - present, asked - yes)):
@@ -335,13 +335,13 @@ def _maximise(
 
 
 def _posterior(state: DecisionState) -> FloatArray:
-    """E step (thesis, eq. 3.12)."""
+    """Run an E step (thesis, eq. 3.12)."""
     present, absent = _logs(state)
     return 1 / (1 + np.exp(np.clip(absent - present, -700, 700)))
 
 
 def _logs(state: DecisionState) -> tuple[FloatArray, FloatArray]:
-    """(M,) log probabilities of being a structure, or none, and of all decisions."""
+    """Return (M,) log probabilities of all decisions together with a structure, and with none."""
     sensitivity, specificity, mu = (
         _off_edges(rate) for rate in (state.sensitivity, state.specificity, state.prevalence)
     )

@@ -63,7 +63,7 @@ class DEMSettings(Settings):
     """Settings of `dem`. A prior's strength of 10 weighs as 10 clusters whose truth is known."""
 
     def departures(self) -> tuple[str, ...]:
-        """List in what the algorithm differs from Algorithm 2 of the OEM-DEM paper.
+        """List the differences from Algorithm 2 of the OEM-DEM paper.
 
         Returns
         -------
@@ -159,13 +159,13 @@ class DEMSettings(Settings):
 def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent) -> Detection:
     """Decide by EM which clusters are structures (OEM-DEM paper, Algorithm 2).
 
-    With priors the M step (eqs. 27-29) counts the prior's votes as well; as printed it does not. The crowd's
-    prior also lets structures differ in how easily they are seen, and others be artefacts that draw clicks;
-    it needs `Votes.stray`, and is the Beta prior without it. Clusters whose truth is known keep it throughout
-    and teach the annotators' rates. Annotators who marked nothing count: they marked no cluster. Where an
-    annotator's rate has nothing to be judged by (0/0), it is one half. With the crowd's prior, the votes of a
-    crowd larger than 64 tell structures from artefacts as those of 64 would, see `_vote_model`. An annotator
-    of a weight counts as so many who mark alike: what is known of his rates is known from all his votes.
+    With priors the M step (eqs. 27-29) also counts the prior's votes; the published version does not. With
+    the crowd's prior, structures differ in how easily they are seen, and other clusters may be artefacts that
+    attract clicks. It needs `Votes.stray`, and is the Beta prior without it. Known truths are held fixed and
+    enter the annotators' rates. Annotators who marked nothing count: they marked no cluster. A rate without
+    any data (0/0) is one half. With the crowd's prior, the votes of a crowd larger than 64 distinguish
+    structures from artefacts as those of 64 would, see `_vote_model`. An annotator of weight w counts as w
+    annotators with the same votes.
 
     Parameters
     ----------
@@ -177,15 +177,15 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     Returns
     -------
     Detection
-        `objective` is the log posterior of the kept ascent (log likelihood without a prior), which never
-        falls; Q_d where the settings ask for it, which may.
+        `objective` is the log posterior of the best ascent (log likelihood without a prior), which never
+        falls; or, by the settings, Q_d, which may fall.
 
     Notes
     -----
-    Algorithm 2 of the paper is ``DEMSettings(prior="none", start="paper", objective="expected")``: no
-    priors, the better by Q_d of the starts of eqs. 32 and 33, and an end by the gain of Q_d. One thing is
-    added: rates stay 1e-6 away from 0 and 1, and a rate that nothing bears on (0/0) is one half.
-    `DEMSettings.departures` lists the differences of given settings.
+    Algorithm 2 of the paper is ``DEMSettings(prior="none", start="paper", objective="expected")``: no priors,
+    the better start by Q_d of eqs. 32 and 33, and convergence by the gain of Q_d. Two things are added: rates
+    stay 1e-6 away from 0 and 1, and a rate without data (0/0) is one half. `DEMSettings.departures` lists the
+    differences of the settings.
 
     References
     ----------
@@ -205,7 +205,7 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 
 
 def detect_structures(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
-    """Decide as `dem` does, with the prior that stands in the problem."""
+    """Detect structures as `dem` does, with the prior of the problem."""
     starts = starting_posteriors(votes, settings.start)
     best, _ = highest_ascent(problem, starts, settings, part(watch, 0.0, 0.5))
     return judge_alone(problem, best, starts, settings, part(watch, 0.5, 1.0))
@@ -231,15 +231,15 @@ def judge_alone(
 
 
 def correct_selection(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:
-    """Take looks without decisions as far as decisions were recorded by their outcome.
+    """Replace looks by those without decisions, as far as decisions were recorded by their outcome.
 
     Parameters
     ----------
     problem : Problem
     ascent : Ascent
-        Where EM came to with the decisions.
+        Result of EM with the decisions.
     undecided : Looks
-        Of the same clusters, had nothing been decided.
+        Of the same clusters, without any decisions.
     selected : float
         Probability that the decisions were recorded by their outcome.
     """
@@ -256,7 +256,7 @@ def correct_selection(problem: Problem, ascent: Ascent, undecided: Looks, select
 
 
 def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> FloatArray:
-    """Return the posteriors (M,) of an image by its votes alone, had nothing been decided on it."""
+    """Return the posteriors (M,) of an image by its votes alone, without decisions."""
     return posterior_by_votes(votes, settings, watch, decided=False)
 
 
@@ -276,13 +276,13 @@ def posterior_by_votes(
 def highest_ascent(
     problem: Problem, starts: Mapping[str, FloatArray | State], settings: DEMSettings, watch: Watch
 ) -> tuple[Ascent, str]:
-    """Climb from every start; give the ascent with the highest objective, and the name of its start.
+    """Run EM from every start; return the ascent with the highest objective, and the name of its start.
 
     Parameters
     ----------
     problem : Problem
     starts : mapping of name to (M,) float64 or State
-        Posteriors to begin with, or all that an earlier ascent came to.
+        Initial posteriors, or the state of an earlier ascent.
     settings : DEMSettings
     watch : Watch
     """
@@ -302,19 +302,19 @@ def highest_ascent(
 
 
 def models_artefacts(votes: Votes, settings: DEMSettings) -> bool:
-    """Return whether the crowd's prior is asked for, and the votes have what it needs."""
+    """Return whether the settings ask for the crowd's prior, and the votes have what it needs."""
     return settings.prior == "crowd" and votes.stray is not None and votes.places > 0
 
 
 def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
-    """Put votes into the form that EM works on, with the prior that the settings ask for."""
+    """Prepare votes for EM, with the prior of the settings."""
     return make_problem(votes, _prior(votes, settings, models_artefacts(votes, settings)))
 
 
 def judge(
     problem: Problem, ascent: Ascent, settings: DEMSettings, honesty: Honesty, watch: Watch
 ) -> Detection:
-    """Return posteriors and annotators' rates with intervals; `honesty` as `honesty_of` estimates it."""
+    """Return posteriors and annotators' rates with intervals; `honesty` as from `honesty_of`."""
     prior, crowd = problem.prior, problem.prior.places > 0
     present = ascent.looks.present
     look = honesty.scored(present * honesty.mean(problem.count / (problem.crowd or 1.0)))
@@ -372,7 +372,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
 
 
 def starting_posteriors(votes: Votes, start: str) -> dict[str, FloatArray]:
-    """Return the posteriors, (M,), to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
+    """Return the initial posteriors, (M,), of a setting of `start`, by name (eqs. 32-34)."""
     starts: dict[str, FloatArray] = {}
     if start in {"best", "paper", "share"}:
         starts["share"] = votes.share
@@ -397,9 +397,9 @@ def _intervals(
     settings: DEMSettings,
     watch: Watch,
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw all parameters from their posteriors and give 95 % of the clusters' posteriors that follow.
+    """Draw all parameters from their posteriors; return 95 % intervals of the clusters' posteriors.
 
-    Jeffreys' prior stands in where there is none.
+    Jeffreys' prior is used where there is none.
     """
     from raterscope.algorithms.clicks._vote_kernels import draw
 
@@ -470,7 +470,7 @@ class RecursiveSettings(Settings):
 
 
 def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Watch = silent) -> Detection:
-    """Decide which clusters are structures in one pass over the annotators, in their order.
+    """Detect structures in one pass over the annotators, in their order.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
     Returns
     -------
     Detection
-        `objective` is the log posterior at each annotator's turn.
+        `objective` is the log posterior after each annotator.
 
     Examples
     --------
@@ -512,15 +512,14 @@ def detect_online(
     settings: RecursiveSettings | None = None,
     watch: Watch = silent,
 ) -> tuple[Detection, Looks]:
-    """Decide anew when votes have come, by one EM iteration from where the last decision stood.
+    """Update a detection with new votes, by one EM iteration from the last state.
 
     Parameters
     ----------
     votes : Votes
-        All votes so far, of R annotators on M clusters: new annotators, further votes and new clusters cost
-        the same.
+        All votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
     previous : Looks, optional
-        What the last call gave, brought by `carry_looks` to the clusters of now; None at first.
+        Result of the last call, mapped to the present clusters by `carry_looks`; None at first.
     settings : RecursiveSettings, optional
     watch : Watch
 
@@ -545,14 +544,14 @@ def detect_online(
 
 
 def carry_looks(previous: Looks, origin: IntArray) -> Looks:
-    """Bring looks to other clusters.
+    """Map looks to other clusters.
 
     Parameters
     ----------
     previous : Looks
-        Of the clusters of before.
+        Of the former clusters.
     origin : (M,) int64
-        For each cluster of now, which one it was; -1 for a new one.
+        Former index of each present cluster; -1 for a new one.
 
     Returns
     -------
@@ -571,7 +570,7 @@ def _first_votes(votes: Votes, turn: int) -> Votes:
 
 
 def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> tuple[Problem, Ascent]:
-    """Make one EM iteration; but as printed, go on from what explains the votes better."""
+    """Run one EM iteration; unless as printed, from the state that explains the votes better."""
     problem = problem_of(votes, _as_dem(settings))
     share = votes.share
     if previous is None:
@@ -584,7 +583,7 @@ def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> 
 
 
 def _renew(problem: Problem, previous: Looks, share: Looks) -> Looks:
-    """Put the share of votes where there is no look, and the truth where it is known."""
+    """Fill in the share of votes for missing looks, and known truths."""
     same = previous.structure.shape == share.structure.shape
     kept = previous if same else initial_looks(problem, previous.present)  # another prior then
     other = problem.known | np.isnan(previous.chance)

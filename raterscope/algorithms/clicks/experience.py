@@ -1,10 +1,10 @@
-"""Experience with annotators from earlier images, for images without clicks so far.
+"""Experience with annotators on earlier images, as priors for new images.
 
-What is known of annotators feeds the priors of detection on the next image. The OEM-DEM paper (section 4)
-starts the clustering of the next image with the reliabilities of eq. 12 instead, see
-`OEMSettings.carry_reliability` and `Experience.reliability`. How much experience is worth is learnt as well,
-from how much annotators differ from image to image, see `raterscope.algorithms.clicks.learning`, which does
-the same for images that are fused together.
+Counts of annotators on earlier images become priors of detection on the next image. The OEM-DEM paper
+(section 4) instead starts the clustering of the next image with the reliabilities of eq. 12, see
+`OEMSettings.carry_reliability` and `Experience.reliability`. The weight of experience is estimated from the
+differences of annotators between images, as in `raterscope.algorithms.clicks.learning` for images that are
+fused together.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class Experience:
         Rising.
     images : int
     hits, lured : (A,) float64
-        Marks on structures, and on what is none.
+        Marks on structures, and on other clusters.
     structures : (A, K) float64
         Structures on the images that each annotator saw, by node of ease.
     artefacts : (A, L) float64
-        What is none, by node of allure.
+        Artefacts, by node of allure.
     inliers, outliers : (A,) float64
-        Marks that are part of a cluster, and that are not.
+        Marks in clusters, and outside of clusters.
     ease : (K,) float64
         Structures of all images by node.
     allure : (L,) float64
-        What is none, of all images.
+        Artefacts of all images, by node.
     votes, clusters : float
-        How many votes of an annotator elsewhere are worth at most, and how many clusters: as many as the
-        differences between images let them be.
+        Upper bounds of the weight of an annotator's votes on other images, and of clusters, from the
+        differences between images.
     """
 
     annotators: tuple[str, ...]
@@ -83,7 +83,7 @@ class Experience:
 
     @classmethod
     def none(cls) -> Self:
-        """Return what is held before the first image."""
+        """Return the experience before the first image."""
         empty, lures = np.empty(0), len(SPREAD)
         return cls(
             (), 0, empty, empty, np.empty((0, NODES)), np.empty((0, lures)), empty, empty,
@@ -94,12 +94,12 @@ class Experience:
         return len(self.annotators)
 
     def rows(self, names: Sequence[str]) -> IntArray:
-        """Return the row of each of n names, (n,); -1 for who is not known."""
+        """Return the row of each of n names, (n,); -1 for unknown annotators."""
         index = {name: row for row, name in enumerate(self.annotators)}
         return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
     def reliability(self, names: Sequence[str]) -> FloatArray:
-        """Give the share of each of n annotators' marks that are part of a cluster (eq. 12 over the images).
+        """Return the share of each of n annotators' marks in clusters (eq. 12 over the images).
 
         Returns
         -------
@@ -121,17 +121,17 @@ def experience_of(
     *,
     weights: Sequence[FloatArray | None] | None = None,
 ) -> Experience:
-    """Gather what images say of their annotators.
+    """Gather the experience with annotators on some images.
 
     Parameters
     ----------
     fusions : sequence of Fusion
     annotators : sequence of names
-        For each fusion, the names of its annotators, in its order; who has the same name is the same.
+        For each fusion, the names of its annotators, in its order; the same name is the same annotator.
     watch : Watch
     weights : sequence of (R,) float64 or None, optional
-        For each fusion, how much of an annotator each counts as (`Clicks.weights`). It bears on what is said
-        of structures; of each annotator all of his own marks tell.
+        For each fusion, the weights of its annotators (`Clicks.weights`). They affect the counts of
+        structures; an annotator's own counts use all marks.
 
     Returns
     -------
@@ -149,9 +149,9 @@ def experiences_of(
     *,
     weights: Sequence[FloatArray | None] | None = None,
 ) -> list[Experience]:
-    """Gather for every image what all the others say of their annotators.
+    """Gather, for every image, the experience on all others.
 
-    How much that is worth is estimated once, from all images.
+    Its weight is estimated once, from all images.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def experiences_of(
 
 @dataclass(frozen=True, eq=False)
 class _Gathered:
-    """Images with clusters, what is expected of their annotators, and marks that are part of clusters."""
+    """Images with clusters: expected counts of their annotators, and marks in clusters."""
 
     known: list[int]
     names: tuple[str, ...]
@@ -201,7 +201,7 @@ class _Gathered:
         )
 
     def without(self, everything: Experience, row: int) -> Experience:
-        """Take an image out of the experience of all."""
+        """Return the experience without an image."""
         image, tally, marks = self.images[row], self.tallies[row], self.marks[row]
         if len(self.images) == 1:
             return Experience.none()
@@ -252,7 +252,7 @@ def _gather(
 
 
 def apply_experience(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
-    """Return an image the prior that experience makes.
+    """Return the problem of an image with the prior from experience.
 
     Parameters
     ----------
@@ -268,14 +268,14 @@ def apply_experience(problem: Problem, annotators: Sequence[str], experience: Ex
 
 
 def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) -> Advice:
-    """Put what experience says of annotators into the form that a prior is made of.
+    """Convert experience to the advice that a prior is made of.
 
     Parameters
     ----------
     prior : Prior
-        Of an image, before anything is known from others.
+        Of the image alone.
     annotators : sequence of names
-        Who is not known is held for usual.
+        Unknown annotators are treated as average.
     experience : Experience
     """
     rows = experience.rows(annotators)
@@ -299,14 +299,14 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
 
 
 def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:
-    """Put votes into the form of the crowd's prior; where clicks may meet by chance is left out."""
+    """Prepare votes with the crowd's prior, without chance meetings."""
     zeros = np.zeros(len(fusion.marked))
     votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, zeros, 1.0, worth)
     return problem_of(votes, DEMSettings())
 
 
 def _looks(problem: Problem, fusion: Fusion) -> Looks:
-    """Find how easily the structures were seen, given which clusters are structures."""
+    """Estimate the ease of structures, given which clusters are structures."""
     prior, present = problem.prior, fusion.detection.posterior
     odds, share = np.zeros(problem.marks.shape[0]), prior.share
     none = np.full(len(odds), 0.5)

@@ -1,4 +1,4 @@
-"""From the clicks on one image to detections and what is to be held of the annotators."""
+"""Fusion of the clicks on an image into detections and rates of the annotators."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FusionPlan:
     clustering, detection : Settings
         Of the kinds that the two take.
     assignment : AssignmentSettings
-        Of what lies between.
+        Of the assignment of clicks to clusters.
     """
 
     algorithm: str = "oem"
@@ -92,7 +92,7 @@ class FusionPlan:
         Raises
         ------
         SettingsError
-            For an algorithm or a setting that is not known, or a value that will not do.
+            For an unknown algorithm or setting, or a value out of range.
         """
         algorithm = "oem" if algorithm is None else algorithm
         texts = dict(texts or {})
@@ -111,12 +111,12 @@ class FusionPlan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave.
+        """Make a plan from a dictionary of `as_dict`.
 
         Raises
         ------
         SettingsError
-            For names and values that are not known here.
+            For unknown names or values.
         """
         for name in ("algorithm", "detector"):
             if not isinstance(values.get(name), str):
@@ -151,7 +151,7 @@ class FusionPlan:
 
 
 def _with_departures(settings: Settings) -> str:
-    """State settings, and how they make the algorithm differ from its source."""
+    """State the settings, and the differences from the source."""
     if not isinstance(settings, (OEMSettings, CEMSettings, DEMSettings, AssignmentSettings)):
         return settings.in_words()
     return f"{settings.in_words()}; differences from the paper: {', '.join(settings.departures())}"
@@ -165,22 +165,21 @@ def fuse(
     experience: Experience | None = None,
     reliability: Mapping[str, float] | None = None,
 ) -> Fusion:
-    """Fuse the clicks of one image: cluster, assign, detect, judge the annotators.
+    """Fuse the clicks of one image: cluster, assign, detect, and rate the annotators.
 
-    Clicks of one annotator at the very same place are merged first. Spots whose truth is known are held
-    fixed.
+    Clicks of one annotator at exactly the same position are merged first. Known truths are held fixed.
 
     Parameters
     ----------
     clicks : Clicks
-        N clicks of R annotators; none will do.
+        N clicks of R annotators; N may be 0.
     plan : FusionPlan, optional
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, where the plan learns across images.
+        Experience with the annotators on other images, if the plan learns across images.
     reliability : mapping of annotator to float, optional
-        Reliabilities that clustering begins with, where the plan carries them from image to image (OEM-DEM
-        paper, section 4); see `carries_reliability`.
+        Initial reliabilities, if the plan carries them from image to image (OEM-DEM paper, section 4); see
+        `carries_reliability`.
 
     Returns
     -------
@@ -233,17 +232,17 @@ def conclude(
     assignment: AssignmentSettings,
     detect: Callable[[Votes], Detection],
 ) -> Fusion:
-    """Go on from the clusters of the merged marks to detections and what is said of the annotators.
+    """Continue a fusion from the clusters of the merged marks: detections and rates of the annotators.
 
     Parameters
     ----------
     marks : Clicks
     mark : (N,) int64
-        For every click, its row among them.
+        For every click, its row among the marks.
     clustering : Clustering
     assignment : AssignmentSettings
     detect : callable
-        What judges the votes.
+        Detector of the votes.
 
     Returns
     -------
@@ -267,19 +266,19 @@ def conclude(
 
 
 def learns_across_images(plan: FusionPlan) -> bool:
-    """Return whether images that are fused with this plan teach each other, see `learn_from_each_other`."""
+    """Return whether the plan learns across images, see `learn_from_each_other`."""
     settings = plan.detection
     return isinstance(settings, DEMSettings) and settings.prior == "crowd" and settings.learn_across_images
 
 
 def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
-    """State that images were fused without others that could have taught them; None where none could.
+    """State that images were fused without others to learn from; None where there are none.
 
     Parameters
     ----------
     plan : FusionPlan
     fused, images : int
-        Images of the run with those of earlier runs that taught it, and images with clicks.
+        Number of images used by the run, including those of earlier runs, and of images with clicks.
     """
     missing = images - fused
     if missing <= 0 or not learns_across_images(plan):
@@ -294,23 +293,23 @@ def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
 def learn_from_each_other(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, watch: Watch = silent
 ) -> list[Fusion]:
-    """Detect again on every image of a run, with what all of them say of the crowd.
+    """Detect again on every image of a run, with priors from the other images.
 
-    Annotators of the same name are the same. Clusters stay as they are. Nothing changes with a plan that does
-    not learn across images, nor where fewer than two have clusters among outliers.
+    The same name is the same annotator. Clusters do not change. Nothing changes with a plan that does not
+    learn across images, or with fewer than two images with clusters.
 
     Parameters
     ----------
     clicks : sequence of Clicks
     fusions : sequence of Fusion
-        What `fuse` made of each, with the same plan.
+        Fusion of each image by `fuse`, with the same plan.
     plan : FusionPlan
     watch : Watch
 
     Returns
     -------
     list of Fusion
-        In the order given, and the same in any other.
+        In the order of the input; the results do not depend on the order.
 
     Examples
     --------
@@ -347,12 +346,12 @@ def learn_from_each_other(
 
 
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch = silent) -> Fusion:
-    """Bring a fusion to what is known of its spots now; its clusters stay, and known structures are added.
+    """Update a fusion with the spots known now; its clusters stay, and known structures are added.
 
     Parameters
     ----------
     clicks : Clicks
-        Those that were fused, with the spots that are known now.
+        The same clicks, with the spots known now.
     fusion : Fusion
     plan : FusionPlan
         As before.
@@ -361,7 +360,7 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
     Returns
     -------
     Fusion
-        The same where nothing else is known than before.
+        The same object if no known spot changed.
     """
     marks, mark = clicks.merged()
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
@@ -383,21 +382,21 @@ def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: ND
 
 
 def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:
-    """Judge the annotators of one image, with 95 % intervals.
+    """Estimate the rates of the annotators of one image, with 95 % intervals.
 
-    The reliability is the share of an annotator's marks that are votes: no outlier, and not wide of the
-    cluster (eq. 12 judges by the outliers alone).
+    The reliability is the share of an annotator's marks that are votes: neither outliers nor far from the
+    cluster (eq. 12 counts only outliers).
 
     Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
-    reliability, with a prior of two votes about the mean of all annotators for sensitivity. The precision
-    is left to `Fusion`, see `precision_of`.
+    reliability, and with a prior of two votes at the mean of all annotators for sensitivity. `Fusion`
+    computes the precision, see `precision_of`.
 
     Parameters
     ----------
     clicks : Clicks
         The marks that were clustered, duplicates merged.
     votes : (N,) bool
-        As `votes_of` gives them.
+        As from `votes_of`.
     detection : Detection
 
     Returns
@@ -416,7 +415,7 @@ def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> Annotato
 def pool_rates(
     fusions: Sequence[Fusion], annotators: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, ...], AnnotatorRates]:
-    """Judge annotators over several images together.
+    """Estimate the rates of annotators over several images together.
 
     Parameters
     ----------
@@ -470,7 +469,7 @@ def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArr
 
 
 def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
-    """Return a prior of two votes about the mean of all annotators."""
+    """Return a prior of two votes at the mean of all annotators."""
     total = float(np.sum(right) + np.sum(wrong))
     mean = (float(np.sum(right)) + 0.5) / (total + 1)
     return 2 * mean, 2 * (1 - mean)

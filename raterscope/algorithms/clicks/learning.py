@@ -1,11 +1,11 @@
-"""Detection that learns across the images of a run: a model of the crowd for all images.
+"""Learning across the images of a run: priors of each image from the others.
 
-On an image that holds artefacts alone, nothing tells them from structures that few have seen. The other
-images do: the same annotators mark structures more often there, and artefacts as rarely. So each image is
-judged with a prior that the others make, empirical Bayes without the image itself: of each annotator's odds
-of a mark on a structure and on an artefact, and of how structures and artefacts differ in how easily they
-draw marks. How much such a prior weighs is learnt too, from how much the images differ: by overdispersion
-for the annotators, by the variance of the images' difficulty for the crowd.
+On an image with artefacts alone, nothing distinguishes them from structures that few annotators saw. Other
+images do: the same annotators mark structures more often there, and artefacts as rarely. Each image therefore
+has a prior from the others, by empirical Bayes without the image itself. The prior covers each annotator's
+odds of a mark on a structure and on an artefact, and the variation of structures and artefacts. Its weight is
+estimated from the differences between images: by overdispersion for the annotators, by the variance of the
+images' difficulty for the crowd.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ USUAL_STRUCTURES = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """Votes of an image with the prior it has by itself, and its annotators' rows among all of the run."""
+    """Votes of an image with its own prior, and the rows of its annotators among all of the run."""
 
     problem: Problem
     rows: IntArray  # (R,)
@@ -124,11 +124,11 @@ class Lesson:
     seen : (R,) float64
         Structures that each annotator saw on the other images.
     ease : float
-        By how much the log odds on this image's structures lie above what the others let expect.
+        Log odds on this image's structures less those predicted from the others.
     expected, variance : (R,) float64
-        Of the marks on this image's structures, at that ease.
+        Mean and variance of the marks on this image's structures, at that ease.
     worth : (R,) float64
-        How much each annotator counts.
+        Weight of each annotator.
     """
 
     odds: FloatArray
@@ -154,7 +154,7 @@ class Advice:
     artefacts : (L,) float64
         Of the other images by node of ease.
     votes, clusters : float
-        Votes of an annotator, and clusters, that all this is worth at most.
+        Upper bounds of the weight, in votes of an annotator and in clusters.
     """
 
     odds: FloatArray
@@ -167,18 +167,18 @@ class Advice:
 
 
 def usual_allure(annotators: int) -> Allure:
-    """Return what is held of artefacts before the votes are seen."""
+    """Return the prior attraction of artefacts."""
     return Allure(np.full(annotators, LURE), _usual_spread())
 
 
 def allure_of(tallies: Sequence[Tally], run: Tally) -> Allure:
-    """Learn how artefacts draw annotators from the tallies of all images and their sum."""
+    """Estimate how artefacts attract annotators, from the tallies of all images and their sum."""
     artefacts = _summed([tally.artefacts for tally in tallies])
     return Allure(_lure(run.lured, run.artefacts), _blend(artefacts, _usual_spread(), USUAL_ARTEFACTS))
 
 
 def tally_of(image: Image, now: Looks, allure: Allure) -> Tally:
-    """Count what is expected of an image's annotators."""
+    """Compute the expected counts of an image's annotators."""
     marks = image.problem.marks
     drawn = _artefact_votes(image.problem, allure.lure[image.rows], allure.spread)
     share = np.exp(drawn - np.logaddexp.reduce(drawn, axis=1)[:, None])
@@ -186,9 +186,9 @@ def tally_of(image: Image, now: Looks, allure: Allure) -> Tally:
 
 
 def _artefact_votes(problem: Problem, lure: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the log probability of each cluster's votes and each node, were it an artefact: (M, L).
+    """Return the log probability of each cluster's votes on an artefact, by node: (M, L).
 
-    As far as the votes are believed.
+    Votes are tempered.
     """
     votes, _ = odds_of_votes(problem, lure, np.full(len(lure), 0.5), SPREAD)
     joint: FloatArray = problem.prior.trust * votes + np.log(spread)
@@ -211,7 +211,7 @@ def pooled(images: Sequence[Image], tallies: Sequence[Tally], annotators: int) -
 def teach_images(
     images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch: Watch
 ) -> list[Problem]:
-    """Return every image the prior that the others make."""
+    """Return every image with the prior from the others."""
     structures = _summed([tally.structures for tally in tallies])
     artefacts = _summed([tally.artefacts for tally in tallies])
     lessons, votes, clusters = lessons_of(images, tallies, run, watch)
@@ -230,7 +230,7 @@ def teach_images(
 def lessons_of(
     images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch: Watch
 ) -> tuple[list[Lesson], float, float]:
-    """Learn what the others say of each image, and how many votes and clusters that is worth at most."""
+    """Compute the lesson of each image from the others, and the upper bounds of its weight."""
     prior = images[0].problem.prior
     structures = _summed([tally.structures for tally in tallies])
     share = _blend(structures, prior.share, USUAL_STRUCTURES)
@@ -243,7 +243,7 @@ def lessons_of(
 
 
 def apply_advice(problem: Problem, advice: Advice) -> Problem:
-    """Return an image the prior that others make."""
+    """Return the problem of an image with the prior from other images."""
     own, seen = problem.prior, advice.seen
     chance = 1 / (1 + np.exp(-advice.odds))
     weight = np.maximum(own.hit + own.miss + advice.votes * seen / (advice.votes + seen), EDGE)
@@ -297,11 +297,10 @@ def _lure(lured: FloatArray, artefacts: FloatArray) -> FloatArray:
 
 
 def _weight_of_votes(tallies: Sequence[Tally], lessons: Sequence[Lesson]) -> float:
-    """Learn how many votes of an annotator elsewhere are worth, at most, from overdispersion.
+    """Estimate the largest weight of an annotator's votes on other images, from overdispersion.
 
-    Marks vary by a factor 1 + (n - 1) / (weight + 1) more than those of a coin, were the chance of a mark
-    drawn anew for every image from a Beta distribution of that weight; what is not known of the chance itself
-    comes on top.
+    If the chance of a mark is drawn for every image from a Beta distribution of that weight, marks vary by a
+    factor 1 + (n - 1) / (weight + 1) more than binomial ones. The uncertainty of the chance itself is added.
     """
     more = most = 0.0
     for tally, lesson in zip(tallies, lessons, strict=True):
@@ -318,10 +317,10 @@ def _weight_of_votes(tallies: Sequence[Tally], lessons: Sequence[Lesson]) -> flo
 def _weight_of_clusters(
     tallies: Sequence[Tally], lessons: Sequence[Lesson], share: FloatArray, shift: FloatArray
 ) -> float:
-    """Learn how many clusters the other images' structures are worth, at most, from the images' ease.
+    """Estimate the largest weight of the other images' structures, in clusters, from the images' ease.
 
-    Were the shares of the nodes drawn anew for every image from a Dirichlet distribution of weight w, the
-    mean ease would have 1 / (w + 1) of the variance among structures.
+    If the shares of the nodes are drawn for every image from a Dirichlet distribution of weight w, the mean
+    ease has 1 / (w + 1) of the variance among structures.
     """
     number = np.array([float(tally.structures.sum()) for tally in tallies])
     ease = np.array([lesson.ease for lesson in lessons])[number > FEW]
@@ -335,14 +334,14 @@ def _weight_of_clusters(
 
 
 def _blend(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
-    """Return the share at each node, with what is usual counted as so many clusters."""
+    """Return the share at each node, with the usual shares added as a number of clusters."""
     counts = np.maximum(nodes, 0) + weight * usual
     shares: FloatArray = counts / counts.sum()
     return shares
 
 
 def _usual_spread() -> FloatArray:
-    """Return the shares of artefacts at the nodes that make the share of annotators a Beta(1, 3)."""
+    """Return the shares of artefacts at the nodes for which the share of annotators is Beta(1, 3)."""
     share = 1 / (1 + np.exp(-(LURE + SPREAD)))
     density = share * (1 - share) ** 3
     return np.asarray(density / density.sum(), dtype=np.float64)
@@ -372,7 +371,7 @@ class Verdicts:
 
 
 def can_share(votes: Votes, settings: DEMSettings) -> bool:
-    """Return whether an image can teach others and be taught: with the crowd's prior, and with clusters."""
+    """Return whether an image can share with others: with the crowd's prior, and with clusters."""
     return settings.learn_across_images and models_artefacts(votes, settings) and votes.marked.shape[1] > 0
 
 
@@ -383,25 +382,25 @@ def learn(
     settings: DEMSettings,
     watch: Watch,
 ) -> list[Detection]:
-    """Judge the clusters of several images together.
+    """Detect structures on several images together.
 
-    The rounds start from two sides: from each image judged by itself, and from the vote of the majority,
-    which does better where most images hold artefacts alone; after decisions also from what came out without
-    them. Each side weighs by how well the images predict each other's votes there, so that where two do so
-    about equally well, a spot on which they differ is disputed. A side weighs nothing where artefacts draw
-    more of the crowd than structures do, for there the two have changed names.
+    The rounds start from two sides: each image judged alone, and the majority vote, which is better where
+    most images hold artefacts alone. With decisions, a third side is the result without them. Sides are
+    weighted by how well the images predict each other's votes. If two do so about equally well, a spot on
+    which they differ is disputed. A side where artefacts attract more of the crowd than structures has weight
+    zero: the two kinds are swapped.
 
-    Decisions that were recorded by their outcome, as rejections only, would teach EM that what looks like the
-    recorded spots is what they are. As far as that is probable, looks are those without decisions.
+    Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar to the
+    recorded ones. As far as that is probable, looks without decisions are used.
 
     Parameters
     ----------
     votes : sequence of Votes
         Of two images or more, all of which `can_share`.
     annotators : sequence of names
-        For each image, the names of its annotators; who has the same name is the same.
+        For each image, the names of its annotators; the same name is the same annotator.
     posteriors : sequence of (M,) float64
-        Of each image judged by itself.
+        Of each image judged alone.
     settings : DEMSettings
     watch : Watch
 
@@ -470,14 +469,14 @@ def _average_starts(
     settings: DEMSettings,
     watch: Watch,
 ) -> tuple[list[Problem], list[Ascent]]:
-    """Learn from all sides, the vote of the majority among them.
+    """Run the rounds from all sides, including the majority vote, and average.
 
     Returns
     -------
     problems : list of Problem
         With the priors of the best side.
     ascents : list of Ascent
-        Where EM comes to with them; the looks are means over the sides.
+        Results of EM with them; the looks are means over the sides.
     """
     majority = [
         (2 * image.problem.count >= image.problem.crowd - EDGE).astype(np.float64) for image in images
@@ -503,7 +502,7 @@ def _average_starts(
 
 
 def _finish(side: Verdicts, settings: DEMSettings, watch: Watch) -> list[Ascent]:
-    """Let EM go on to its end on every image."""
+    """Run EM to convergence on every image."""
     finals = []
     for done, (problem, ascent) in enumerate(zip(side.problems, side.ascents, strict=True)):
         step = part(watch, done / len(side.problems), (done + 1) / len(side.problems))
@@ -529,7 +528,7 @@ def _content(votes: Votes, names: Sequence[str]) -> tuple[object, ...]:
 def _rounds(
     images: Sequence[Image], side: Sequence[FloatArray], annotators: int, settings: DEMSettings, watch: Watch
 ) -> Verdicts:
-    """Learn from all images and judge each again, a few times."""
+    """Alternate between priors from all images and detection on each, a few times."""
     now = [
         Looks(present[:, None] * image.problem.prior.share, (1 - present) / 2, (1 - present) / 2)
         for image, present in zip(images, side, strict=True)
@@ -551,7 +550,7 @@ def _rounds(
 
 
 def _score(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
-    """Return the log likelihood of all votes; minus infinity where artefacts draw more than structures."""
+    """Return the log likelihood of all votes; minus infinity where artefacts attract more than structures."""
     drawn = np.zeros((2, 2))
     for problem, ascent in zip(problems, ascents, strict=True):
         seen = np.array([ascent.looks.present, ascent.looks.artefact])

@@ -46,9 +46,9 @@ MOST_DISTANCES = 2_000_000_000
 
 
 def k_means(points: FloatArray, worth: FloatArray, count: int, seed: int) -> FloatArray:
-    """Find centroids by k-means, as the OEM-DEM paper begins (section 3.1): one a distinct point at most.
+    """Find initial centroids by k-means (OEM-DEM paper, section 3.1), at most one for each distinct point.
 
-    Each of N points, (N, 2), counts by its worth, (N,).
+    Each of N points, (N, 2), has a weight, (N,).
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -149,7 +149,7 @@ class OEMSettings(MixtureSettings):
     """Settings of `oem`."""
 
     def departures(self) -> tuple[str, ...]:
-        """List in what the algorithm differs from Algorithm 1 of the OEM-DEM paper.
+        """List the differences from Algorithm 1 of the OEM-DEM paper.
 
         Returns
         -------
@@ -228,18 +228,18 @@ def oem(
     Parameters
     ----------
     clicks : Clicks
-        N clicks of R annotators; one mark an annotator and place (`Clicks.merged`).
+        N clicks of R annotators; one mark for each annotator and position (`Clicks.merged`).
     settings : OEMSettings, optional
     watch : Watch
         Called with every iteration.
     reliability : (R,) float64, optional
-        Each annotator's p0, say their reliability on another image (section 4); that of the settings where it
-        is NaN. It is kept within .01 and .99, which estimation can leave again.
+        Each annotator's p0, for example the reliability on another image (section 4); that of the settings
+        where it is NaN. It is clipped to .01 and .99; estimates may leave this range.
 
     Returns
     -------
     Clustering
-        Empty where there are no clicks or nothing was found.
+        Empty without clicks or clusters.
 
     Notes
     -----
@@ -254,8 +254,8 @@ def oem(
     (the literal one compares across it, so that removals follow each other closely); weights are renormalised
     after a forced removal; there is no minimum of ten iterations.
 
-    All other settings walk a corrected path, which differs besides in the initial scatter and number, the
-    order of annihilation and the stop rule: `OEMSettings.departures` lists all differences of given settings.
+    All other settings follow a corrected path, which also differs in the initial scatter and number, the
+    order of annihilation and the stop rule: `OEMSettings.departures` lists all differences of the settings.
     By default a model of the crowd is fitted instead.
 
     Examples
@@ -277,19 +277,19 @@ def oem(
 
 
 def initial_reliability(known: FloatArray | None, settings: OEMSettings, annotators: int) -> FloatArray:
-    """Return every annotator's p0, (R,): what is known, and that of the settings where it is NaN."""
+    """Return every annotator's p0, (R,): known values, and that of the settings where they are NaN."""
     if known is None:
         return np.full(annotators, settings.initial_reliability)
     return np.clip(np.where(np.isnan(known), settings.initial_reliability, known), *WITHIN)
 
 
 def uses_evidence(settings: OEMSettings) -> bool:
-    """Return whether the crowd model is fitted, or Algorithm 1 walked."""
+    """Return whether the crowd model is fitted instead of Algorithm 1."""
     return settings.criterion == "evidence" and not settings.as_printed
 
 
 def path_of(settings: OEMSettings, scatter: float) -> Path:
-    """Describe how Algorithm 1 is walked when clicks scatter so far, pixels."""
+    """Return the rules of Algorithm 1 for a click scatter, pixels."""
     return make_path(
         settings,
         scatter,
@@ -303,7 +303,7 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
 def fit_evidence(
     clicks: Clicks, settings: OEMSettings, watch: Watch, reliability: FloatArray | None = None
 ) -> tuple[Clustering, Crowd, Habits]:
-    """Fit the crowd model; give it and what it began with besides. `reliability` as `oem` takes it."""
+    """Fit the crowd model; also return its initial parameters. `reliability` as in `oem`."""
     from raterscope.algorithms.clicks._crowd import fit_crowd
 
     watch(0.0, "learning how far clicks scatter")
@@ -324,7 +324,7 @@ def fit_evidence(
 
 
 def crowd_model(settings: OEMSettings, habits: Habits, clicks: int) -> CrowdModel:
-    """Put settings and the crowd's habits into the form that the crowd model takes."""
+    """Convert settings and the crowd's habits to parameters of the crowd model."""
     from raterscope.algorithms.clicks._crowd import CrowdModel
 
     return CrowdModel(
@@ -351,7 +351,7 @@ def make_path(
     form: Form = "corrected",
     outliers: bool = True,
 ) -> Path:
-    """Put settings into the form that Algorithm 1 takes."""
+    """Convert settings to the rules of Algorithm 1."""
     published = form != "corrected"
     fixed = settings.covariance == "held" and not published
     return Path(
@@ -376,7 +376,7 @@ def walk_path(
     printed: bool = False,
     reliability: FloatArray | None = None,
 ) -> Clustering:
-    """Walk Algorithm 1 from the centroids of k-means, with or without outliers."""
+    """Run Algorithm 1 from the centroids of k-means, with or without outliers."""
     if not len(clicks):
         return empty_clustering(len(clicks.annotators))
     watch(0.0, "learning how far clicks scatter")
@@ -403,7 +403,7 @@ def walk_path(
 
 
 def _variance(clicks: Clicks) -> float:
-    """Return the mean of the variances of x and y, each click by how much its annotator counts."""
+    """Return the mean of the variances of x and y, each click weighted by annotator."""
     worth = clicks.worth[clicks.annotator, None]
     number = float(worth.sum())
     if number <= 1:
@@ -414,7 +414,7 @@ def _variance(clicks: Clicks) -> float:
 
 
 def empty_clustering(annotators: int) -> Clustering:
-    """Return the clustering of no clicks by R annotators."""
+    """Return the clustering of R annotators without clicks."""
     return Clustering(
         np.empty((0, 2)), np.empty((0, 2, 2)), np.empty(0), np.empty(0), np.empty(0, dtype=np.int64),
         np.full(annotators, np.nan), float("nan"), Trace.none(),
@@ -444,12 +444,12 @@ class Habits:
     Attributes
     ----------
     scatter : float
-        Standard deviation of a click about its object along an axis, pixels.
+        Standard deviation of a click around its object along an axis, pixels.
     repeats : float
-        How often an annotator clicks again near his own click, as a share of how often another annotator
-        does: near 0 when objects are marked once, 1 when clicks are independent of each other.
+        Rate at which annotators click again near their own click, relative to other annotators' rate: near 0
+        if objects are marked once, 1 if clicks are independent.
     resolution : float
-        Standard deviation that rounding leaves; a scatter is never less.
+        Standard deviation from rounding, the lower bound of a scatter.
     """
 
     scatter: float
@@ -458,15 +458,15 @@ class Habits:
 
 
 def learn_habits(clicks: Clicks) -> Habits:
-    """Learn scatter and repeats from the distances between clicks.
+    """Estimate scatter and repeats from the distances between clicks.
 
-    Clicks of different annotators are near each other because they mark one object or because objects are
-    near each other; clicks of one annotator only for the latter reason, unless he marks objects twice. So
-    the excess of the former over the latter holds the pairs on one object, whose distance has a Rayleigh
-    distribution of scale sqrt(2) times the scatter: half of the excess lies within its median. It is sought
-    where most of the clicks of others are in excess; farther out, annotators who leave parts of an image
-    aside matter. Where annotators do repeat themselves, the excess over clicks thrown at random takes its
-    place. A pair counts as the product of its annotators' weights.
+    Clicks of different annotators are close because they mark one object, or because objects are close.
+    Clicks of one annotator are close only for the second reason, unless objects are marked twice. The excess
+    of the former over the latter are pairs on one object. Their distance has a Rayleigh distribution of scale
+    sqrt(2) times the scatter, so that half of the excess lies within its median. It is measured where most
+    pairs are in excess; farther out, annotators who skip parts of an image matter. Where annotators repeat
+    clicks, the excess over random clicks is used instead. A pair counts as the product of its annotators'
+    weights.
     """
     resolution = _resolution(clicks)
     rows = _sample(clicks)
@@ -489,7 +489,7 @@ def _judge_habits(
     span: float,
     area: float,
 ) -> Habits | None:
-    """Judge a sample of clicks, without the annotator who does most where he alone makes the crowd repeat."""
+    """Estimate habits from a sample of clicks, without a single annotator who causes most repeats."""
     from raterscope.algorithms.clicks._kernels import count_own, count_pairs
 
     worth = np.ones(annotators) if weights is None else weights
@@ -540,11 +540,11 @@ def _resolution(clicks: Clicks) -> float:
 
 
 def _sample(clicks: Clicks) -> IntArray:
-    """Choose clicks by place alone: neither their order nor the annotators' matters.
+    """Sample clicks by position alone, independent of the order of clicks and annotators.
 
-    Of each annotator clicks anywhere: were it those at the edges, the own clicks of one who gives few would
-    never be near each other, and those of all others be so by their place. Of a large crowd rather few
-    annotators with many clicks than one click of each: that would have none of its own to be near.
+    Each annotator's clicks are sampled everywhere: clicks at the edges alone would bias the distances between
+    own clicks. Of a large crowd, few annotators with many clicks are taken: with one click of each, no pair
+    of own clicks would remain.
     """
     x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
     rows = _of_sample(clicks, _shuffled(x, y))
@@ -564,14 +564,14 @@ def _sample(clicks: Clicks) -> IntArray:
 
 
 def _median(values: IntArray, worth: FloatArray) -> float:
-    """Return the median of values that count by how much they are worth."""
+    """Return the weighted median of values."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(worth[order]) - worth[order] / 2
     return float(np.interp(worth.sum() / 2, below, values[order]))
 
 
 def _of_sample(clicks: Clicks, shuffled: FloatArray) -> IntArray:
-    """Return the clicks of some annotators of a large crowd, chosen as if at random by where they clicked."""
+    """Return the clicks of some annotators of a large crowd, selected by a hash of their positions."""
     counts = clicks.counts()
     lot = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1
     order = np.lexsort((counts, lot, counts == 0))
@@ -582,6 +582,6 @@ def _of_sample(clicks: Clicks, shuffled: FloatArray) -> IntArray:
 
 
 def _shuffled(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return every place a number as if at random, which neighbours do not share."""
+    """Return a hash of every position, different for neighbours."""
     turned = np.sin(x * 12.9898 + y * 78.233) * 43758.5453
     return np.asarray(turned - np.floor(turned), dtype=np.float64)

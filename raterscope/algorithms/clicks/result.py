@@ -29,7 +29,7 @@ the posteriors of a good crowd little. Before any decision, annotators are unkno
 
 
 def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -> FloatArray:
-    """Return mean, 2.5 and 97.5 percent of a Beta posterior; NaN where nothing was seen.
+    """Return mean, 2.5 and 97.5 percent of a Beta posterior; NaN without counts.
 
     Parameters
     ----------
@@ -58,15 +58,14 @@ def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -
 
 
 def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatArray:
-    """Estimate which share of each annotator's marks lies on structures.
+    """Estimate the share of each annotator's marks on structures.
 
-    The estimate is the sum of the posteriors of the clusters that the annotator marked over the number of
-    the marks, so a mark outside of all clusters counts as false. The interval is that of the Beta
-    distribution with the variance of a Beta posterior under Jeffreys' prior and, added to it, what is not
-    known of the posteriors. Errors of the posteriors are taken as fully correlated: the level of a run is
-    common to all its clusters. They are taken as `LEVELS` times as large as their intervals say. What is
-    estimated is a share of the marks made, so the interval reaches to the next whole mark: of annotators
-    whose marks are all right it holds 1, which the Beta distribution never does.
+    The estimate is the sum of the posteriors of the clusters that the annotator marked, over the number of
+    the marks; a mark outside of all clusters counts as false. The interval is that of a Beta distribution.
+    Its variance is that of a Beta posterior under Jeffreys' prior plus the uncertainty of the posteriors.
+    Errors of the posteriors are assumed to be fully correlated, because the level of a run is common to all
+    its clusters, and `LEVELS` times as large as their intervals. The interval is rounded outwards to whole
+    marks: it holds 1 for annotators whose marks are all right, which the Beta distribution never does.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ class Trace:
     best : int
         The iteration whose parameters were kept; -1 without iterations.
     converged : bool
-        False when the iterations ran out.
+        False if the iterations ended before convergence.
     """
 
     objective: FloatArray
@@ -124,7 +123,7 @@ class Trace:
 
     @classmethod
     def none(cls) -> Trace:
-        """Trace of a method that has no objective."""
+        """Return the trace of a method without an objective."""
         return cls(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=bool), -1, True)
 
 
@@ -141,13 +140,13 @@ class Clustering:
     weight : (M,) float64
         Probability of each component, sums to one (eq. 15).
     inlier : (N,) float64
-        Posterior probability that a click is no outlier (eq. 8).
+        Posterior probability that a click is an inlier (eq. 8).
     nearest : (N,) int64
         Component with the largest responsibility for each click (eq. 9), whatever `inlier` is; -1 for none.
     reliability : (R,) float64
-        Share of an annotator's clicks that are no outliers (eq. 12); NaN for who has no click.
+        Share of an annotator's clicks that are inliers (eq. 12); NaN for annotators without clicks.
     scatter : float
-        Click scatter in pixels (standard deviation along an axis) used or learnt; NaN where there is none.
+        Click scatter in pixels (standard deviation along an axis), set or estimated; NaN if there is none.
     trace : Trace
     """
 
@@ -177,19 +176,19 @@ class Votes:
     verdict : (M,) int8
         1 or 0 where the truth is known and held fixed, -1 elsewhere.
     stray : (R,) float64, optional
-        Chance that some outlier of the annotator falls on a given place; None where clustering knows no
+        Chance that some outlier of the annotator falls on a given position; None for clustering without
         outliers.
     places : float
-        Places of a cluster's size that the image has, where clicks may meet by chance; with `stray`.
+        Number of positions of a cluster's size on the image, where clicks may meet by chance; with `stray`.
     worth : (R,) float64, optional
-        How much of an annotator each counts as; None where all count fully.
+        Weight of each annotator; None where all count fully.
     viewed : (M,) bool, optional
-        True where the expert looked at the cluster and left it without a decision; None without a record.
+        True where the expert viewed the cluster and left it undecided; None without a record.
     control : bool, optional
         True for an image that is known to hold structures, False for one that is known to hold none.
     score : (M,) float64, optional
         Score of a program's detection on each cluster, NaN without a detection; None for an image that the
-        program was not given for.
+        program did not search.
     """
 
     marked: BoolArray
@@ -210,14 +209,14 @@ class Votes:
 
     @property
     def count(self) -> FloatArray:
-        """(M,) annotators who marked each cluster, each by how much he counts."""
+        """(M,) annotators who marked each cluster, by weight."""
         return np.asarray(
             self.marked.sum(axis=0) if self.worth is None else self.worth @ self.marked, dtype=np.float64
         )
 
     @property
     def crowd(self) -> float:
-        """All annotators, each by how much he counts."""
+        """Sum of the annotators' weights."""
         return float(len(self.marked) if self.worth is None else self.worth.sum())
 
     @property
@@ -236,19 +235,19 @@ class Detection:
     posterior : (M,) float64
         Probability that the cluster is a structure (eq. 25).
     posterior_low, posterior_high : (M,) float64
-        95 % interval of the posterior, from what is not known of the annotators.
+        95 % interval of the posterior, from the uncertainty of the annotators' rates.
     detected : (M,) bool
     prevalence : float
         Share of clusters that are structures (eq. 27).
     sensitivity, specificity : (R,) float64
-        Of each annotator (eqs. 28, 29); NaN where the method has none.
+        Of each annotator (eqs. 28, 29); NaN if the method has none.
     true_positive, false_negative, true_negative, false_positive : (R,) float64
         Expected votes of each annotator, without the prior; sums over images pool annotators.
     objective : (K,) float64
         Log posterior by iteration.
     converged : bool
     undecided : (M,) float64
-        Posterior, had nothing been decided; empty where nothing was.
+        Posterior without the decisions; empty where there are none.
     """
 
     posterior: FloatArray
@@ -283,7 +282,8 @@ class AnnotatorRates:
         Estimate, low, high. The precision is the sum of the posteriors of an annotator's marks over their
         number.
     specificity : (R, 3) float64
-        Of stored results of earlier versions only: it says nothing where nearly all clusters are structures.
+        Only in stored results of earlier versions: it carries no information where nearly all clusters are
+        structures.
     """
 
     clicks: IntArray
@@ -295,12 +295,12 @@ class AnnotatorRates:
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """The answer for one image: M detections from N clicks of R annotators.
+    """Result for one image: M clusters from N clicks of R annotators.
 
     Attributes
     ----------
     clustering : Clustering
-        Of the merged marks; spots that the expert added stand last, with the fixed scatter.
+        Of the merged marks; spots that the expert added come last, with the fixed scatter.
     marked : (R, M) bool
         True where the annotator marked the cluster (eq. 20).
     detection : Detection
@@ -310,8 +310,8 @@ class Fusion:
     mark : (N,) int64
         For every click of the input, its row among the merged marks.
     halves : (G, M) bool
-        What is detected in each of G ways to fuse half of the images at a time, see `with_halves`. G is 0
-        where the image was not fused with others.
+        Detections in each of G ways to fuse half of the images at a time, see `add_half_detections`. G is 0
+        if the image was not fused with others.
     score : (M,) float64, optional
         Score of a program's detection on each cluster, NaN without one; None where no program searched the
         image.
@@ -327,7 +327,7 @@ class Fusion:
     score: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Estimate the precision where the rates have none, as in results of earlier versions."""
+        """Estimate a missing precision, as in results of earlier versions."""
         rates, shape = self.rates, (*self.rates.clicks.shape, len(self.detection.posterior))
         if not rates.precision.size and self.marked.shape == shape and self._bounded():
             precision = precision_of(self.detection.true_positive, rates.clicks, self.spread)
@@ -353,7 +353,7 @@ class Fusion:
         return np.asarray(self.marked.sum(axis=0), dtype=np.int64)
 
     def reordered(self, order: IntArray) -> Fusion:
-        """Put the annotators into another order: first who now stands at `order[0]`, and so on.
+        """Put the annotators into another order: first the one now at `order[0]`, and so on.
 
         Parameters
         ----------

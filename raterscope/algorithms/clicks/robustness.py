@@ -1,9 +1,9 @@
 """Robustness of decisions: to exclusions, to the grouping of images, and to runs without structures.
 
-Images that are fused together teach each other what the annotators mark (see `learning`). Where few
-structures stand among many artefacts, and annotators differ from image to image, that decides which
-clusters are structures: half of the images may come to other decisions than all of them. So the images are
-fused again in halves, in two ways, and the decisions that differ are counted and named.
+Images that are fused together learn from each other (see `learning`). With few structures among many
+artefacts, and annotators who differ between images, this decides which clusters are structures: half of the
+images may lead to other decisions. The images are therefore fused again in halves, in two ways, and the
+decisions that differ are counted and named.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ NO_CLUSTER = -1
 
 @dataclass(frozen=True, eq=False)
 class ChangedDecisions:
-    """Places that are held for a structure in one of two fusions of an image only, the surest changes first.
+    """Positions with a detection in only one of two fusions of an image, the most certain changes first.
 
     Attributes
     ----------
     before, after : (K,) int64
-        The cluster there in the fusion with all clicks and in that with fewer; `NO_CLUSTER` where it has
-        none. One of the two is detected and the other is not.
+        The cluster there in the fusion with all clicks and in that with fewer; `NO_CLUSTER` if there is none.
+        One of the two is detected and the other is not.
     """
 
     before: IntArray
@@ -66,7 +66,7 @@ def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) ->
     before : Fusion
         Of N clicks.
     after : Fusion
-        Of those that were kept, in the same order.
+        Of the remaining clicks, in the same order.
     kept : (N,) bool
     """
     moved = same_clusters(before, after, kept)
@@ -88,25 +88,25 @@ def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) ->
 
 
 def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> IntArray:
-    """Find every cluster again in another fusion of the image: those are one that have most clicks in common.
+    """Match clusters between two fusions of an image by the clicks that they have in common.
 
-    Clicks count by their probability to be no outliers in both, and each cluster is found once at most, so
-    that the clicks in common are as many as can be.
+    Clicks count by their probability of being inliers in both. The matching is one to one, with the largest
+    number of common clicks.
 
     Parameters
     ----------
     before, after, kept
-        As `changed_decisions` takes them.
+        As in `changed_decisions`.
 
     Returns
     -------
     (M,) int64
-        For each cluster of `before` that of `after`, `NO_CLUSTER` where no click is common.
+        For each cluster of `before` that of `after`, `NO_CLUSTER` without a common click.
 
     Raises
     ------
     ValueError
-        Where the clicks are not those of the fusions.
+        If the clicks are not those of the fusions.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -129,7 +129,7 @@ def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> Int
 
 
 def _at(values: NDArray[np.float64], positions: IntArray) -> NDArray[np.float64]:
-    """Take values; what stands for `NO_CLUSTER` is not looked at."""
+    """Take values at indices; those at `NO_CLUSTER` are arbitrary."""
     return values[positions] if len(values) else np.zeros(len(positions))
 
 
@@ -153,7 +153,7 @@ FEWEST_AGAINST = 2
 
 
 def decision_notice(fusions: Sequence[Fusion]) -> str | None:
-    """Describe how many decisions contradict the votes; None where no more do than the posteriors let expect.
+    """State how many decisions contradict the votes; None if no more than the posteriors predict.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def absence_notice(fusions: Sequence[Fusion]) -> str | None:
-    """State that the detections of a run may all be artefacts; None where votes or decisions rule that out.
+    """State that the detections of a run may all be artefacts; None if votes or decisions rule that out.
 
     Parameters
     ----------
@@ -207,10 +207,10 @@ def absence_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def score_notice(fusions: Sequence[Fusion]) -> str | None:
-    """State that the scores of a program contradict the votes; None where they do not, or there are none.
+    """State that a program's scores contradict the votes; None if they do not, or there are none.
 
-    They do where most spots that are detected have no detection of the program, or where those with high
-    scores are detected less often than those with low ones, beyond chance.
+    They do if most detected spots have no detection of the program, or if spots with high scores are detected
+    less often than those with low scores, beyond chance.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def add_half_detections(
     plan: FusionPlan,
     watch: Watch = silent,
 ) -> list[Fusion]:
-    """Add to fusions what would be detected, were half of the images fused at a time.
+    """Add to fusions the detections from fusing half of the images at a time.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def add_half_detections(
     learnt : sequence of Fusion
         Of all images together, see `learn_from_each_other`.
     plan : FusionPlan
-        By which both were made.
+        Plan of both.
     watch : Watch
 
     Returns
@@ -299,14 +299,14 @@ def add_half_detections(
 
 
 def depends_on_grouping(fusion: Fusion) -> BoolArray:
-    """Tell of each cluster, (M,), whether another half of the images would decide otherwise on it."""
+    """Return for each cluster, (M,), whether half of the images would change the decision on it."""
     detected = fusion.detection.detected
     halves = fusion.halves if len(fusion.halves) else detected[None]
     return np.asarray((halves != detected).any(axis=0))
 
 
 def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
-    """Describe how many decisions of a run depend on which images are fused together; None where few do.
+    """State how many decisions of a run depend on which images are fused together; None if few do.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def run_notices(fusions: Sequence[Fusion]) -> list[str]:
-    """Give all notices on a run: see `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`.
+    """Return all notices: `absence_notice`, `decision_notice`, `score_notice` and `grouping_notice`.
 
     Parameters
     ----------

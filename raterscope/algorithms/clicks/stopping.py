@@ -63,23 +63,23 @@ class StreamHistory:
     Attributes
     ----------
     annotators, clicks : (S,) int64
-        That have come after each step.
+        Numbers after each step.
     detections : (S,) int64
         After each step.
     changed : (S,) int64
-        Decisions that were other ones after the step than before it.
+        Decisions that the step changed.
     expected : (S,) float64
-        Decisions that are expected to change with the annotators that the stopping rule looks ahead to.
+        Decisions expected to change with the further annotators of the stop rule.
     chance : (S,) float64
-        Probability that any of them would.
+        Probability that any decision changes.
     sensitivity, precision : (S, 3) float64
         Of the detections: estimate, low, high.
     firm : (S,) bool
-        Whether the stopping rule asks for no more annotators.
+        Whether the stop rule needs no more annotators.
     refreshed : (S,) bool
-        Whether the step clustered all clicks anew.
+        Whether the step clustered all clicks again.
     coming : (S,) float64
-        Of the expected changes, detections that appear. 0 in histories of earlier versions.
+        Expected changes that are new detections. 0 in histories of earlier versions.
     """
 
     annotators: IntArray
@@ -95,7 +95,7 @@ class StreamHistory:
     coming: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        """Put 0 where an earlier version wrote no `coming`."""
+        """Fill in zeros if an earlier version wrote no `coming`."""
         older = len(self.annotators) - len(self.coming)
         if older > 0:
             object.__setattr__(self, "coming", np.append(np.zeros(older), self.coming))
@@ -109,7 +109,7 @@ class StreamHistory:
 
     @property
     def share(self) -> FloatArray:
-        """(S,) expected changes as a share of the detections and those expected to appear, see `Outlook`."""
+        """(S,) expected changes over present and expected detections, see `Outlook`."""
         share: FloatArray = self.expected / np.maximum(self.detections + self.coming, 1.0)
         return share
 
@@ -117,7 +117,7 @@ class StreamHistory:
         return len(self.annotators)
 
     def until(self, end: int) -> Self:
-        """Return the steps before one."""
+        """Return the steps before `end`."""
         return type(self)(**{field.name: getattr(self, field.name)[:end] for field in fields(self)})
 
     def then(self, **step: Any) -> Self:
@@ -141,7 +141,7 @@ RULES = {
 
 
 class DetectionPlan(Protocol):
-    """A plan that says how votes are judged."""
+    """Plan with a detector."""
 
     @property
     def detection(self) -> Settings:
@@ -185,22 +185,22 @@ class Outlook:
     detections : int
         Now.
     chance : (M,) float64
-        That the cluster's decision changes, vanishing of the cluster included.
+        Probability that the cluster's decision changes or the cluster vanishes.
     appearing : float
         Expected number of detections where there is no cluster now.
     fresh : float
-        Chance that any such detection appears.
+        Probability that any such detection appears.
     expected : float
         Expected number of decisions that change.
     any : float
-        Chance that any decision changes.
+        Probability that any decision changes.
     missed : float
-        Expected number of structures that are no cluster yet.
+        Expected number of structures without a cluster.
     sensitivity, precision : (3,) float64
-        Of the detections now: estimate and 95 % interval. Sensitivity is of what annotators like these would
-        find in the end; what they cannot see is not known of. NaN where there is no detection.
+        Of the present detections: estimate and 95 % interval. Sensitivity is relative to the structures that
+        annotators like these could find. NaN without a detection.
     coming : float
-        Of the expected changes, detections that appear. 0 in results of earlier versions.
+        Expected changes that are new detections. 0 in results of earlier versions.
     """
 
     more: int
@@ -217,9 +217,9 @@ class Outlook:
 
     @property
     def share(self) -> float:
-        """Expected changes as a share of the detections now and those that are expected to appear.
+        """Expected changes over present and expected detections.
 
-        It is at most 1. One detection is counted at least.
+        At most 1. At least one detection is counted.
         """
         return self.expected / max(self.detections + self.coming, 1.0)
 
@@ -233,23 +233,23 @@ def predict_outlook(
     *,
     experience: Experience | None = None,
 ) -> Outlook:
-    """Describe what more annotators would change on an image.
+    """Predict the changes that more annotators would make on an image.
 
-    They are drawn from the crowd as the votes let know it, structures and artefacts as the vote model holds
-    them; the numbers of marks that they may make are summed over, nothing is drawn.
+    Newcomers resemble the crowd, by its estimated rates; structures and artefacts follow the vote model. Sums
+    run over all numbers of marks; nothing is drawn at random.
 
     Parameters
     ----------
     clicks : Clicks
         N clicks of R annotators.
     fusion : Fusion
-        What was made of them.
+        Their fusion.
     plan : DetectionPlan
-        By which.
+        Plan of the fusion.
     settings : StoppingSettings, optional
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, where the fusion used it.
+        Experience on other images, if the fusion used it.
 
     Returns
     -------
@@ -283,18 +283,18 @@ def predict_outlook(
 
 
 def is_settled(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
-    """Return whether an image's decisions are firm: no more annotators are needed.
+    """Return whether an image's decisions are settled: no more annotators are needed.
 
-    The first step at which few changes are expected is one at which they are underestimated, more often than
-    not. So by the rule of the share, the decisions that the last annotators changed must be few as well: as
-    many annotators as are looked ahead, as far as the history reaches.
+    At the first step with few expected changes, these are usually underestimated. The rule of the share
+    therefore also limits the decisions that the last annotators changed: as many annotators as are predicted,
+    as far as the history reaches.
 
     Parameters
     ----------
     outlook : Outlook
         With the same settings.
     history : StreamHistory
-        Up to now. The paper's rule asks for so many steps at least.
+        Up to now. The paper's rule needs a minimum of steps.
     settings : StoppingSettings
     """
     if settings.rule == "unchanged":
@@ -307,13 +307,13 @@ def is_settled(outlook: Outlook, history: StreamHistory, settings: StoppingSetti
 
 
 def count_recent_changes(history: StreamHistory, annotators: int, steps: int | None = None) -> int:
-    """Count the decisions that the last annotators changed, up to a step; not those of the first step.
+    """Count the decisions that the last annotators changed, up to a step, without the first step.
 
     Parameters
     ----------
     history : StreamHistory
     annotators : int
-        How many are the last; a step that began with an earlier one does not count.
+        Number of last annotators; a step that began with an earlier one does not count.
     steps : int, optional
         Count at this step, from 1; at the last one by default.
     """
@@ -324,7 +324,7 @@ def count_recent_changes(history: StreamHistory, annotators: int, steps: int | N
 
 
 def count_changes(before: Fusion, after: Fusion) -> int:
-    """Count the decisions that are other ones: detections that appeared and detections that vanished.
+    """Count the changed decisions: detections that appeared and detections that vanished.
 
     A detection is the same within two click scatters, one to one.
 
@@ -340,7 +340,7 @@ def count_changes(before: Fusion, after: Fusion) -> int:
 
 
 def _scatter(fusion: Fusion) -> float:
-    """Return the click scatter; of clusterings that have none, the usual size of a cluster."""
+    """Return the click scatter; for clusterings without one, the median size of a cluster."""
     scatter, covariance = fusion.clustering.scatter, fusion.clustering.covariance
     if np.isfinite(scatter) or not len(covariance):
         return float(np.nan_to_num(scatter))
@@ -350,7 +350,7 @@ def _scatter(fusion: Fusion) -> float:
 def _accuracy(crowd: ImageModel, detected: BoolArray, prospect: Changes) -> tuple[FloatArray, FloatArray]:
     """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments.
 
-    What is missed and what is false are whole numbers: the intervals reach to the next one.
+    Missed and false detections are whole numbers: the intervals are rounded outwards.
     """
     present = np.where(crowd.problem.known, crowd.problem.truth, crowd.posterior)
     doubt = present * (1 - present)
@@ -374,7 +374,7 @@ def _accuracy(crowd: ImageModel, detected: BoolArray, prospect: Changes) -> tupl
 
 
 def _beta(part: float, rest: float, variance: float) -> FloatArray:
-    """Give part / (part + rest) with the 95 % interval of the Beta distribution of that mean and variance."""
+    """Return part / (part + rest) with a 95 % Beta interval of that mean and variance."""
     from scipy.special import betaincinv
 
     total = part + rest
@@ -389,7 +389,7 @@ def _beta(part: float, rest: float, variance: float) -> FloatArray:
 def image_model_of(
     clicks: Clicks, fusion: Fusion, detection: Settings, experience: Experience | None = None
 ) -> ImageModel:
-    """Return the vote model of an image where its detections are; the usual one for detectors without any."""
+    """Return the vote model of an image; the default one for detectors without any."""
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
     votes = votes_on(clicks, fusion)
     problem = problem_of(votes, settings)
@@ -399,7 +399,7 @@ def image_model_of(
 
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
-    """Return the votes that a fusion of clicks was judged by."""
+    """Return the votes behind a fusion of clicks."""
     marks, clustering = _marks(clicks, fusion), fusion.clustering
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, fusion.verdict)
     return Votes(
@@ -409,13 +409,13 @@ def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
 
 
 def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:
-    """Return the merged marks again, which are numbered in the order of their first clicks."""
+    """Return the merged marks, in the order of their first clicks."""
     rows = np.flatnonzero(np.diff(np.maximum.accumulate(fusion.mark), prepend=-1))
     return replace(clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=clicks.annotator[rows], time=None)
 
 
 def draw_newcomers(crowd: ImageModel, number: int) -> Newcomers:
-    """Draw so many newcomers from the crowd: like each of its annotators as probably as he counts."""
+    """Return newcomers that resemble the crowd: each of its annotators by weight."""
     if not len(crowd.rate):
         return Newcomers(np.full((number, len(crowd.state.share)), 0.5), np.zeros(number))
     worth = crowd.problem.worth
@@ -424,7 +424,7 @@ def draw_newcomers(crowd: ImageModel, number: int) -> Newcomers:
 
 
 def threshold_of(detection: Settings) -> float:
-    """Return the posterior from which on a cluster is detected."""
+    """Return the posterior threshold of detection."""
     return detection.detection_threshold if isinstance(detection, DEMSettings) else 0.5
 
 
@@ -438,21 +438,21 @@ DOUBT = 5.0
 
 @dataclass(frozen=True, eq=False)
 class RankedAnnotators:
-    """C annotators who may be asked to look at an image, the most telling first.
+    """C annotators who may mark an image next, the most informative first.
 
     Attributes
     ----------
     annotators : tuple of C names
     gain : (C,) float64
-        Wrong decisions that the clicks of each are expected to set right.
+        Wrong decisions that the clicks of each are expected to correct.
     sensitivity : (C,) float64
         Expected on this image.
     reliability : (C,) float64
         Expected share of marks that are part of a cluster.
     images : int
-        That this is known from.
+        Number of images behind the experience.
     gain_of_new : float
-        What somebody new would set right, who is like the annotators of this image.
+        The same for a new annotator who resembles those of this image.
     """
 
     annotators: tuple[str, ...]
@@ -466,7 +466,7 @@ class RankedAnnotators:
         return len(self.annotators)
 
     def why(self, row: int) -> str:
-        """State in a sentence what an annotator is expected to do."""
+        """State the expected contribution of an annotator in a sentence."""
         gain = self.gain[row]
         decisions = "decision" if f"{gain:.1f}" == "1.0" else "decisions"
         return (
@@ -478,13 +478,13 @@ class RankedAnnotators:
 
 @dataclass(frozen=True, eq=False)
 class RankedImages:
-    """M images, the one that needs the next annotator most first.
+    """M images, the one most in need of another annotator first.
 
     Attributes
     ----------
     image : (M,) int64
     gain : (M,) float64
-        Wrong decisions that the next annotator, whoever it is, is expected to set right.
+        Wrong decisions that another annotator is expected to correct.
     """
 
     image: IntArray
@@ -499,26 +499,26 @@ def rank_annotators(
     annotators: Collection[str] | None = None,
     watch: Watch = silent,
 ) -> RankedAnnotators:
-    """Rank the annotators who may look at an image next.
+    """Rank the annotators who may mark an image next.
 
-    How able an annotator is on other images is known relative to the others; those of them who have looked at
-    this one say how easy it is. Of whom little is known, he is held for usual.
+    Experience gives an annotator's ability on other images relative to the others; annotators who marked this
+    image show how easy it is. Annotators with little experience are treated as average.
 
     Parameters
     ----------
     clicks : Clicks
-        On the image so far; who has looked at it is not asked again.
+        On the image so far; their annotators are excluded.
     fusion : Fusion
     plan : DetectionPlan
     experience : Experience
-        What other images say.
+        On other images.
     annotators : collection of str, optional
-        Who may be asked; by default all whom `experience` knows.
+        Candidates; by default all annotators of `experience`.
     watch : Watch
 
     Returns
     -------
-    NextAnnotators
+    RankedAnnotators
     """
     seen = frozenset(clicks.annotators)
     free = [
@@ -549,7 +549,7 @@ def rank_annotators(
 def rank_images(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: DetectionPlan, watch: Watch = silent
 ) -> RankedImages:
-    """Rank images by what one more annotator would set right.
+    """Rank images by the wrong decisions that one more annotator would correct.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ def rank_images(
 def _transfer(
     crowd: ImageModel, present: Sequence[str], names: Sequence[str], experience: Experience
 ) -> Newcomers:
-    """Carry over to an image what is known of annotators from others."""
+    """Transfer annotators' experience on other images to this one."""
     prior = crowd.problem.prior
     own, elsewhere = advice_for(prior, present, experience), advice_for(prior, names, experience)
     worth = crowd.problem.worth
@@ -586,27 +586,27 @@ def _transfer(
 
 
 def _reliability(names: Sequence[str], experience: Experience) -> FloatArray:
-    """Return the expected share of an annotator's marks that are part of a cluster."""
+    """Return the expected share of an annotator's marks in clusters."""
     rows = experience.rows(names)
     inliers, outliers = experience.inliers[rows], experience.outliers[rows]
     return np.asarray(1 - (outliers + FAIR * _usual_share(experience)) / (inliers + outliers + FAIR))
 
 
 def _usual_share(experience: Experience) -> float:
-    """Return the share of all marks that are part of no cluster, half a mark added to both kinds."""
+    """Return the share of all marks outside of clusters, with half a mark added to both kinds."""
     return float(
         (experience.outliers.sum() + 0.5) / (experience.inliers.sum() + experience.outliers.sum() + 1)
     )
 
 
 def _risk(crowd: ImageModel, posterior: FloatArray) -> FloatArray:
-    """Return the chance that each cluster's decision is wrong; none where the truth is known."""
+    """Return the chance that each cluster's decision is wrong; 0 where the truth is known."""
     known = crowd.problem.known.reshape(-1, *[1] * (posterior.ndim - 1))
     return np.where(known, 0.0, np.minimum(posterior, 1 - posterior))
 
 
 def _gain(crowd: ImageModel, outset: FindingChances, newcomer: Newcomers, threshold: float) -> float:
-    """Return the wrong decisions that a newcomer is expected to set right, less those that he makes."""
+    """Return the wrong decisions that a newcomer is expected to correct, less those added."""
     come, posterior = predict_votes(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
     after = (come * _risk(crowd, posterior)).sum()

@@ -1,9 +1,9 @@
-"""Clicks that keep coming: OEM-DEM goes on from where it stood (OEM-DEM paper, section 6 and Algorithm 3).
+"""Streams of clicks: online OEM-DEM (OEM-DEM paper, section 6 and Algorithm 3).
 
-A stream follows each image from step to step, with what other images said of the annotators at an earlier
-time. What it came to therefore depends on the order in which clicks came. To settle, each image is fused
-from its clicks alone and all images learn from each other, as in `raterscope.algorithms.clicks.fusion`: the
-answer is that of a fusion, whatever the order was, and the streams go on from there.
+A stream follows each image from step to step, with the experience on other images at an earlier time. Its
+state therefore depends on the order of the clicks. `share_streams` fuses each image from its clicks alone,
+and all images learn from each other, as in `raterscope.algorithms.clicks.fusion`. The result is that of a
+fusion, independent of the order, and the streams continue from there.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class StreamSettings(Settings):
 class StreamPlan:
     """Plan of a stream of clicks: the settings of OEM and DEM.
 
-    The paper's own form needs a criterion of Algorithm 1: eq. 16 takes the evidence's place there.
+    The published form needs a criterion of Algorithm 1: eq. 16 replaces the evidence.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class StreamPlan:
 
     @property
     def fusion(self) -> FusionPlan:
-        """The plan of an image whose clicks are all there."""
+        """The plan of a fusion of all clicks."""
         return FusionPlan(clustering=self.clustering, detection=self.detection, assignment=self.assignment)
 
     @classmethod
@@ -108,7 +108,7 @@ class StreamPlan:
         Raises
         ------
         SettingsError
-            For a setting that is not known, or a value that will not do.
+            For an unknown setting, or a value out of range.
         """
         names = {spec.name for spec in StreamSettings.specs()}
         own = {name: text for name, text in (texts or {}).items() if name in names}
@@ -154,19 +154,20 @@ class StreamMemory:
     Attributes
     ----------
     components : int
-        The first clusters of the fusion, that clicks made; the others are spots that the expert added.
+        Number of clusters from clicks, the first ones of the fusion; the others are spots that the expert
+        added.
     origin : (M,) int64
-        Where each cluster stood in the fusion before; -1 for a new one, and for the expert's.
+        Index of each cluster in the previous fusion; -1 for new ones and for the expert's.
     refreshed : bool
         Whether the step clustered all clicks anew.
     marks, annotators : int
-        That there were when that was last done: clicks, duplicates merged, and who made them.
+        Numbers at the last clustering of all clicks: clicks, duplicates merged, and annotators.
     crowd : CrowdMemory, optional
-        With the evidence for a criterion.
+        If the criterion is the evidence.
     votes : State, optional
-        What DEM came to.
+        State of DEM.
     start : str
-        What DEM began from at step 0: as printed, new clusters do (eq. 39).
+        Start of DEM at step 0: in the published version, new clusters use it (eq. 39).
     """
 
     components: int
@@ -186,7 +187,7 @@ class StreamState:
     Attributes
     ----------
     step : int
-        Batches of clicks since the first.
+        Number of batches of clicks since the first.
     fusion : Fusion
         Of all clicks so far.
     memory : StreamMemory
@@ -198,7 +199,7 @@ class StreamState:
 
     @property
     def refreshed(self) -> bool:
-        """True if the step clustered all clicks anew."""
+        """True if the step clustered all clicks again."""
         return self.memory.refreshed
 
 
@@ -214,12 +215,12 @@ def begin_stream(
     Parameters
     ----------
     clicks : Clicks
-        None will do.
+        May be empty.
     plan : StreamPlan, optional
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, as for `fuse`; with a plan that carries reliabilities on,
-        clustering begins with the reliabilities that annotators have on those images (section 4).
+        On other images, as for `fuse`. With a plan that carries reliabilities, clustering starts from the
+        annotators' reliabilities on those images (section 4).
 
     Returns
     -------
@@ -239,19 +240,19 @@ def advance_stream(
     *,
     experience: Experience | None = None,
 ) -> StreamState:
-    """Go on with clicks that came (Algorithm 3, lines 4 to 8).
+    """Update a stream with new clicks (Algorithm 3, lines 4 to 8).
 
     Parameters
     ----------
     state : StreamState
     clicks : Clicks
-        All so far: first those that the state has seen, in their order, and its annotators in theirs; what
-        is new follows. There may be no new click, nor a new annotator. Weights stay what they were.
+        All so far: first those of the state and its annotators, in the same order, then new ones, if any.
+        Weights do not change.
     plan : StreamPlan, optional
         As before.
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, as for `begin_stream`.
+        On other images, as for `begin_stream`.
 
     Returns
     -------
@@ -260,7 +261,7 @@ def advance_stream(
     Raises
     ------
     ClicksError
-        When the clicks do not begin with those that the state has seen.
+        If the clicks do not begin with those of the state.
     """
     plan = StreamPlan() if plan is None else plan
     marks, mark = clicks.merged()
@@ -305,7 +306,7 @@ def advance_stream(
 def _carried_reliability(
     clicks: Clicks, plan: StreamPlan, experience: Experience | None
 ) -> FloatArray | None:
-    """Return annotators' p0 from other images, NaN where these say nothing; None unless it is carried on."""
+    """Return annotators' p0 from other images, NaN if unknown; None unless the plan carries it."""
     if experience is None or not plan.clustering.carry_reliability:
         return None
     return experience.reliability(clicks.annotators)
@@ -314,7 +315,7 @@ def _carried_reliability(
 def _follow_clusters(
     marks: Clicks, state: StreamState, plan: StreamPlan, watch: Watch, known: FloatArray | None
 ) -> tuple[Clustering, CrowdMemory | None, IntArray]:
-    """Let the clusters go on with what is new, by the model that they are of."""
+    """Update the clusters with new clicks, by the model of the plan."""
     before, memory = state.fusion.clustering, state.memory
     if memory.crowd is not None:
         return update_model(marks, before, memory.crowd, plan.clustering, watch, known)
@@ -330,7 +331,7 @@ def _recluster(
     watch: Watch,
     known: FloatArray | None,
 ) -> StreamState:
-    """Cluster all marks as in a batch; DEM begins as in a batch, and from what it came to before."""
+    """Cluster all marks as in a batch; DEM starts as in a batch, and from its last state."""
     (marks, mark), crowd = merged, None
     former = None if state is None or not len(state.fusion.mark) else state
     if len(marks) and uses_evidence(plan.clustering):
@@ -379,7 +380,7 @@ def _padded(origin: IntArray, fusion: Fusion) -> IntArray:
 
 
 class _Detector:
-    """DEM on the votes of a step; keeps what it came to, and from which start."""
+    """DEM on the votes of a step; keeps its state and its start."""
 
     def __init__(
         self, settings: DEMSettings, annotators: Sequence[str], experience: Experience | None
@@ -397,9 +398,9 @@ class _Detector:
 
 
 def can_share_streams(plan: StreamPlan) -> bool:
-    """Tell whether streams of this plan are settled: not Algorithm 3 as published, nor carried reliabilities.
+    """Return whether the plan allows `share_streams`: not Algorithm 3, nor carried reliabilities.
 
-    Both make an image's answer depend on what came before.
+    Both make the result of an image depend on earlier steps.
     """
     return plan.stream.update != "printed" and not plan.clustering.carry_reliability
 
@@ -407,7 +408,7 @@ def can_share_streams(plan: StreamPlan) -> bool:
 def restart_stream(
     clicks: Clicks, plan: StreamPlan, before: StreamState | None = None, watch: Watch = silent
 ) -> StreamState:
-    """Fuse all clicks of an image by themselves, as `fuse` does; the step is that of the state before."""
+    """Fuse all clicks of an image alone, as `fuse` does; the step is that of the previous state."""
     state = begin_stream(clicks, plan, watch)
     return state if before is None else replace(state, step=before.step)
 
@@ -420,22 +421,22 @@ def share_streams(
     *,
     others: Sequence[tuple[Clicks, Fusion]] = (),
 ) -> list[StreamState]:
-    """Let images that were fused by themselves learn from each other, and be streams again.
+    """Let images that were fused alone learn from each other; return them as streams.
 
     Parameters
     ----------
     clicks : sequence of Clicks
     alone : sequence of StreamState
-        Of each image, as `restart_stream` gives it.
+        Of each image, as from `restart_stream`.
     plan : StreamPlan
     watch : Watch
     others : sequence of (Clicks, Fusion), optional
-        Images that are not followed, and what was made of them by the same plan: they teach too.
+        Images that are not streams, with their fusions by the same plan: they count too.
 
     Returns
     -------
     list of StreamState
-        Their decisions are those of a fusion of all the images.
+        With the decisions of a fusion of all the images.
     """
     fusions = learn_from_each_other(
         [*clicks, *(other for other, _ in others)],

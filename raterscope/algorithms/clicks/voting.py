@@ -1,4 +1,4 @@
-"""Votes: annotators' clicks assigned to clusters (section 4), and detection by majority or share of votes."""
+"""Assignment of clicks to clusters (section 4), and detection by majority or share of votes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AssignmentSettings(Settings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List in what votes differ from section 4 of the OEM-DEM paper.
+        """List the differences of votes from section 4 of the OEM-DEM paper.
 
         Returns
         -------
@@ -69,10 +69,10 @@ def votes_of(
         The N clicks that were clustered.
     clustering : Clustering
     threshold : float
-        Clicks less probably inliers than this are no votes.
+        Clicks with a smaller inlier probability are not votes.
     coverage : float
-        Neither are clicks outside the ellipse that holds this share of the cluster's clicks. The paper has no
-        such bound; without it, whoever clicks wide of the mark looks as able as whoever hits it.
+        Clicks outside the ellipse with this share of the cluster's clicks are not votes either. The paper has
+        no such bound; without it, imprecise annotators look as able as precise ones.
 
     Returns
     -------
@@ -114,13 +114,12 @@ def assign(
 def apply_known_spots(
     clicks: Clicks, clustering: Clustering, known: KnownSpots, votes: BoolArray
 ) -> tuple[Clustering, NDArray[np.int8]]:
-    """Find the clusters whose truth is known, and append known structures that no cluster explains.
+    """Match known spots to clusters, and append known structures without a cluster.
 
-    A known spot belongs to the nearest cluster, as its covariance measures, within 99 % of its probability;
-    each cluster to one spot, the nearest pairs first. A structure that is known to be there and has no
-    cluster becomes one, at its place, with the click scatter for its covariance; clicks near it that were no
-    votes before are its inliers. On an image that is known to hold no structure, all other clusters are known
-    to be none.
+    A known spot belongs to the nearest cluster by Mahalanobis distance, within 99 % of its probability; each
+    cluster belongs to one spot, the nearest pairs first. A known structure without a cluster becomes one,
+    with the click scatter as covariance; clicks near it that were not votes are its inliers. On an image
+    known to hold no structure, all other clusters are known artefacts.
 
     Parameters
     ----------
@@ -158,7 +157,7 @@ def apply_known_spots(
 
 
 def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.int8]) -> BoolArray | None:
-    """Find the clusters that the expert looked at and left without a decision.
+    """Find the clusters that the expert viewed and left undecided.
 
     Parameters
     ----------
@@ -218,7 +217,7 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
-    """Describe how probably an outlier of each annotator falls on a given place, were outliers uniform.
+    """Return the chance that a uniform outlier of each annotator falls on a given position.
 
     Parameters
     ----------
@@ -264,7 +263,7 @@ def _with_appended(
 
 
 def _scatter(clicks: Clicks, clustering: Clustering) -> float:
-    """Return the click scatter; without one, the clusters' usual size; without clusters, from the image's."""
+    """Return the click scatter; without one, the clusters' median size; without clusters, from the image."""
     if np.isfinite(clustering.scatter) and clustering.scatter > 0:
         return clustering.scatter
     if len(clustering):
@@ -313,7 +312,7 @@ class ShareSettings(Settings):
 
 
 def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watch = silent) -> Detection:
-    """Detect what half of the annotators marked, each by how much he counts (OEM-DEM paper, eq. 33).
+    """Detect clusters that half of the annotators marked, by weight (OEM-DEM paper, eq. 33).
 
     Parameters
     ----------
@@ -342,7 +341,7 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
 
 
 def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
-    """Detect what a share of the annotators marked, each by how much he counts.
+    """Detect clusters that a share of the annotators marked, by weight.
 
     Parameters
     ----------
