@@ -40,6 +40,10 @@ def compiled(
     options: dict[str, Any] = {"nogil": True, "error_model": error_model, "fastmath": fastmath}
 
     def decorate(kernel: _Kernel) -> _Kernel:
+        # A called kernel is compiled into its own object file and into those of its callers. Where the order
+        # of sums is free, copies may differ in their last bits, and the cache decides which one is linked.
+        if fastmath and kernel.__name__.startswith("_"):
+            options["forceinline"] = True
         try:
             return njit(cache=True, **options)(kernel)  # type: ignore[no-any-return]
         except RuntimeError:  # no folder for the cache
