@@ -74,11 +74,11 @@ def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArr
         fusion, label = result.fusion, result.fusion.label()
         names = study.vote_set(question, study.runs.get(number).imported).tasks[: len(label)]
         index_of = {name: task for task, name in enumerate(names)}
-        for name, decided_task in tasks:
+        for name, decided_class in tasks:
             task = index_of.get(name)
             if task is not None and fusion.known[task] == OPEN:
                 pairs.append(
-                    (float(fusion.posterior[task].max()), fusion.classes[label[task]] == decided_task)
+                    (float(fusion.posterior[task].max()), fusion.classes[label[task]] == decided_class)
                 )
     return np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool)
 
