@@ -17,28 +17,28 @@ from raterscope.app.formats.sources import Sources
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
 from raterscope.app.kinds.labels.imports import (
-    are_of_labels,
-    likelier,
+    names_label_columns,
     names_of,
+    prefer_label_columns,
     read_label_files,
     store_labels,
 )
 from raterscope.app.kinds.masks.imports import (
     NOTHING,
     TELLING,
-    AtHand,
     AttributedMask,
-    MaskReading,
+    MaskOptions,
     Placement,
     Site,
+    StudyImages,
     assign_raters,
-    place,
-    placed_mask,
+    list_sites,
+    place_masks,
+    prepare_mask,
     read_mask_files,
-    sites_of,
 )
-from raterscope.app.kinds.pairs.imports import are_of_pairs, read_pair_files, store_pairs
 from raterscope.app.kinds.pairs.imports import names_of as names_of_items
+from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_files, store_pairs
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
@@ -79,8 +79,8 @@ def read_files(
     *,
     kind: str | None = None,
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
-    reading: MaskReading = TELLING,
-    at_hand: AtHand = NOTHING,
+    reading: MaskOptions = TELLING,
+    at_hand: StudyImages = NOTHING,
     asks: bool = False,
     sources: Sources | None = None,
     watch: Watch = silent,
@@ -93,9 +93,9 @@ def read_files(
     kind : str, optional
         One of `formats.KINDS`, where the files do not show it.
     mappings : mapping of file to {column: field}, optional
-    reading : MaskReading
+    reading : MaskOptions
         What is told of the masks by hand; its annotator gave the labels of files that do not tell.
-    at_hand : AtHand
+    at_hand : StudyImages
         The images that the masks may have been drawn on, besides those that are read; tasks and items.
     asks : bool
         Whether somebody can be asked what detections that left this program are to be; else they are truth.
@@ -165,7 +165,7 @@ def read_files(
         tables or points or images or files.volumes or masks or labels or pairs or rankings or others
     ):
         raise refused[0]
-    names = [site.name for site in sites_of(at_hand.entries, images, files.volumes)]
+    names = [site.name for site in list_sites(at_hand.entries, images, files.volumes)]
     attributed = assign_raters(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
     clicks, truths, assumed = assign_annotators(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
@@ -203,11 +203,11 @@ def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates
     candidates.points = [path for path in candidates.points if path not in by_hand]
     candidates.tables += by_hand
     for path, mapping in mappings.items() if candidates.kind is None else ():
-        if are_of_pairs(mapping):
+        if names_pair_columns(mapping):
             meant = candidates.pairs
         elif not {"x", "y"}.isdisjoint(mapping.values()):
             meant = candidates.tables
-        elif are_of_labels(mapping):
+        elif names_label_columns(mapping):
             meant = candidates.labels
         else:
             continue
@@ -256,7 +256,7 @@ def _read_each(
         try:
             found.append(read(sources.open(path), kind, mappings.get(path), step))
         except UnknownColumns as unknown:
-            raise unknown if kind is not None else likelier(unknown) from None
+            raise unknown if kind is not None else prefer_label_columns(unknown) from None
         except InputError as error:
             if path not in optional:
                 raise
@@ -295,8 +295,8 @@ def store(
     OtherGrid
         For masks on another grid than their image; nothing is stored then.
     """
-    sites = sites_of(study.images(), readings.images, readings.volumes)
-    placement = place(readings.attributed, sites, may_resample=may_resample)
+    sites = list_sites(study.images(), readings.images, readings.volumes)
+    placement = place_masks(readings.attributed, sites, may_resample=may_resample)
     with study.change():
         return _store(readings, placement, study, watch, extent)
 
@@ -354,7 +354,7 @@ def _store(
         mine = placed.get(file.path, [])
         moved = sum(not one.mask.grid.same_as(grids[number]) for one, number in mine)
         notices = [*file.notices, *_moved_in_words(moved)]
-        masks = [placed_mask(one, number, grids[number]) for one, number in mine]
+        masks = [prepare_mask(one, number, grids[number]) for one, number in mine]
         said = add_masks(study, masks, file.path.name, notices, step)
         told.append(f"{plain(file.path.name)}: {said}")
     sentences += _in_words(told, placement)
@@ -439,5 +439,5 @@ def import_files(
     study: Study, paths: Sequence[Path], watch: Watch = silent, *, structure: str | None = None
 ) -> list[str]:
     """Read files into a study; says what came in. See `read_files` and `store`."""
-    readings = read_files(paths, reading=MaskReading(structure=structure), watch=part(watch, 0.0, 0.4))
+    readings = read_files(paths, reading=MaskOptions(structure=structure), watch=part(watch, 0.0, 0.4))
     return store(readings, study, part(watch, 0.4, 1.0))

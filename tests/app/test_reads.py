@@ -15,7 +15,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
-from raterscope.app.kinds.masks.imports import MaskReading
+from raterscope.app.kinds.masks.imports import MaskOptions
 from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.points.crowds import SIZE, WRITERS
 from tests.campaigns.samples import READERS, samples_of
@@ -181,7 +181,7 @@ def test_after_a_question_the_files_are_not_read_again(tmp_path: Path, opens) ->
     with pytest.raises(UnknownAnnotators) as question:
         read_files([path], sources=held)
     by_hand = dict.fromkeys(question.value.files, "ann")
-    (clicks,) = read_files([path], reading=MaskReading(by_hand=by_hand), sources=held).clicks
+    (clicks,) = read_files([path], reading=MaskOptions(by_hand=by_hand), sources=held).clicks
     assert clicks.annotators == ("ann",)
     assert opens[path] == 1
 

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from raterscope.algorithms.progress import Cancelled, Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import FORMATS, Export, Request, write_export
-from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import WatchPlan
 from raterscope.app.kinds.registry import exports
 from raterscope.app.report import write_report
@@ -109,7 +109,7 @@ def _export(export: Export, form: str) -> Operation:
 
 
 def _watch(study: Study, files: Path, _out: Path, watch: Watch) -> None:
-    following = Following(study, Wish(files / "clicks.csv", WatchPlan.make({}), {}))
+    following = LiveSource(study, WatchRequest(files / "clicks.csv", WatchPlan.make({}), {}))
     while True:
         growth = following.look(watch, ended=True)
         following.store(study, growth, watch)

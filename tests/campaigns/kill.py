@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
 from raterscope.app.exports import Request, write_export
-from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import WatchPlan
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.kinds.registry import find_export
@@ -83,7 +83,9 @@ def work(folder: Path, life: int, seed: int) -> None:
             with source.open("a") as file:
                 who = random.randrange(5)
                 file.writelines(f"w{who},watched,{at},{random.randrange(100)}\n" for at in range(5))
-            following = following or Following(study, Wish(source, WatchPlan.make({}), {}, (100.0, 100.0)))
+            following = following or LiveSource(
+                study, WatchRequest(source, WatchPlan.make({}), {}, (100.0, 100.0))
+            )
             growth = following.look()
             following.store(study, growth)
             report("rows", study_rows(study))
@@ -299,7 +301,7 @@ def _warm_up(folder: Path) -> None:
     path = make_study(folder / "warm", "clicks", "kmeans + majority")
     with Study.open(path) as study:
         source = folder / "warm" / "files" / "clicks.csv"
-        following = Following(study, Wish(source, WatchPlan.make({}), {}))
+        following = LiveSource(study, WatchRequest(source, WatchPlan.make({}), {}))
         following.store(study, following.look())
         for what in EXPORTED:
             request = Request(what, "csv", folder / "warm" / f"{what}.csv")

@@ -55,7 +55,7 @@ def read_sample(folder: Path, sample: Sample) -> str:
     from raterscope.app.formats.growing_files import look
     from raterscope.app.formats.pyramids import load_overview
     from raterscope.app.formats.volumes import load_volume
-    from raterscope.app.kinds.masks.imports import MaskReading
+    from raterscope.app.kinds.masks.imports import MaskOptions
     from raterscope.app.study import Study
 
     paths = [folder / name for name in sample.read]
@@ -68,7 +68,7 @@ def read_sample(folder: Path, sample: Sample) -> str:
                 return "read"
         return "read"
     mappings = dict.fromkeys(paths, sample.columns) if sample.columns else None
-    reading = MaskReading("anna", None, "liver")
+    reading = MaskOptions("anna", None, "liver")
     readings = importing.read_files(paths, kind=sample.kind, mappings=mappings, reading=reading)
     for image in readings.images:
         load_overview(image.path, 256)

@@ -132,9 +132,9 @@ KINDS: dict[str, StudyKind] = {
 
 def import_files(study: Study, files: list[Path], watch: Watch = silent) -> None:
     """Import files as the command line does."""
-    from raterscope.app.kinds.masks.imports import MaskReading
+    from raterscope.app.kinds.masks.imports import MaskOptions
 
-    reading = MaskReading(naming="{item}_{annotator}", structure="ball")
+    reading = MaskOptions(naming="{item}_{annotator}", structure="ball")
     readings = importing.read_files(files, reading=reading, watch=part(watch, 0.0, 0.5))
     importing.store(readings, study, part(watch, 0.5, 1.0), extent=(140.0, 120.0))
 

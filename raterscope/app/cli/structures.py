@@ -10,7 +10,7 @@ from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.command_line.output import one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code, usual_category
-from raterscope.app.kinds.masks.exports import known_coding, source_of
+from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, mask_entries
@@ -46,7 +46,7 @@ def structures(options: argparse.Namespace) -> int:
         chosen, imported = chosen_codings(study), imported_codings(study)
     for name in names:
         lines = _in_words(known_coding(chosen, imported, name))
-        print(one_line(f"{plain(name)}: {lines} ({_FROM[source_of(chosen, imported, name)]})"))
+        print(one_line(f"{plain(name)}: {lines} ({_FROM[coding_source(chosen, imported, name)]})"))
     return 0
 
 

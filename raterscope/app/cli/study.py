@@ -13,7 +13,7 @@ from typing import Any
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
 from raterscope.app.command_line.output import ProgressLine, Rescued, failures, one_line, rescued, tell
-from raterscope.app.command_line.selection import by_option, chosen
+from raterscope.app.command_line.selection import answered_by_options, select_items
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import (
     Export,
@@ -27,7 +27,7 @@ from raterscope.app.formats.points import has_points
 from raterscope.app.formats.sources import Sources
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.imports import tasks_of
-from raterscope.app.kinds.masks.imports import NOTHING, AtHand, MaskReading, clicked_without_file
+from raterscope.app.kinds.masks.imports import NOTHING, MaskOptions, StudyImages, images_without_file
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
     plan = steps.make_plan(options.algorithm, steps.plan_texts(options))
     clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
-        items = [entry.id for entry in chosen(study, options.item, kind.name, by_question=kind.by_question)]
+        items = [
+            entry.id for entry in select_items(study, options.item, kind.name, by_question=kind.by_question)
+        ]
         inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
         answer = steps.fuse(inputs, plan, options.jobs, part(watch, 0.05, 0.85))
         saved = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
@@ -138,17 +140,17 @@ def import_files(options: argparse.Namespace) -> int:
     with ProgressLine(sys.stderr) as watch:
         new = not os.path.lexists(path)
         mappings = dict.fromkeys(options.files, mapping) if mapping else None
-        with by_option():
+        with answered_by_options():
             readings = importing.read_files(
                 options.files,
                 kind=options.kind,
                 mappings=mappings,
-                reading=MaskReading(options.annotator, options.naming, options.structure),
+                reading=MaskOptions(options.annotator, options.naming, options.structure),
                 at_hand=NOTHING if new else _at_hand(path, options.files, sources),
                 sources=sources,
                 watch=part(watch, 0.0, 0.5),
             )
-        with new_study(path) if new else Study.open(path) as study, by_option():
+        with new_study(path) if new else Study.open(path) as study, answered_by_options():
             extent = tuple(options.extent) if options.extent else None
             sentences = importing.store(
                 readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
@@ -160,13 +162,13 @@ def import_files(options: argparse.Namespace) -> int:
     return 0
 
 
-def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> AtHand:
+def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:
     tables = all(file.suffix.casefold() in importing.TABLES for file in files)
     if tables and not any(has_points(sources.open(file)) for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
         tasks = (*tasks_of(study), *items_of(study))
-        return AtHand(tuple(study.images()), study.path, tasks, clicked_without_file(study.items()))
+        return StudyImages(tuple(study.images()), study.path, tasks, images_without_file(study.items()))
 
 
 def export(options: argparse.Namespace) -> int:
@@ -210,8 +212,8 @@ def _named(study: Study, options: argparse.Namespace, items: Export) -> Sequence
     """Find the named questions, for an export of labels or pairs, otherwise the images."""
     (first, *more_kinds) = items.kinds
     if more_kinds or not KINDS[first].by_question:
-        return chosen(study, options.item)
-    return chosen(study, options.item, first, by_question=True)
+        return select_items(study, options.item)
+    return select_items(study, options.item, first, by_question=True)
 
 
 def _kinds(study: Study, run: int | None) -> list[str]:

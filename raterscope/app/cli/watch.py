@@ -19,8 +19,8 @@ from typing import Any
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.kinds.clicks.live_source import Following, Wish
-from raterscope.app.kinds.clicks.live_watching import Watched, WatchPlan
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
+from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan
 from raterscope.app.study import Study, streams
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -30,10 +30,10 @@ def watch(options: argparse.Namespace) -> int:
     """Follow a source into a new or existing study until stopped."""
     plan = WatchPlan.make(dict(options.settings))
     extent = tuple(options.extent) if options.extent else None
-    wish = Wish(options.source, plan, dict(options.mapping), extent)
+    wish = WatchRequest(options.source, plan, dict(options.mapping), extent)
     try:
         with _made_or_opened(options.study) as study, _stopping() as stop:
-            _watch(Following(study, wish), study, stop, options)
+            _watch(LiveSource(study, wish), study, stop, options)
     except UnknownColumns as error:
         raise InputError(f"{error.what}, by --map column=field", file=error.file) from error
     return 0
@@ -55,7 +55,7 @@ def _made_or_opened(path: Path) -> Iterator[Study]:
             raise
 
 
-def _watch(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
+def _watch(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
     _say("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
     names = {entry.id: entry.name for entry in study.images()}
     for image, answer in following.watched.items():
@@ -69,7 +69,7 @@ def _watch(following: Following, study: Study, stop: threading.Event, options: a
     _say("stopped", why=why, run=following.keep_run(study))
 
 
-def _follow(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
+def _follow(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
     """Poll, store, update and wait in turn; return why it ended."""
     reported: tuple[str, ...] = ()
     tick = _canceller(stop)
@@ -97,7 +97,7 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
         return "interrupted"
 
 
-def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
+def _take_up(following: LiveSource, study: Study, stop: threading.Event) -> bool:
     """Import and report new clicks; return whether there were any."""
     images = following.gather(study)
     names = {entry.id: entry.name for entry in study.images()}
@@ -111,7 +111,7 @@ def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
     return bool(images)
 
 
-def _settle(following: Following, study: Study, stop: threading.Event) -> None:
+def _settle(following: LiveSource, study: Study, stop: threading.Event) -> None:
     """Fuse all images fully, and report those whose figures change."""
     names = {entry.id: entry.name for entry in study.images()}
     figures_before = {image: _figures(names[image], answer) for image, answer in following.watched.items()}
@@ -123,7 +123,7 @@ def _settle(following: Following, study: Study, stop: threading.Event) -> None:
             _say("settled", **current)
 
 
-def _say_next(following: Following, study: Study, limit: int) -> None:
+def _say_next(following: LiveSource, study: Study, limit: int) -> None:
     """Report the image with the largest expected gain, and its best annotators."""
     image, gain = following.next_image()
     if image is None:
@@ -136,7 +136,7 @@ def _say_next(following: Following, study: Study, limit: int) -> None:
     _say("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
 
 
-def _figures(name: str, watched: Watched) -> dict[str, Any]:
+def _figures(name: str, watched: WatchedImage) -> dict[str, Any]:
     history = watched.history
     return {
         "image": name,

@@ -15,7 +15,7 @@ from raterscope.app.study.records import Item
 from raterscope.app.study.references import ImageNames
 
 
-def chosen(
+def select_items(
     study: Study, items: Sequence[str], kind: str | None = None, *, by_question: bool = False
 ) -> Sequence[Item]:
     """Find the images, or the questions of a kind, that are named; without a name, all that the kind has."""
@@ -70,7 +70,7 @@ class Named(Protocol):
 Asked = TypeVar("Asked", bound=Named)
 
 
-def asked_for(questions: list[Asked], question: str | None) -> list[Asked]:
+def select_question(questions: list[Asked], question: str | None) -> list[Asked]:
     """Select the question of a name, case-insensitive; without a name, all."""
     if question is None:
         return questions
@@ -82,7 +82,7 @@ def asked_for(questions: list[Asked], question: str | None) -> list[Asked]:
 
 
 @contextlib.contextmanager
-def by_option() -> Iterator[None]:
+def answered_by_options() -> Iterator[None]:
     """Add the option that resolves an ambiguity to its error."""
     try:
         yield

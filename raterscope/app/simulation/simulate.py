@@ -35,7 +35,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.imports import MaskReading
+from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation.setups import (
     BiasSettings,
@@ -474,7 +474,7 @@ def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
         The study.
     """
     path = files.data[0].parent / f"{setup.name}.rscope"
-    reading = MaskReading(structure=files.structure)
+    reading = MaskOptions(structure=files.structure)
     readings = read_files([*files.data, *files.truth], reading=reading, watch=part(watch, 0.0, 0.5))
     with new_study(path) as study:
         store(readings, study, part(watch, 0.5, 0.95))

@@ -30,11 +30,11 @@ from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import (
     NOTHING,
     TELLING,
-    AtHand,
-    MaskReading,
-    clicked_without_file,
-    place,
-    sites_of,
+    MaskOptions,
+    StudyImages,
+    images_without_file,
+    list_sites,
+    place_masks,
 )
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
@@ -80,7 +80,7 @@ class _Batch:
     paths: tuple[Path, ...]
     study: Path | None
     mappings: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
-    reading: MaskReading = TELLING
+    reading: MaskOptions = TELLING
     may_resample: bool = False
     sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
 
@@ -140,10 +140,10 @@ class Importer(QObject):
             job = self._document.ask("Looking for tasks", _tasks)
             job.finished.connect(partial(self._on_tasks, _at_hand(contents), batch))
 
-    def _on_tasks(self, at_hand: AtHand, batch: _Batch, tasks: tuple[str, ...]) -> None:
+    def _on_tasks(self, at_hand: StudyImages, batch: _Batch, tasks: tuple[str, ...]) -> None:
         self._read_beside(replace(at_hand, tasks=tasks), batch)
 
-    def _read_beside(self, at_hand: AtHand, batch: _Batch) -> None:
+    def _read_beside(self, at_hand: StudyImages, batch: _Batch) -> None:
         work = partial(_read_or_ask, batch, at_hand)
         job = self._jobs.start(f"Reading {_of(batch.paths)}", work, costly=True)
         job.finished.connect(partial(self._on_read, batch))
@@ -266,10 +266,10 @@ def _of(paths: Sequence[Path]) -> str:
     return plain(paths[0].name) if len(paths) == 1 else f"{len(paths):,} files"
 
 
-def _at_hand(contents: Contents | None) -> AtHand:
+def _at_hand(contents: Contents | None) -> StudyImages:
     if contents is None:
         return NOTHING
-    return AtHand(contents.images, contents.path, clicked=clicked_without_file(contents.items))
+    return StudyImages(contents.images, contents.path, clicked=images_without_file(contents.items))
 
 
 def _file_of(unknown: UnknownColumns) -> Path:
@@ -297,15 +297,15 @@ def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
     return None if match is None else match.annotator
 
 
-def _read_or_ask(batch: _Batch, at_hand: AtHand, watch: Watch) -> Readings | _Question:
+def _read_or_ask(batch: _Batch, at_hand: StudyImages, watch: Watch) -> Readings | _Question:
     try:
         readings = read_files(
             batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
             sources=batch.sources, watch=watch,
         )  # fmt: skip
         # Before a study is created: ask about masks that do not fit their image.
-        sites = sites_of(at_hand.entries, readings.images, readings.volumes)
-        place(readings.attributed, sites, may_resample=batch.may_resample)
+        sites = list_sites(at_hand.entries, readings.images, readings.volumes)
+        place_masks(readings.attributed, sites, may_resample=batch.may_resample)
     except (UnknownAnnotators, OtherGrid) as question:
         return question
     except UnknownColumns as unknown:

@@ -12,8 +12,8 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.kinds.clicks.report import sections as click_pictures
-from raterscope.app.kinds.clicks.report.sections import images_found
-from raterscope.app.kinds.clicks.report.tables import read_counted
+from raterscope.app.kinds.clicks.report.sections import detections_gallery
+from raterscope.app.kinds.clicks.report.tables import read_counted_image
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import (
@@ -162,14 +162,14 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     monkeypatch.setattr(click_pictures, "_MOST", 1)
     Image.new("RGB", (100, 100), "pink").save(tmp_path / "two.png")
     entries = [replace(entry, name=name) for name, entry in zip(("a", "b"), crowd.images() * 2, strict=True)]
-    counted = [read_counted(crowd, entry, ()) for entry in entries]
+    counted = [read_counted_image(crowd, entry, ()) for entry in entries]
     doubtful = replace(counted[1], spots=replace(counted[1].spots, posterior=np.full(3, 0.5)))
     monkeypatch.setattr(crowd, "locate", lambda _: tmp_path / "two.png")
     crowd.record(Decision(verb="scale", item=1, subject=ScaleSubject(pixel_size=0.2, everywhere=True)))
     scaled = read_measures(crowd.decisions(), fold(crowd.decisions()))
-    (picture,) = images_found(crowd, [counted[0], doubtful], scaled).pictures
+    (picture,) = detections_gallery(crowd, [counted[0], doubtful], scaled).pictures
     assert picture.words.endswith("bar 5 µm")  # a third of 100 pixels is 6.7 µm
-    gallery = images_found(crowd, [counted[0], doubtful], Measures())
+    gallery = detections_gallery(crowd, [counted[0], doubtful], Measures())
     assert [picture.title for picture in gallery.pictures] == ["b"]
     assert gallery.pictures[0].words == "3 found, 3 in dispute"
     assert "Of 2 images" in gallery.note

@@ -13,7 +13,13 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.kinds.masks.methods import compare_cases, keep_methods, kept_methods, methods_plans, rows
+from raterscope.app.kinds.masks.methods import (
+    compare_cases,
+    load_methods,
+    method_rows,
+    methods_plans,
+    store_methods,
+)
 from raterscope.app.kinds.masks.report.tables import holm
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
@@ -301,12 +307,12 @@ def test_methods_are_compared_where_it_is_asked_for_and_kept_comparisons_are_sho
     assert "2 majority vote" in words
     images = [entry.id for entry in study.images()]
     compared = compare_cases(gather(images, study), methods_plans(["laplace", "staple"]))
-    keep_methods(compared, study)
+    store_methods(compared, study)
     assert "STAPLE" in page(study).text
-    stored = kept_methods(study)
-    assert list(rows(stored)) == list(rows(compared))
+    stored = load_methods(study)
+    assert list(method_rows(stored)) == list(method_rows(compared))
     study.settings.keep_compared_methods(
         {"methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]}
     )
-    assert kept_methods(study) is None
+    assert load_methods(study) is None
     assert "Methods compared" not in page(study).text

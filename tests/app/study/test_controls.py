@@ -5,7 +5,7 @@ import numpy as np
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.app.kinds.clicks.exclusion import gather_run
-from raterscope.app.kinds.clicks.live_watching import Watched, WatchPlan, follow, waiting
+from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan, follow_image, read_pending
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.provenance import provenance_of, record_of_export
 from raterscope.app.report.sections import methods_section
@@ -34,7 +34,7 @@ def test_a_mark_reaches_every_fusion_survives_and_is_undone(study: Study) -> Non
     assert controls(study) == [False, True]
     with reopened(study) as again:
         assert controls(again) == [False, True]
-        given = waiting(again, [1, 2], WatchPlan(), {}, 0)
+        given = read_pending(again, [1, 2], WatchPlan(), {}, 0)
         assert [given[image].clicks(len(given[image].arrivals)).control for image in (1, 2)] == [False, True]
         back = undo(fold(again.decisions()))
         assert back is not None
@@ -69,11 +69,11 @@ def test_a_stream_takes_up_a_control_mark(study: Study) -> None:
     study.add_clicks(a_table(1, NAMES))
     plan = WatchPlan.make({"interval_draws": "20"})
 
-    def follow_on(before: Watched | None) -> Watched:
-        given = waiting(study, [1], plan, {}, 0)[1]
+    def follow_on(before: WatchedImage | None) -> WatchedImage:
+        given = read_pending(study, [1], plan, {}, 0)[1]
         if before is not None and not given.has_more(before):
             return before
-        return list(follow(before, given, Experience.none, plan))[-1]
+        return list(follow_image(before, given, Experience.none, plan))[-1]
 
     first = follow_on(None)
     assert (first.fusion.verdict < 0).all()

@@ -11,7 +11,7 @@ from raterscope.app.coding import Code
 from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.imports import MaskReading
+from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import described_structures
 from raterscope.app.study import Study
@@ -147,7 +147,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     path = folder / "s.rscope"
     with Study.create(path) as study:
         for file in two_raters(folder, volume):
-            reading = MaskReading(annotator=file.stem)
+            reading = MaskOptions(annotator=file.stem)
             store(read_files([volume.path, file], reading=reading), study)
         keep(fuse_inputs(gather([1], study), MaskPlan.make("majority")), study)
     window.open_paths([path])

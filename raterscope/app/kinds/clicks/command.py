@@ -36,8 +36,8 @@ from raterscope.app.formats.points import has_points, read_points
 from raterscope.app.formats.points.tables import read_scores
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.kinds.clicks.evaluation import (
+    crowd_sizes_in_words,
     evaluate_outcomes,
-    in_words,
     measure_images,
     write_crowd_sizes,
 )
@@ -126,7 +126,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         notices += _left_out(truth, clicks, evaluations or {})
     lines = [
         *summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius),
-        *in_words(curves),
+        *crowd_sizes_in_words(curves),
     ]
     tell(notices, lines)
     tell_files(saved.answer, saved.place)

@@ -56,7 +56,7 @@ _LOOKED_AT = 8
 
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
     """Compare the posteriors of all spots of the images shown with ground truth, else with decisions."""
-    past = _Past(study)
+    past = _EarlierRuns(study)
     state, radius = fold(study.decisions()), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
     by_decision: list[tuple[FloatArray, BoolArray]] = []
@@ -69,7 +69,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
             continue
         run, fusion = result
         if truth.known and not run.log.get("truth_held"):
-            _, right = judged_spots([(fusion, truth.places)], radius)
+            _, right = match_spots([(fusion, truth.places)], radius)
             free = past.free(run, image, fusion)
             by_truth.append((fusion.detection.posterior[free], right[free]))
         if not by_truth:
@@ -78,7 +78,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
     return trust if trust.judged >= FEW else replace(trust, comparable=_comparable(study, images))
 
 
-class _Past:
+class _EarlierRuns:
     """What runs were held to, and what they said of spots before these were decided."""
 
     def __init__(self, study: Study) -> None:
@@ -93,7 +93,7 @@ class _Past:
             self._states[run.known] = fold(
                 [decision for decision in self._decisions if decision.id <= run.known]
             )
-        is_held = decided_on(fusion, self._states[run.known].spots(image)).decided
+        is_held = apply_decisions(fusion, self._states[run.known].spots(image)).decided
         return np.asarray(~is_held[: len(fusion.detection.posterior)])
 
     def decided(self, shown_run: RunEntry, image: int, spots: Sequence[Spot]) -> tuple[FloatArray, BoolArray]:
@@ -167,7 +167,7 @@ def evaluate_outcomes(
     }
 
 
-def judged_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> tuple[FloatArray, BoolArray]:
+def match_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> tuple[FloatArray, BoolArray]:
     """Give the posterior of every spot of several images, and whether it is a true place.
 
     Parameters
@@ -220,7 +220,7 @@ def measure_runs(
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
+class DecidedSpots:
     """The M spots of an image: its clusters, then the spots that stand for none of them.
 
     Attributes
@@ -243,7 +243,7 @@ class Decided:
     decided: np.ndarray
 
 
-def decided_on(fusion: Fusion | None, spots: Sequence[Spot]) -> Decided:
+def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpots:
     """Lay the expert's decisions on an image over its fusion; what was passed over stays as it is."""
     table = np.empty((0, 7))
     clusters_of_spots: list[int | None] = [None] * len(spots)
@@ -264,7 +264,7 @@ def decided_on(fusion: Fusion | None, spots: Sequence[Spot]) -> Decided:
             table[cluster] = row
     columns = np.concatenate([table, np.array(added).reshape(-1, 7)]).T.copy()
     x, y, present, posterior, low, high, decided = columns
-    return Decided(x, y, present > 0, posterior, low, high, decided > 0)
+    return DecidedSpots(x, y, present > 0, posterior, low, high, decided > 0)
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:
@@ -279,8 +279,8 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
     pairs = match_points(
         old_fusion.clustering.mean, new_fusion.clustering.mean, at.study.settings.matching_radius()
     )
-    settled_then = decided_on(old_fusion, spots).decided[: len(old)]
-    settled_now = decided_on(new_fusion, spots).decided[: len(new)]
+    settled_then = apply_decisions(old_fusion, spots).decided[: len(old)]
+    settled_now = apply_decisions(new_fusion, spots).decided[: len(new)]
     differences.decided += int((old_disputed & settled_then).sum())
     for i, j in zip(pairs.found.tolist(), pairs.truth.tolist(), strict=True):
         if settled_now[j] or settled_then[i]:
@@ -388,7 +388,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     return clicks, {names[image]: positions for image, positions in truth.items()}
 
 
-def keep_crowd_sizes(
+def store_crowd_sizes(
     curves: Curves,
     images: int,
     radius: float,
@@ -413,7 +413,7 @@ def keep_crowd_sizes(
     return CrowdSizes(curves, facts)
 
 
-def kept_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
+def load_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
     """Give the curves that a study keeps; None where there are none, or none that can be read."""
     watch(0.0, "reading what was measured")
     record = study.settings.crowd_sizes()
@@ -465,7 +465,7 @@ def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
             )
 
 
-def in_words(curves: Curves) -> Iterator[str]:
+def crowd_sizes_in_words(curves: Curves) -> Iterator[str]:
     """Say how each method does with the smallest and the largest crowd, a line each."""
     for curve in curves:
         ends = " to ".join(

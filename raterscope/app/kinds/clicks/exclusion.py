@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_othe
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.kinds.clicks.runs import fuse_images, held_fixed
+from raterscope.app.kinds.clicks.runs import fuse_images, read_knowledge
 from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import Study
 
@@ -103,7 +103,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
         if fusion is not None:
             truth = study.truth(image) if truth_held else None
             inputs.items[name] = image
-            known_spots = held_fixed(image, state, views, truth)._asdict()
+            known_spots = read_knowledge(image, state, views, truth)._asdict()
             inputs.clicks[name] = replace(study.clicks(image, entry), **known_spots)
             inputs.fusions[name] = fusion
     return inputs
@@ -129,13 +129,13 @@ def recount(
     """
     plan, clicks_before = inputs.plan, inputs.clicks
     clicks_after = {
-        name: _counting(image_clicks, annotator, weight, inputs.weights)
+        name: _reweigh(image_clicks, annotator, weight, inputs.weights)
         for name, image_clicks in clicks_before.items()
     }
     looked = {
         name: clicks_after[name] for name in clicks_after if annotator in clicks_before[name].annotators
     }
-    outcomes = fuse_images(looked, _alone(plan), watch=part(watch, 0.0, 0.85))
+    outcomes = fuse_images(looked, _separate_plan(plan), watch=part(watch, 0.0, 0.85))
     failed = tuple(name for name, outcome in outcomes.items() if outcome.fusion is None)
     names = [name for name in inputs.items if name not in failed]
     fused = [_fusion_of(name, inputs, outcomes[name].fusion if name in outcomes else None) for name in names]
@@ -151,11 +151,11 @@ def recount(
     return Recount(tuple(changed), decisions, failed)
 
 
-def _counting(clicks: Clicks, annotator: str, weight: float | None, weights: Mapping[str, float]) -> Clicks:
+def _reweigh(clicks: Clicks, annotator: str, weight: float | None, weights: Mapping[str, float]) -> Clicks:
     return clicks.without({annotator}) if weight is None else clicks.weighed({**weights, annotator: weight})
 
 
-def _alone(plan: FusionPlan) -> FusionPlan:
+def _separate_plan(plan: FusionPlan) -> FusionPlan:
     """Give the plan by which each image is fused by itself."""
     settings = plan.detection
     if not isinstance(settings, DEMSettings):
@@ -177,7 +177,7 @@ def _changed_spots(
     changes = changed_decisions(old_fusion, new_fusion, is_kept)
     if not len(changes):
         return []
-    decided = _decided(old_fusion, image, state), _decided(new_fusion, image, state)
+    decided = _decided_clusters(old_fusion, image, state), _decided_clusters(new_fusion, image, state)
     spots = []
     for old, new in zip(changes.before.tolist(), changes.after.tolist(), strict=True):
         if old in decided[0] or new in decided[1]:
@@ -185,18 +185,22 @@ def _changed_spots(
         fusion, cluster = (new_fusion, new) if old == NO_CLUSTER else (old_fusion, old)
         x, y = fusion.clustering.mean[cluster].tolist()
         number = None if old == NO_CLUSTER else old
-        spots.append(ChangedSpot(image, name, number, x, y, _word(old_fusion, old), _word(new_fusion, new)))
+        spots.append(
+            ChangedSpot(
+                image, name, number, x, y, _state_in_words(old_fusion, old), _state_in_words(new_fusion, new)
+            )
+        )
     return spots
 
 
-def _decided(fusion: Fusion, image: int, state: ReviewState) -> set[int]:
+def _decided_clusters(fusion: Fusion, image: int, state: ReviewState) -> set[int]:
     """Give the clusters that the expert accepted or rejected."""
     decided_spots = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
     clusters = match(decided_spots, fusion.clustering.mean, fusion.clustering.covariance)
     return {cluster for cluster in clusters if cluster is not None}
 
 
-def _word(fusion: Fusion, cluster: int) -> str:
+def _state_in_words(fusion: Fusion, cluster: int) -> str:
     if cluster == NO_CLUSTER:
         return "no spot"
     return "detected" if fusion.detection.detected[cluster] else "rejected"

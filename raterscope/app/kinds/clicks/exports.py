@@ -28,7 +28,7 @@ from raterscope.app.formats.points.writing import (
     write_geojson,
     write_layer,
 )
-from raterscope.app.kinds.clicks.runs import counted_in
+from raterscope.app.kinds.clicks.runs import reduced_weights
 from raterscope.app.outcome import Outcome
 from raterscope.app.provenance import description_of
 from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
@@ -99,7 +99,10 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     timed = any(image_clicks.time is not None for image_clicks in results.clicks.values())
     rows_of = {
         name: click_rows(
-            name, image_clicks, *judged(fusions.get(name), image_clicks.annotator, threshold), timed=timed
+            name,
+            image_clicks,
+            *judge_clicks(fusions.get(name), image_clicks.annotator, threshold),
+            timed=timed,
         )
         for name, image_clicks in results.clicks.items()
     }
@@ -151,7 +154,7 @@ def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]
         yield (name, int(rates.clicks[r]), *map(format_number, shares))
 
 
-def judged(
+def judge_clicks(
     fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Give the inlier probability, cluster and vote of each of N clicks.
@@ -190,7 +193,7 @@ def judged(
 def click_rows(
     image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, vote: IntArray, *, timed: bool
 ) -> Iterator[Row]:
-    """Give the rows of clicks.csv for one image, see `judged`.
+    """Give the rows of clicks.csv for one image, see `judge_clicks`.
 
     With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
     """
@@ -343,7 +346,7 @@ def _write_annotators(study: Study, path: Path) -> Path:
         raise InputError(
             "has no run yet that tells of annotators; `raterscope run` makes one", file=study.path
         )
-    counted = counted_in(max(runs, key=attrgetter("id")), study.decisions())
+    counted = reduced_weights(max(runs, key=attrgetter("id")), study.decisions())
     annotators, rates = pool_rates(fusions, names)
     rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
     untold = [None] * (len(ANNOTATORS) - 1)
@@ -363,7 +366,7 @@ def _write_clicks(study: Study, path: Path) -> Path:
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
     clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
-    inlier, cluster, vote = judged(None, clicks.annotator, 0.0)
+    inlier, cluster, vote = judge_clicks(None, clicks.annotator, 0.0)
     if result is not None:
         run, fusion = result
         threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
@@ -373,7 +376,7 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
             [clicks.annotators[annotator] not in run.excluded for annotator in clicks.annotator], dtype=bool
         )
         fused = study.clicks(entry.id, run).annotator
-        inlier[used], cluster[used], vote[used] = judged(fusion, fused, threshold)
+        inlier[used], cluster[used], vote[used] = judge_clicks(fusion, fused, threshold)
     return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
 
 

@@ -120,7 +120,7 @@ def assign_annotators(
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
     folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
-    known_images = names_of((name, (1.0, 1.0)) for name in images)
+    known_images = index_names((name, (1.0, 1.0)) for name in images)
     clicks: list[ClickTable] = []
     truths: list[PointTable] = []
     unknown: dict[Path, str] = {}
@@ -130,18 +130,23 @@ def assign_annotators(
         name = guessed.get(path, Named())
         by = TRUTH_WORD if truth else (by_hand or {}).get(path) or annotator
         left_open = by is None and naming is None and not is_truth(name.annotator or "")
-        if left_open and detections != "clicks" and _left_here(file):
+        if left_open and detections != "clicks" and _is_own_export(file):
             assumed.append(path)
             if detections == "ask":
-                unknown[path] = _person(name) or bare(path)
+                unknown[path] = _annotator_from_name(name) or bare(path)
                 continue
             by = TRUTH_WORD
-        people = [by or stated or _person(name) or folders.get(path) for stated in file.clicks.annotators]
-        pictures = [_picture(stated, name.item, path, known_images, images) for stated in file.clicks.images]
+        people = [
+            by or stated or _annotator_from_name(name) or folders.get(path)
+            for stated in file.clicks.annotators
+        ]
+        pictures = [
+            _image_name(stated, name.item, path, known_images, images) for stated in file.clicks.images
+        ]
         if None in people:
             unknown[path] = bare(path)
             continue
-        mine, true = _parted(file, [person or "" for person in people], pictures)
+        mine, true = _split_truth(file, [person or "" for person in people], pictures)
         if mine.looked:
             clicks.append(mine)
         if true.searched or not mine.looked:
@@ -151,7 +156,7 @@ def assign_annotators(
     return AttributedPoints(clicks, truths, assumed)
 
 
-def _left_here(file: PointFile) -> bool:
+def _is_own_export(file: PointFile) -> bool:
     """Tell whether a file holds detections that left this program, and no annotator's points."""
     return file.detections and set(file.clicks.annotators) == {UNKNOWN}
 
@@ -165,7 +170,7 @@ def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
     return {file.clicks.path: file.clicks.path.resolve().parent.name for file in files}
 
 
-def _person(name: Named) -> str | None:
+def _annotator_from_name(name: Named) -> str | None:
     """Give whom a file's name tells, unless that is but another word for the image."""
     person = name.annotator
     if person is not None and name.item is not None and set(words_of(person)) <= set(words_of(name.item)):
@@ -173,7 +178,7 @@ def _person(name: Named) -> str | None:
     return person
 
 
-def _picture(
+def _image_name(
     stated_name: str, hint: str | None, path: Path, known_images: ImageNames, images: Sequence[str]
 ) -> str:
     """Name an image as it is called at hand, or else as the file or the file's name has it."""
@@ -205,7 +210,9 @@ def _is_within(image: str, path: Path) -> bool:
     )
 
 
-def _parted(file: PointFile, people: Sequence[str], pictures: Sequence[str]) -> tuple[ClickTable, PointTable]:
+def _split_truth(
+    file: PointFile, people: Sequence[str], pictures: Sequence[str]
+) -> tuple[ClickTable, PointTable]:
     """Name annotators and images, and part the true points from the clicks."""
     table = file.clicks
     names, number = first_seen([name for name in people if not is_truth(name)])
@@ -239,7 +246,7 @@ Size = tuple[float, float]
 
 
 @dataclass
-class _OnImage:
+class _ImagePieces:
     """What the tables hold of one image: pieces of columns, and everybody who looked, numbered."""
 
     table: ClickTable
@@ -278,13 +285,13 @@ def clicks_by_image(
     InputError
         For an image whose size nothing tells.
     """
-    images: dict[str, _OnImage] = {}
+    images: dict[str, _ImagePieces] = {}
     for table in tables:
-        _take_marks(table, images)
-    names = names_of((name, (1.0, 1.0)) for name in images)
+        _add_marks(table, images)
+    names = index_names((name, (1.0, 1.0)) for name in images)
     for table in [*tables, *(table for table in sizes if isinstance(table, ClickTable))]:
-        _take_looks(table, images, names)
-    known_sizes = names_of(_sizes(sizes, tables))
+        _add_looks(table, images, names)
+    known_sizes = index_names(_sizes(sizes, tables))
     unsized = [name for name in images if extent is None and known_sizes.find(name) is None]
     if unsized:
         first = images[unsized[0]]
@@ -300,7 +307,7 @@ def clicks_by_image(
 
 def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
     """Give the true places, (K, 2), on those of the images of which the table tells them."""
-    names = names_of((name, (1.0, 1.0)) for name in images)
+    names = index_names((name, (1.0, 1.0)) for name in images)
     pieces_of: dict[str, list[FloatArray]] = {}
     for index, name in enumerate(table.images):
         entry, rows = names.find(name), table.image == index
@@ -312,7 +319,7 @@ def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
 def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
     """Give a program's detections, (K, 3) x, y and score, on those of the images that it searched."""
     assert table.score is not None
-    names = names_of((name, (1.0, 1.0)) for name in images)
+    names = index_names((name, (1.0, 1.0)) for name in images)
     pieces_of: dict[str, list[FloatArray]] = {}
     for index, name in enumerate(table.images):
         entry, rows = names.find(name), table.image == index
@@ -322,7 +329,7 @@ def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
     return {name: np.concatenate(pieces) for name, pieces in pieces_of.items()}
 
 
-def names_of(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
+def index_names(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
     """Make images findable by name; the first of a name counts."""
     entries: dict[str, ImageEntry] = {}
     for name, (width, height) in sizes:
@@ -330,7 +337,7 @@ def names_of(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
     return ImageNames(entries.values())
 
 
-def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
+def _add_marks(table: ClickTable, images: dict[str, _ImagePieces]) -> None:
     order = np.argsort(table.image, kind="stable")
     indices, starts = np.unique(table.image[order], return_index=True)
     pieces = np.split(order, starts[1:]) if len(order) else []
@@ -340,7 +347,7 @@ def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
         if index not in rows_of and index not in looked:
             continue
         line = table.lines[index] if table.lines else None
-        image_pieces = images.setdefault(name, _OnImage(table, line))
+        image_pieces = images.setdefault(name, _ImagePieces(table, line))
         rows = rows_of.get(index, np.empty(0, dtype=np.int64))
         annotators = np.array(
             [image_pieces.number(table.annotators[a]) for a in table.annotator[rows]], dtype=np.int64
@@ -349,7 +356,7 @@ def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
         image_pieces.pieces.append((table.x[rows], table.y[rows], annotators, time))
 
 
-def _take_looks(table: ClickTable, images: dict[str, _OnImage], names: ImageNames) -> None:
+def _add_looks(table: ClickTable, images: dict[str, _ImagePieces], names: ImageNames) -> None:
     """Count those who looked; an image that nobody clicked on, of a table of sizes, is none of ours."""
     for annotator, image in sorted(table.looked):
         entry = names.find(table.images[image])
@@ -374,7 +381,7 @@ def _size(known_sizes: ImageNames, name: str) -> Size:
     return entry.width, entry.height
 
 
-def _clicks(pieces: _OnImage, size: Size) -> Clicks:
+def _clicks(pieces: _ImagePieces, size: Size) -> Clicks:
     x, y, annotator, time = (np.concatenate(column) for column in zip(*pieces.pieces, strict=True))
     return Clicks(
         x=x, y=y, annotator=annotator, annotators=tuple(pieces.people), extent=(0.0, 0.0, *size),

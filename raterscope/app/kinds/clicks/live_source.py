@@ -33,7 +33,14 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
 from raterscope.app.formats.growing_files import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_special
-from raterscope.app.kinds.clicks.live_watching import Waiting, Watched, WatchPlan, follow, revised, waiting
+from raterscope.app.kinds.clicks.live_watching import (
+    PendingClicks,
+    WatchedImage,
+    WatchPlan,
+    follow_image,
+    read_pending,
+    revise_last_step,
+)
 from raterscope.app.kinds.clicks.runs import gather, image_record
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study import Study, digest_of, streams
@@ -43,7 +50,9 @@ _SAME = 1e-3
 """A change of posteriors below which an image keeps its former answer, with the same detections."""
 
 
-def refit(watched: Watched, pending: Waiting, plan: WatchPlan, watch: Watch = silent) -> Watched:
+def refit(
+    watched: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch = silent
+) -> WatchedImage:
     """Fuse an image again from all its clicks, with what the other images say; its last step is revised.
 
     The answer no longer depends on the order in which the clicks came.
@@ -52,14 +61,16 @@ def refit(watched: Watched, pending: Waiting, plan: WatchPlan, watch: Watch = si
         return watched
     clicks = pending.clicks(len(pending.arrivals))
     state = begin_stream(clicks, plan.stream, watch, experience=watched.experience)
-    return revised(watched, clicks, replace(state, step=watched.state.step), watched.experience, plan)
+    return revise_last_step(
+        watched, clicks, replace(state, step=watched.state.step), watched.experience, plan
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Settled:
+class _SettledImage:
     """An image's answer when it was last settled, and what its clicks alone amount to."""
 
-    answer: Watched
+    answer: WatchedImage
     alone: StreamState
 
 
@@ -75,38 +86,40 @@ class Settler:
     def __init__(self) -> None:
         self.seconds = 0.0
         self._ended = 0.0
-        self._settled: dict[int, _Settled] = {}
+        self._settled: dict[int, _SettledImage] = {}
 
-    def is_due(self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan) -> bool:
+    def is_due(
+        self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
+    ) -> bool:
         """Tell whether an image changed since; not sooner after the last time than that took."""
         if time.monotonic() - self._ended < self.seconds:
             return False
         return self.is_needed(watched, pending, plan)
 
     def is_needed(
-        self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan
+        self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> bool:
         """Tell whether an image that is followed up changed since, came or went."""
         if not can_share_streams(plan.stream):
             return False
-        complete = _whole(watched, pending)
+        complete = _complete_answers(watched, pending)
         return complete.keys() != self._settled.keys() or any(
             answer is not self._settled[image].answer for image, answer in complete.items()
         )
 
     def settle(
         self,
-        watched: Mapping[int, Watched],
-        pending: Mapping[int, Waiting],
+        watched: Mapping[int, WatchedImage],
+        pending: Mapping[int, PendingClicks],
         plan: WatchPlan,
         watch: Watch = silent,
-    ) -> dict[int, Watched]:
+    ) -> dict[int, WatchedImage]:
         """Settle the images that are followed up.
 
         Parameters
         ----------
-        watched : mapping of image to Watched
-        pending : mapping of image to Waiting
+        watched : mapping of image to WatchedImage
+        pending : mapping of image to PendingClicks
         plan : WatchPlan
         watch : Watch
 
@@ -116,7 +129,7 @@ class Settler:
             The new answers, of those that changed.
         """
         started = time.monotonic()
-        complete = _whole(watched, pending)
+        complete = _complete_answers(watched, pending)
         clicks: dict[int, Clicks] = {}
         alone: dict[int, StreamState] = {}
         for done, (image, answer) in enumerate(complete.items()):
@@ -138,20 +151,23 @@ class Settler:
             part(watch, _ALONE + 0.2, _ALONE + 0.3),
             weights=[image_clicks.weights for image_clicks in clicks.values()],
         )
-        answers: dict[int, Watched] = {}
+        answers: dict[int, WatchedImage] = {}
         for done, (image, state) in enumerate(zip(complete, states, strict=True)):
             step = part(watch, 0.9 + 0.1 * done / len(complete), 0.9 + 0.1 * (done + 1) / len(complete))
-            if not _agree(self._settled.get(image), complete[image], state.fusion):
-                answers[image] = revised(complete[image], clicks[image], state, experiences[done], plan, step)
+            if not _is_unchanged(self._settled.get(image), complete[image], state.fusion):
+                answers[image] = revise_last_step(
+                    complete[image], clicks[image], state, experiences[done], plan, step
+                )
         self._settled = {
-            image: _Settled(answers.get(image, answer), alone[image]) for image, answer in complete.items()
+            image: _SettledImage(answers.get(image, answer), alone[image])
+            for image, answer in complete.items()
         }
         self._ended = time.monotonic()
         self.seconds = self._ended - started
         return answers
 
     def with_halves(
-        self, watched: Mapping[int, Watched], pending: Mapping[int, Waiting], plan: WatchPlan
+        self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> dict[int, Fusion]:
         """Give the answers of the images that are settled, with what halves of them would detect."""
         images = [image for image in watched if image in self._settled]
@@ -164,7 +180,7 @@ class Settler:
         return dict(zip(images, answers, strict=True))
 
 
-def _agree(previous: _Settled | None, current: Watched, fusion: Fusion) -> bool:
+def _is_unchanged(previous: _SettledImage | None, current: WatchedImage, fusion: Fusion) -> bool:
     """Tell whether an image that was settled before comes to the same."""
     if previous is None or previous.answer is not current:
         return False
@@ -176,7 +192,9 @@ def _agree(previous: _Settled | None, current: Watched, fusion: Fusion) -> bool:
     )
 
 
-def _whole(watched: Mapping[int, Watched], pending: Mapping[int, Waiting]) -> dict[int, Watched]:
+def _complete_answers(
+    watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks]
+) -> dict[int, WatchedImage]:
     return {
         image: answer
         for image, answer in watched.items()
@@ -185,7 +203,7 @@ def _whole(watched: Mapping[int, Watched], pending: Mapping[int, Waiting]) -> di
 
 
 @dataclass(frozen=True)
-class Wish:
+class WatchRequest:
     """What is to be followed, and how.
 
     Attributes
@@ -205,7 +223,7 @@ class Wish:
     extent: tuple[float, float] | None = None
 
 
-class Following:
+class LiveSource:
     """A source that is followed.
 
     What takes a study is done in its thread; `look` and `advance` may be done in another, one at a time.
@@ -216,13 +234,13 @@ class Following:
         Whether the study had watched the source before.
     position : Position
         How far it was read.
-    watched : dict of image to Watched
+    watched : dict of image to WatchedImage
         What it has come to.
     counts : (clicks, annotators, images)
         That have come to the study by the last `gather`.
     """
 
-    def __init__(self, study: Study, wish: Wish) -> None:
+    def __init__(self, study: Study, wish: WatchRequest) -> None:
         refuse_special(wish.source)
         stream = next(
             (entry for entry in streams.streams(study) if entry.source == wish.source.resolve()), None
@@ -233,11 +251,11 @@ class Following:
         self.resumed = stream is not None
         entry = streams.begin(study, wish.source.resolve(), settings)
         self.position = Position.from_dict(entry.position) if entry.position else Position()
-        self.watched: dict[int, Watched] = streams.kept(study, entry.id, Watched)
+        self.watched: dict[int, WatchedImage] = streams.kept(study, entry.id, WatchedImage)
         self._stream = entry.id
         self.counts = (0, 0, 0)
         self._heard = False
-        self._given: dict[int, Waiting] = {}
+        self._given: dict[int, PendingClicks] = {}
         self._since = since
         self._settler = Settler()
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
@@ -260,7 +278,7 @@ class Following:
     def gather(self, study: Study, watch: Watch = silent) -> list[int]:
         """Read from the study what there is to be taken up; gives the images that have some."""
         images = [entry.id for entry in study.items()["clicks"]]
-        self._given = waiting(study, images, self.wish.plan, self._given, self._since, watch)
+        self._given = read_pending(study, images, self.wish.plan, self._given, self._since, watch)
         arrivals = [pending.arrivals for pending in self._given.values()]
         people = {number for image_arrivals in arrivals for number in image_arrivals.order.tolist()}
         self.counts = (
@@ -270,12 +288,14 @@ class Following:
         )
         return [image for image in images if self._given[image].has_more(self.watched.get(image))]
 
-    def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, Watched]]:
+    def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, WatchedImage]]:
         """Take up what came on images, step by step."""
         for done, image in enumerate(images):
             step = part(watch, done / len(images), (done + 1) / len(images))
             learnt = partial(self.experience, image)
-            for answer in follow(self.watched.get(image), self._given[image], learnt, self.wish.plan, step):
+            for answer in follow_image(
+                self.watched.get(image), self._given[image], learnt, self.wish.plan, step
+            ):
                 self.watched[image] = answer
                 yield image, answer
 

@@ -2,7 +2,7 @@
 
 `Arrivals` cuts the clicks on an image into steps of so many annotators, in the order in which they came. The
 same clicks in the same steps give the same answer, whether they are followed in one go or in several.
-`replayed` lets the annotators of a finished set of clicks arrive again, one after the other.
+`replay` lets the annotators of a finished set of clicks arrive again, one after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from raterscope.algorithms.clicks.stopping import (
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, integer
-from raterscope.app.kinds.clicks.runs import HeldFixed, held_fixed
+from raterscope.app.kinds.clicks.runs import ExpertKnowledge, read_knowledge
 from raterscope.app.review import fold
 from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
@@ -93,7 +93,7 @@ class Arrivals:
         )
 
 
-def in_steps(
+def append_steps(
     earlier: Arrivals,
     records: Iterable[tuple[int, MarksRecord]],
     per_step: int,
@@ -245,7 +245,7 @@ class WatchPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class WatchedImage:
     """What a stream has come to on one image.
 
     Attributes
@@ -294,7 +294,7 @@ class Watched:
 
 
 @dataclass(frozen=True, eq=False)
-class Waiting:
+class PendingClicks:
     """What there is to follow on one image, as read from the study.
 
     Attributes
@@ -302,7 +302,7 @@ class Waiting:
     arrivals : Arrivals
     names : sequence of str
         Of all annotators of the study.
-    held : HeldFixed
+    held : ExpertKnowledge
         What the expert knows of the image.
     excluded : tuple of str
         Annotators left out of `arrivals`.
@@ -314,7 +314,7 @@ class Waiting:
 
     arrivals: Arrivals
     names: Sequence[str]
-    held: HeldFixed
+    held: ExpertKnowledge
     excluded: tuple[str, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
     scores: FloatArray | None = None
@@ -324,7 +324,7 @@ class Waiting:
         clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict(), scores=self.scores)
         return clicks.weighed(self.weights) if self.weights else clicks
 
-    def reached(self, watched: Watched) -> int | None:
+    def reached(self, watched: WatchedImage) -> int | None:
         """Give the steps that are in an answer; None where it is not one of these arrivals."""
         if watched.excluded != self.excluded:
             return None
@@ -333,24 +333,24 @@ class Waiting:
             return step if _equal(watched.weights, self.clicks(step).weights) else None
         return step
 
-    def has_more(self, watched: Watched | None) -> bool:
+    def has_more(self, watched: WatchedImage | None) -> bool:
         """Tell whether something is to be taken up.
 
         Clicks, annotators, exclusions, weights, or what the expert knows.
         """
         if watched is None:
             return len(self.arrivals) > 0
-        return self.reached(watched) != len(self.arrivals) or not _same(watched, self)
+        return self.reached(watched) != len(self.arrivals) or not _has_same_knowledge(watched, self)
 
 
-def waiting(
+def read_pending(
     study: Study,
     images: Sequence[int],
     plan: WatchPlan,
-    earlier: Mapping[int, Waiting],
+    earlier: Mapping[int, PendingClicks],
     since: int,
     watch: Watch = silent,
-) -> dict[int, Waiting]:
+) -> dict[int, PendingClicks]:
     """Read what there is to follow on images, going on from what was read before.
 
     What was imported up to `since`, before anything was watched, is one step.
@@ -368,28 +368,28 @@ def waiting(
         if last is not None and last.excluded == excluded:
             arrivals = last.arrivals
         new_clicks = streams.arrivals(study, image, arrivals.imported)
-        arrivals = in_steps(arrivals, new_clicks, plan.steps.annotators_a_step, since, numbers)
-        held_spots = held_fixed(image, state, views)
+        arrivals = append_steps(arrivals, new_clicks, plan.steps.annotators_a_step, since, numbers)
+        held_spots = read_knowledge(image, state, views)
         scores = None if PROGRAM in state.excluded else study.scores(image)
-        pending_by_image[image] = Waiting(arrivals, names, held_spots, excluded, state.weights, scores)
+        pending_by_image[image] = PendingClicks(arrivals, names, held_spots, excluded, state.weights, scores)
     return pending_by_image
 
 
-def follow(
-    previous: Watched | None,
-    pending: Waiting,
+def follow_image(
+    previous: WatchedImage | None,
+    pending: PendingClicks,
     experience: Callable[[], Experience],
     plan: WatchPlan,
     watch: Watch = silent,
-) -> Iterator[Watched]:
+) -> Iterator[WatchedImage]:
     """Take up what has come on an image, step by step.
 
     Parameters
     ----------
-    previous : Watched or None
+    previous : WatchedImage or None
         Where it was; where that cannot be gone on from, as when an annotator was excluded or weighed since,
         it begins anew.
-    pending : Waiting
+    pending : PendingClicks
     experience : callable
         Gives what to hold of annotators when the first clicks come.
     plan : WatchPlan
@@ -400,22 +400,22 @@ def follow(
     if done is None:
         current, done = None, 0
     total = len(pending.arrivals)
-    if current is not None and done == total and not _same(current, pending):
-        yield _decided(current, pending, plan, watch)
+    if current is not None and done == total and not _has_same_knowledge(current, pending):
+        yield _apply_new_decisions(current, pending, plan, watch)
     for step in range(done, total):
         step_watch = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
-        current = _then(current, pending.clicks(step + 1), experience, pending, plan, step_watch)
+        current = _next_answer(current, pending.clicks(step + 1), experience, pending, plan, step_watch)
         yield current
 
 
-def _then(
-    previous: Watched | None,
+def _next_answer(
+    previous: WatchedImage | None,
     clicks: Clicks,
     experience: Callable[[], Experience],
-    pending: Waiting,
+    pending: PendingClicks,
     plan: WatchPlan,
     watch: Watch,
-) -> Watched:
+) -> WatchedImage:
     if previous is None:
         known_experience, history = experience(), StreamHistory.none()
         state = begin_stream(clicks, plan.stream, watch, experience=known_experience)
@@ -429,12 +429,14 @@ def _then(
     )
     history = _with_step(history, clicks, state, ahead, changed_count, plan)
     expert_knowledge = {**pending.held._asdict(), "scores": pending.scores}
-    return Watched(
+    return WatchedImage(
         state, ahead, history, known_experience, pending.excluded, weights=clicks.weights, **expert_knowledge
     )
 
 
-def _decided(previous: Watched, pending: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
+def _apply_new_decisions(
+    previous: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch
+) -> WatchedImage:
     """Hold fixed what the expert decided since; no step of the history, for nobody came."""
     clicks = pending.clicks(len(pending.arrivals))
     state = advance_stream(previous.state, clicks, plan.stream, watch, experience=previous.experience)
@@ -445,14 +447,14 @@ def _decided(previous: Watched, pending: Waiting, plan: WatchPlan, watch: Watch)
     return replace(previous, state=state, outlook=ahead, scores=pending.scores, **held_spots)
 
 
-def revised(
-    previous: Watched,
+def revise_last_step(
+    previous: WatchedImage,
     clicks: Clicks,
     state: StreamState,
     experience: Experience,
     plan: WatchPlan,
     watch: Watch = silent,
-) -> Watched:
+) -> WatchedImage:
     """Put what the same clicks amount to in the light of other images in place of the last step."""
     ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
     changed_count = int(previous.history.changed[-1]) + count_changes(previous.fusion, state.fusion)
@@ -485,7 +487,7 @@ def _with_step(
     return replace(history, firm=firm)
 
 
-def _same(watched: Watched, pending: Waiting) -> bool:
+def _has_same_knowledge(watched: WatchedImage, pending: PendingClicks) -> bool:
     """Tell whether an answer rests on what the expert knows now, and on the scores of now."""
     held_spots = pending.held
     spots = all(
@@ -507,7 +509,7 @@ def _names(kind: type[Settings]) -> list[str]:
 Order = Literal["time", "random"]
 
 
-def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Waiting:
+def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> PendingClicks:
     """Let the clicks on an image come again.
 
     Parameters
@@ -542,8 +544,8 @@ def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Wait
     weights = (
         {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
     )
-    held_spots = HeldFixed(clicks.known, clicks.viewed, clicks.control)
-    return Waiting(arrivals, clicks.annotators, held_spots, (), weights, clicks.scores)
+    held_spots = ExpertKnowledge(clicks.known, clicks.viewed, clicks.control)
+    return PendingClicks(arrivals, clicks.annotators, held_spots, (), weights, clicks.scores)
 
 
 def _by_time(clicks: Clicks) -> IntArray:

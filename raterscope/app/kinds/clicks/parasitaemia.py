@@ -27,7 +27,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import write_table
-from raterscope.app.kinds.clicks.evaluation import decided_on
+from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
@@ -80,7 +80,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Told:
+class Quantity:
     """One figure, the formula with its numbers, or what is needed for it.
 
     Attributes
@@ -112,13 +112,13 @@ class Told:
         return f"{figure(low, low, high)} to {figure(high, low, high)}"
 
 
-def field_of(
+def count_field(
     entry: ImageEntry, fusion: Fusion | None, spots: Sequence[Spot], measures: Measures
 ) -> Field | None:
     """Lay what the expert decided over what was found on an image; None where there is neither."""
     if fusion is None and not spots:
         return None
-    spots_now, pixel = decided_on(fusion, spots), measures.pixel_size(entry.id, entry.pixel_size)
+    spots_now, pixel = apply_decisions(fusion, spots), measures.pixel_size(entry.id, entry.pixel_size)
     return Field(
         image=entry.id,
         name=entry.name,
@@ -130,7 +130,9 @@ def field_of(
     )
 
 
-def tell(fields: Sequence[Field], measures: Measures, image: int | None = None) -> tuple[Told, ...]:
+def compute_quantities(
+    fields: Sequence[Field], measures: Measures, image: int | None = None
+) -> tuple[Quantity, ...]:
     """Tell the parasitaemia of an image, or of all images together as fields of one film.
 
     Parameters
@@ -152,7 +154,13 @@ def tell(fields: Sequence[Field], measures: Measures, image: int | None = None) 
     if image is None and len(fields) > 1:
         rate = per_field(chance, len(fields), spread)
         quantities.append(
-            _told("Per field", "", rate, number / len(fields), f"{_say(number)} / {len(fields):,} fields")
+            _quantity(
+                "Per field",
+                "",
+                rate,
+                number / len(fields),
+                f"{_format_number(number)} / {len(fields):,} fields",
+            )
         )
     quantities += _by_leukocytes(*_counted(fields, measures, "leukocytes", image), study)
     quantities.append(_by_volume(fields, chance, number, spread, study.thickness))
@@ -160,8 +168,8 @@ def tell(fields: Sequence[Field], measures: Measures, image: int | None = None) 
     return tuple(quantities)
 
 
-def note_of(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
-    """Say what the intervals hold and what they do not, and what was assumed; see `tell`."""
+def describe_intervals(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
+    """Say what the intervals hold and what they do not, and what was assumed; see `compute_quantities`."""
     if image is not None:
         fields = [field for field in fields if field.image == image]
     sentences = ["95 % intervals hold the doubt of the detections and that of counting"]
@@ -173,9 +181,9 @@ def note_of(fields: Sequence[Field], measures: Measures, image: int | None = Non
     study = measures.counting.get(None, CountingSubject())
     on, leukocytes = _counted(fields, measures, "leukocytes", image)
     if leukocytes is not None and study.leukocytes_per_microlitre is None:
-        sentences.append(f"{_say(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
+        sentences.append(f"{_format_number(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
     if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image)[1]:
-        sentences.append(f"{_say(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
+        sentences.append(f"{_format_number(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
     note = "; ".join(sentences) + ". What nobody clicked on is not in them."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
         note += f" Below {ENOUGH} parasites, {MANY} leukocytes are to be counted."
@@ -198,7 +206,7 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
     for step, entry in enumerate(entries):
         watch(step / len(entries), f"counting on {plain(entry.name)}")
         result = study.shown.result(entry.id)
-        field = field_of(entry, None if result is None else result[1], state.spots(entry.id), measures)
+        field = count_field(entry, None if result is None else result[1], state.spots(entry.id), measures)
         fields += [] if field is None else [field]
     if not fields:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
@@ -211,7 +219,7 @@ def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[obje
         image_fields = [field for field in fields if image in (None, field.image)]
         name = "" if image is None else image_fields[0].name
         yield name, "Found", sum(field.found for field in image_fields), None, None, "", ""
-        for quantity in tell(fields, measures, image):
+        for quantity in compute_quantities(fields, measures, image):
             if quantity.rate is not None:
                 yield (
                     name,
@@ -232,12 +240,12 @@ def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
     return count_distribution(posterior, low, high), float(posterior.sum())
 
 
-def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Told:
+def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Quantity:
     below = np.cumsum(chance)
     low, high = (float(np.count_nonzero(below < share)) for share in (0.025, 0.975))
     spot_count = sum(field.found for field in fields)
     on = f" on {counted(len(fields), 'field')}" if len(fields) > 1 else ""
-    return Told("Parasites", "expected", Rate(number, low, high), f"{spot_count:,} found{on}")
+    return Quantity("Parasites", "expected", Rate(number, low, high), f"{spot_count:,} found{on}")
 
 
 def _counted(
@@ -261,60 +269,65 @@ def _counted(
 
 def _by_leukocytes(
     fields: Sequence[Field], leukocytes: float | None, study: CountingSubject
-) -> Iterator[Told]:
+) -> Iterator[Quantity]:
     against = MANY if leukocytes is not None and leukocytes >= MANY else FEW
     titles = (f"Per {against} leukocytes", "Per microlitre, by leukocytes")
     if leukocytes is None:
-        yield from (Told(title, "", None, NEEDED["leukocytes"]) for title in titles)
+        yield from (Quantity(title, "", None, NEEDED["leukocytes"]) for title in titles)
         return
     density = study.leukocytes_per_microlitre or LEUKOCYTES_PER_MICROLITRE
     chance, number = _sum_of(fields)
     spread = dispersion(np.array([field.expected for field in fields]))
-    cells = f"{_say(leukocytes)} leukocytes"
+    cells = f"{_format_number(leukocytes)} leukocytes"
     for title, times, unit, factor in (
         (titles[0], against, "", f"{against}"),
-        (titles[1], density, "/µl", f"{_say(density)} /µl"),
+        (titles[1], density, "/µl", f"{_format_number(density)} /µl"),
     ):
         rate = per_leukocyte(chance, leukocytes, times, spread)
-        formula = f"{_say(number)} × {factor} / {cells}"
-        yield _told(title, unit, rate, number * times / leukocytes, formula)
+        formula = f"{_format_number(number)} × {factor} / {cells}"
+        yield _quantity(title, unit, rate, number * times / leukocytes, formula)
 
 
 def _by_volume(
     fields: Sequence[Field], chance: FloatArray, number: float, spread: float, thickness: float | None
-) -> Told:
+) -> Quantity:
     title = "Per microlitre, by volume"
     areas = [field.area for field in fields if field.area is not None]
     if thickness is None or len(areas) < len(fields):
         missing = NEEDED["thickness" if thickness is None else "scale"]
-        return Told(title, "/µl", None, missing)
+        return Quantity(title, "/µl", None, missing)
     volume = volume_of(sum(areas), thickness)
-    formula = f"{_say(number)} / ({sum(areas) / 1e6:.4g} mm² × {thickness:g} µm = {volume:.3g} µl)"
-    return _told(title, "/µl", per_volume(chance, volume, spread), number / volume, formula)
+    formula = f"{_format_number(number)} / ({sum(areas) / 1e6:.4g} mm² × {thickness:g} µm = {volume:.3g} µl)"
+    return _quantity(title, "/µl", per_volume(chance, volume, spread), number / volume, formula)
 
 
-def _by_red_cells(fields: Sequence[Field], red_cells: float | None, study: CountingSubject) -> Iterator[Told]:
+def _by_red_cells(
+    fields: Sequence[Field], red_cells: float | None, study: CountingSubject
+) -> Iterator[Quantity]:
     titles = (("Infected red cells, thin film", "%"), ("Per microlitre, by red cells", "/µl"))
     number, missing = 0.0, NEEDED["red_cells"]
     if red_cells is not None:
         chance, number = _sum_of(fields)
-        missing = f"{_say(red_cells)} red cells are fewer than the parasites"
+        missing = f"{_format_number(red_cells)} red cells are fewer than the parasites"
     if red_cells is None or red_cells < max(number, 1.0):
-        yield from (Told(title, unit, None, missing) for title, unit in titles)
+        yield from (Quantity(title, unit, None, missing) for title, unit in titles)
         return
     spread = dispersion(np.array([field.expected for field in fields]))
-    share, cells = infected_share(chance, red_cells, spread), f"{_say(red_cells)} red cells"
+    share, cells = infected_share(chance, red_cells, spread), f"{_format_number(red_cells)} red cells"
     density = study.red_cells_per_microlitre or RED_CELLS_PER_MICROLITRE
-    formulas = (f"{_say(number)} infected / {cells}", f"{_say(number)} × {_say(density)} /µl / {cells}")
+    formulas = (
+        f"{_format_number(number)} infected / {cells}",
+        f"{_format_number(number)} × {_format_number(density)} /µl / {cells}",
+    )
     for (title, unit), times, formula in zip(titles, (100.0, density), formulas, strict=True):
         rate = Rate(number / red_cells * times, share.low * times, share.high * times)
-        yield Told(title, unit, rate, formula)
+        yield Quantity(title, unit, rate, formula)
 
 
-def _told(title: str, unit: str, rate: Rate, value: float, formula: str) -> Told:
-    return Told(title, unit, Rate(value, rate.low, rate.high), formula)
+def _quantity(title: str, unit: str, rate: Rate, value: float, formula: str) -> Quantity:
+    return Quantity(title, unit, Rate(value, rate.low, rate.high), formula)
 
 
-def _say(number: float) -> str:
+def _format_number(number: float) -> str:
     """Write a number as it goes into a formula."""
     return f"{number:,.0f}" if math.isclose(number, round(number), abs_tol=0.005) else f"{number:,.1f}"

@@ -93,7 +93,7 @@ def gather_others(
             study.runs.result(run, image) if runs[run] and not study.shown.outdated(entry, [image]) else None
         )
         if fusion is not None:
-            held_spots = held_fixed(image, state, views)._asdict()
+            held_spots = read_knowledge(image, state, views)._asdict()
             taught.append((replace(study.clicks(image, entry), **held_spots), fusion))
     return OtherImages(tuple(taught), tuple(run for run, alike in runs.items() if alike))
 
@@ -181,7 +181,7 @@ def gather(
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
         clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
-        return replace(clicks, **held_fixed(image, state, views, truth)._asdict())
+        return replace(clicks, **read_knowledge(image, state, views, truth)._asdict())
 
     names_by_image = {image: names[image] for image in images}
     inputs = running.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
@@ -196,7 +196,7 @@ def gather(
     )
 
 
-def counted_in(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
+def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
     """Tell who did not count fully in a run, and why; who was left out, at 0."""
     counted = fold([decision for decision in decisions if decision.id <= run.known]).counted
     weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
@@ -309,7 +309,7 @@ def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
     }
 
 
-class HeldFixed(NamedTuple):
+class ExpertKnowledge(NamedTuple):
     """What the expert knows of an image; see the fields of the same names in `Clicks`."""
 
     known: KnownSpots
@@ -317,12 +317,12 @@ class HeldFixed(NamedTuple):
     control: bool | None
 
 
-def held_fixed(
+def read_knowledge(
     image: int,
     state: ReviewState,
     views: Mapping[int, Sequence[View]],
     truth: TruePoints | None = None,
-) -> HeldFixed:
+) -> ExpertKnowledge:
     """Give what a fusion of an image is held to.
 
     Parameters
@@ -336,17 +336,17 @@ def held_fixed(
         Imported true places to be held fixed too.
     """
     spots, control = state.spots(image), state.control(image)
-    return HeldFixed(
+    return ExpertKnowledge(
         known=known_spots(spots, None if truth is None else (truth.x, truth.y)),
         viewed=viewed_places(views.get(image, ()), spots) if views else None,
         control=None if control is None else control.holds,
     )
 
 
-_WORTH = 4.0  # seconds of work left from which processes, which take one to start, are worth it
+_WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
 # Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
-_DEAF = ("hac", "hdbscan")
-_DEAF_FROM = 2500
+_HOLDS_GIL = ("hac", "hdbscan")
+_HOLDS_GIL_FROM = 2500
 _ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
 
 
@@ -399,12 +399,12 @@ def fuse_images(
     if carries_reliability(plan):
         jobs = 1
     if learns_across_images(plan):
-        separate = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
-        return _learnt(clicks, separate, plan, others, part(watch, _ALONE, 1.0))
-    return _each_by_itself(clicks, plan, jobs, watch)
+        separate = _fuse_separately(clicks, plan, jobs, part(watch, 0.0, _ALONE))
+        return _fuse_jointly(clicks, separate, plan, others, part(watch, _ALONE, 1.0))
+    return _fuse_separately(clicks, plan, jobs, watch)
 
 
-def _each_by_itself(
+def _fuse_separately(
     clicks: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     done: dict[str, Outcome[Fusion]] = {}
@@ -413,16 +413,16 @@ def _each_by_itself(
     finished = first = 0
     reliability: dict[str, float] = {}
     started = time.monotonic()
-    if plan.algorithm in _DEAF and max(map(len, remaining.values()), default=0) > _DEAF_FROM:
-        done = _in_processes(remaining, plan, min(jobs, len(remaining)), watch)
+    if plan.algorithm in _HOLDS_GIL and max(map(len, remaining.values()), default=0) > _HOLDS_GIL_FROM:
+        done = _fuse_in_processes(remaining, plan, min(jobs, len(remaining)), watch)
         remaining.clear()
     while remaining:
         measured = finished - first
         if jobs > 1 and len(remaining) > 1 and measured:
             seconds = (time.monotonic() - started) * (total - finished) / measured
-            if seconds > _WORTH:
+            if seconds > _WORTH_PROCESSES:
                 rest = part(watch, finished / total, 1.0)
-                done |= _in_processes(remaining, plan, min(jobs, len(remaining)), rest)
+                done |= _fuse_in_processes(remaining, plan, min(jobs, len(remaining)), rest)
                 break
         name = next(iter(remaining))
         work = _work_of(remaining[name])
@@ -439,7 +439,7 @@ def _each_by_itself(
     return {name: done[name] for name in clicks}
 
 
-def _learnt(
+def _fuse_jointly(
     clicks: Mapping[str, Clicks],
     separate: Mapping[str, Outcome[Fusion]],
     plan: FusionPlan,
@@ -495,7 +495,7 @@ def _outcome(
     return Outcome(name, fusion, problem, details, time.perf_counter() - started)
 
 
-def _in_processes(
+def _fuse_in_processes(
     remaining: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
@@ -511,7 +511,7 @@ def _in_processes(
 
     # The longest first, so that no process is left alone with a long one at the end.
     order = sorted(remaining, key=lambda name: -len(remaining[name]))
-    meanwhile = None if plan.algorithm in _DEAF else fuse_here
+    meanwhile = None if plan.algorithm in _HOLDS_GIL else fuse_here
     done = in_processes(
         _outcome, {name: (name, remaining[name], plan) for name in order}, jobs, tick, meanwhile
     )

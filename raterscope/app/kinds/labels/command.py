@@ -29,14 +29,14 @@ from raterscope.app.command_line.output import (
     where,
     write_in_folder,
 )
-from raterscope.app.command_line.selection import asked_for, by_option, chosen
+from raterscope.app.command_line.selection import answered_by_options, select_items, select_question
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.records import STUDY_SUFFIX, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.kinds.labels.cross_validation import fold_question
-from raterscope.app.kinds.labels.cross_validation import in_words as folded_in_words
+from raterscope.app.kinds.labels.cross_validation import cross_validate
+from raterscope.app.kinds.labels.cross_validation import curves_in_words as folded_in_words
 from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
 from raterscope.app.kinds.labels.exports import (
     QuestionOutput,
@@ -45,7 +45,13 @@ from raterscope.app.kinds.labels.exports import (
     run_record,
     write_question,
 )
-from raterscope.app.kinds.labels.imports import Asked, Understanding, by_question, question_of, read_prior
+from raterscope.app.kinds.labels.imports import (
+    LabelInterpretation,
+    QuestionTables,
+    group_by_question,
+    join_question,
+    read_prior,
+)
 from raterscope.app.kinds.labels.runs import (
     Answer,
     Inputs,
@@ -54,7 +60,7 @@ from raterscope.app.kinds.labels.runs import (
     fuse_inputs,
     gather,
     groups_of,
-    judgements,
+    judge_methods,
     plan_of,
     rates_for,
     read_answer,
@@ -118,7 +124,7 @@ def fuse_study(
         raise InputError("--run writes what was fused; expected no --set, --hold-truth or --folds beside it")
     names = [] if options.question is None else [options.question]
     with Study.open(path, to_read=True) as study, study.shown.only(options.run):
-        questions = [entry.id for entry in chosen(study, names, "labels", by_question=True)]
+        questions = [entry.id for entry in select_items(study, names, "labels", by_question=True)]
         make_folder(options.output)
         if options.run is not None:
             answer = _run_shown(study, options.run, questions)
@@ -176,7 +182,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
         else:
             answer, sources, notices = _fuse_files(options, plan, fused)
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
-        judged, failed = judged_of(answer, texts, all_methods=options.compare, watch=rest)
+        judged, failed = judge_answers(answer, texts, all_methods=options.compare, watch=rest)
         curves = {} if settings is None else _curves(answer, settings, part(watch, 0.85, 0.95))
         over_time = _over_time(answer, options.rates_over_time, part(watch, 0.95, 0.97))
         rest = part(watch, 0.97, 1.0)
@@ -201,10 +207,10 @@ def _fuse_files(
     options: argparse.Namespace, plan: LabelPlan, watch: Watch
 ) -> tuple[Answer, list[dict[str, object]], list[str]]:
     """Read and fuse files of votes; gives also what run.json says of them, and notices."""
-    with by_option():
+    with answered_by_options():
         tables = _read(options, part(watch, 0.0, 0.25))
-    question_files, notices = _asked(tables, options.question)
-    questions, understood = _questions(question_files, _understanding(options))
+    question_files, notices = _question_tables(tables, options.question)
+    questions, understood = _questions(question_files, _interpretation(options))
     if options.subsample is not None:
         questions, about = _subsampled(questions, *options.subsample)
         understood += about
@@ -286,12 +292,12 @@ def summarise(
     answer: Answer, _study: Study, options: argparse.Namespace, seconds: float, watch: Watch
 ) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
-    judged, _ = judged_of(answer, plan_texts(options), watch=watch)
+    judged, _ = judge_answers(answer, plan_texts(options), watch=watch)
     return Summary(notices_of(answer, judged), summary_of(answer, seconds, judged))
 
 
-def _understanding(options: argparse.Namespace) -> Understanding:
-    return Understanding(
+def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
+    return LabelInterpretation(
         outputs=tuple(options.outputs),
         classes=tuple(options.classes),
         stands=tuple(options.stands),
@@ -330,9 +336,11 @@ def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[Tru
     return truths
 
 
-def _asked(tables: list[LabelTable | TrueLabels], chosen: str | None) -> tuple[list[Asked], list[str]]:
-    question_files, notices = by_question(tables)
-    question_files = asked_for(question_files, chosen)
+def _question_tables(
+    tables: list[LabelTable | TrueLabels], chosen: str | None
+) -> tuple[list[QuestionTables], list[str]]:
+    question_files, notices = group_by_question(tables)
+    question_files = select_question(question_files, chosen)
     for truth in (table for table in tables if isinstance(table, TrueLabels)):
         if chosen is None and not any(truth in files.truths for files in question_files):
             raise InputError("tells the truth of none of the tasks that were voted on", file=truth.path)
@@ -340,12 +348,12 @@ def _asked(tables: list[LabelTable | TrueLabels], chosen: str | None) -> tuple[l
 
 
 def _questions(
-    question_files: list[Asked], understanding: Understanding
+    question_files: list[QuestionTables], understanding: LabelInterpretation
 ) -> tuple[dict[str, Question], list[str]]:
     questions, notices_of_all = {}, []
     for files in question_files:
         try:
-            questions[files.name], notices = question_of(files, understanding)
+            questions[files.name], notices = join_question(files, understanding)
         except InputError as error:
             if len(question_files) == 1:
                 raise
@@ -357,10 +365,10 @@ def _questions(
     return questions, notices_of_all
 
 
-def judged_of(
+def judge_answers(
     answer: Answer, texts: Mapping[str, str], *, all_methods: bool = False, watch: Watch = silent
 ) -> tuple[Judged, list[str]]:
-    """Judge the answer to every question by its truths; see `judgements`."""
+    """Judge the answer to every question by its truths; see `judge_methods`."""
     judged: Judged = {}
     failed: list[str] = []
     questions = answer.inputs.given
@@ -369,7 +377,7 @@ def judged_of(
         if result is None:
             continue
         step = part(watch, done / len(questions), (done + 1) / len(questions))
-        judged[name], problems = judgements(
+        judged[name], problems = judge_methods(
             question, answer.plan, result, texts=texts, all_methods=all_methods, watch=step
         )
         failed += problems
@@ -390,7 +398,7 @@ def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str,
     questions = answer.inputs.given
     for done, (name, question) in enumerate(questions.items()):
         step = part(watch, done / len(questions), (done + 1) / len(questions))
-        curves[name] = fold_question(question, settings, answer.plan, step)
+        curves[name] = cross_validate(question, settings, answer.plan, step)
     return curves
 
 

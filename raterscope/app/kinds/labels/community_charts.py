@@ -19,7 +19,11 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
-from raterscope.app.kinds.labels.community_course import CommunityCourse, follow_communities, obstacle
+from raterscope.app.kinds.labels.community_course import (
+    CommunityCourse,
+    follow_communities,
+    why_not_over_time,
+)
 from raterscope.app.kinds.labels.runs import Groups
 from raterscope.figures.description import Key
 from raterscope.figures.layout import Style
@@ -339,7 +343,9 @@ class GroupedAnswer:
             return "" if dynamic else "traces are those of dynamic IBCC; fuse with --algorithm dynibcc"
         if self.groups is None:
             return "holds no communities"
-        return "" if chart == "communities" else obstacle(self.labels, self.fusion, self.groups.basis)
+        return (
+            "" if chart == "communities" else why_not_over_time(self.labels, self.fusion, self.groups.basis)
+        )
 
     @cached_property
     def course(self) -> CommunityCourse:

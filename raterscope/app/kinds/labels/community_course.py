@@ -67,7 +67,7 @@ class CommunityCourse:
         return shares
 
 
-def obstacle(labels: Labels, fusion: LabelFusion | None, basis: str) -> str:
+def why_not_over_time(labels: Labels, fusion: LabelFusion | None, basis: str) -> str:
     """Say why groups cannot be followed over time; nothing where they can."""
     if basis == "behaviour":
         if fusion is None or fusion.drift is None:
@@ -112,9 +112,9 @@ def follow_communities(
     """
     last = groups.found
     if groups.basis == "behaviour":
-        moments, titles, caption = _behaviour_until(labels, fusion, last, watch)
+        moments, titles, caption = _moments_by_behaviour(labels, fusion, last, watch)
     else:
-        moments, titles, caption = _tasks_until(labels, fusion, mean, last, watch)
+        moments, titles, caption = _moments_by_tasks(labels, fusion, mean, last, watch)
     # Behaviour says which community goes on where that is what they are of; else it is alike for all.
     matched = (
         moments
@@ -127,7 +127,7 @@ def follow_communities(
     return CommunityCourse(over, titles, caption, names, tuple(moment.prototype for moment in moments))
 
 
-def _behaviour_until(
+def _moments_by_behaviour(
     labels: Labels, fusion: LabelFusion, last: Communities, watch: Watch
 ) -> tuple[list[Communities], list[str], str]:
     settings = CommunitySettings(method=last.method)
@@ -136,13 +136,13 @@ def _behaviour_until(
         step_watch = part(
             watch, step / len(SHARES), (step + 1) / len(SHARES), f"{percent(share)} of the votes: "
         )
-        mean, votes = _until(labels, fusion, share, step_watch)
+        mean, votes = _rates_until(labels, fusion, share, step_watch)
         moments.append(communities(mean, votes, settings, step_watch))
     titles = [f"{percent(share)} of votes" for share in (*SHARES, 1.0)]
     return [*moments, last], titles, "of each one's votes"
 
 
-def _until(
+def _rates_until(
     labels: Labels, fusion: LabelFusion, share: float, watch: Watch
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Estimate matrices after a share of each annotator's votes, as `rates_of` does after all of them."""
@@ -158,7 +158,7 @@ def _until(
     return estimate_rates(labels_then, fusion.posterior, last=last, watch=watch).mean, count
 
 
-def _tasks_until(
+def _moments_by_tasks(
     labels: Labels, fusion: LabelFusion, mean: FloatArray, last: Communities, watch: Watch
 ) -> tuple[list[Communities], list[str], str]:
     times = labels.time
@@ -194,14 +194,14 @@ def _mean_then(fusion: LabelFusion, is_before: NDArray[np.bool_]) -> FloatArray:
 
 
 def _date(seconds: float) -> str:
-    return _written(seconds, "%Y-%m-%d")
+    return _format_time(seconds, "%Y-%m-%d")
 
 
 def _hour(seconds: float) -> str:
-    return _written(seconds, "%H:%M:%S")
+    return _format_time(seconds, "%H:%M:%S")
 
 
-def _written(seconds: float, form: str) -> str:
+def _format_time(seconds: float, form: str) -> str:
     try:
         return datetime.fromtimestamp(seconds).astimezone().strftime(form)
     except (ValueError, OverflowError, OSError):  # seconds from another origin than 1970

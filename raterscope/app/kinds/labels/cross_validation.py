@@ -44,7 +44,7 @@ MEAN = "mean of classes"
 NO_TRUTH = "no known truths to measure ROC curves against; import true classes (task, label)"
 
 
-def fold_question(
+def cross_validate(
     question: Question, settings: FoldedSettings, plan: LabelPlan | None = None, watch: Watch = silent
 ) -> FoldedCurves:
     """Measure the methods on a question; its own plan is taken for its algorithm.
@@ -61,7 +61,7 @@ def fold_question(
 
 
 @dataclass(frozen=True, eq=False)
-class KeptFolds:
+class StoredFolds:
     """Curves of a question as they were measured last.
 
     Attributes
@@ -75,7 +75,9 @@ class KeptFolds:
     facts: str
 
 
-def keep_folds(question: int, folded: FoldedCurves, study: Study, watch: Watch = silent) -> KeptFolds | None:
+def store_folds(
+    question: int, folded: FoldedCurves, study: Study, watch: Watch = silent
+) -> StoredFolds | None:
     """Keep curves in the study, in place of those before; None where they are too large for that."""
     watch(0.0, "keeping what was measured")
     day = datetime.now(UTC).astimezone().date().isoformat()
@@ -96,10 +98,10 @@ def keep_folds(question: int, folded: FoldedCurves, study: Study, watch: Watch =
         ],
     }
     study.settings.keep_folds(question, record)
-    return KeptFolds(folded, facts)
+    return StoredFolds(folded, facts)
 
 
-def kept_folds(question: int, study: Study, watch: Watch = silent) -> KeptFolds | None:
+def load_folds(question: int, study: Study, watch: Watch = silent) -> StoredFolds | None:
     """Give the curves that a study keeps of a question; None where there are none that can be read."""
     watch(0.0, "reading what was measured")
     record = study.settings.folds(question)
@@ -121,7 +123,7 @@ def kept_folds(question: int, study: Study, watch: Watch = silent) -> KeptFolds 
             FoldedSettings.from_dict(record["settings"]), classes, tasks, annotators, votes, truth, fold,
             methods, tuple(map(str, record["failed"])),
         )  # fmt: skip
-        return KeptFolds(folded, str(record["facts"]))
+        return StoredFolds(folded, str(record["facts"]))
     except (KeyError, TypeError, ValueError, SettingsError):
         return None
 
@@ -134,7 +136,7 @@ def area_in_words(values: tuple[float, float, float]) -> str:
     return f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if np.isfinite(low) else "")
 
 
-def in_words(folded: FoldedCurves) -> Iterator[str]:
+def curves_in_words(folded: FoldedCurves) -> Iterator[str]:
     """Say how each method does, a line each, the best first."""
     yield (
         f"ROC by {folded.folds}-fold cross-validation of {counted(folded.truths, 'known task')}, "
@@ -190,7 +192,7 @@ def write_folded(folder: Path, folded: FoldedCurves) -> list[Path]:
 def curve_chart(folded: FoldedCurves, true: int, order: Sequence[str] = ()) -> PaperChart:
     """Draw the pooled ROC curves of a class: methods in an order, by default the best first."""
     lines = []
-    for key, method in zip(curve_keys(folded, true, order), _ranked(folded, true, order), strict=True):
+    for key, method in zip(curve_keys(folded, true, order), _rank_methods(folded, true, order), strict=True):
         curve = method.pooled.curves[true]
         points = curve.false_positive_rate, curve.sensitivity
         lines.append(paper_line(*points, key.ink, dots=len(curve.threshold) < 4, dashes=key.dashes))
@@ -205,11 +207,11 @@ def curve_keys(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()
             LINES[at % len(LINES)],
             DASHES[at // len(LINES) % len(DASHES)],
         )
-        for at, method in enumerate(_ranked(folded, true, order))
+        for at, method in enumerate(_rank_methods(folded, true, order))
     ]
 
 
-def _ranked(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[FoldedMethod]:
+def _rank_methods(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[FoldedMethod]:
     if order:
         methods = {method.name: method for method in folded.methods}
         return [methods[name] for name in order]

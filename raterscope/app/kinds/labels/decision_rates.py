@@ -108,13 +108,13 @@ def follow_question(
             raise InputError(f"there is no class {plain(class_index)}; expected one of {expected}")
         class_index = labels.classes.index(class_index)
     try:
-        course, measured = course_of(labels, class_index, question.truth, watch)
+        course, measured = follow_class_decisions(labels, class_index, question.truth, watch)
     except ClicksError as error:
         raise InputError(str(error).replace("clusters", "tasks")) from error
     return DecisionRates(course, measured, labels.classes[class_index], labels.annotators)
 
 
-def course_of(
+def follow_class_decisions(
     labels: Labels, chosen: int, truth: ClassArray, watch: Watch = silent
 ) -> tuple[DecisionCourse, CourseAccuracy | None]:
     """Follow the decisions whether tasks are of a class, and measure them by known truths.
@@ -196,7 +196,7 @@ def rates_charts(rates: DecisionRates) -> list[tuple[str, Drawable]]:
 def rates_keys(rates: DecisionRates) -> list[Key]:
     """Name the lines of `rates_charts`."""
     methods = rates.course.estimated if rates.measured is None else rates.measured.methods
-    return [Key(METHODS[name], *_look(name)) for name in methods]
+    return [Key(METHODS[name], *_line_style(name)) for name in methods]
 
 
 def write_rates(path: Path, rates: DecisionRates) -> Path:
@@ -219,7 +219,7 @@ def write_rates_files(folder: Path, decision_rates: DecisionRates) -> list[Path]
     ]
 
 
-def _look(method: str) -> tuple[str, tuple[float, ...]]:
+def _line_style(method: str) -> tuple[str, tuple[float, ...]]:
     row = ROWS[method]
     return LINES[row % len(LINES)], DASHES[row // len(LINES) % len(DASHES)]
 
@@ -244,7 +244,7 @@ def _chart(rates: DecisionRates, key: str, up: str) -> PaperChart:
 def _ends(
     line: Series,
 ) -> tuple[str, bool, FloatArray | None, FloatArray | None, tuple[float, ...]]:
-    colour, dashes = _look(line.method)
+    colour, dashes = _line_style(line.method)
     return colour, False, line.low, line.high, dashes
 
 

@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.comparison import ComparedItem, Differences, share_in_words, step_in_words
 from raterscope.app.disputes import disputed_tasks
 from raterscope.app.errors import plain
-from raterscope.app.kinds.labels.runs import measured, truth_about
+from raterscope.app.kinds.labels.runs import read_truths, unseen_truths
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.trust import (
@@ -39,7 +39,7 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     if run is None or not isinstance(result, LabelResult):
         return None
     fusion = result.fusion
-    truth = measured(result, truth_about(study, study.question(question), fusion))
+    truth = unseen_truths(result, read_truths(study, study.question(question), fusion))
     model = assess(fusion.posterior, truth, fusion.classes)
     if model is not None:
         trust = Trust("task", True, model.calibration)

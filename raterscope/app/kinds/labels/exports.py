@@ -40,7 +40,7 @@ from raterscope.app.formats.output_files import format_number, remove_file, writ
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
 from raterscope.app.kinds.labels.cross_validation import (
     ROC_FILES,
-    fold_question,
+    cross_validate,
     write_charts,
     write_curves,
     write_folded,
@@ -145,7 +145,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
             folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
             fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
         ),
-        write_people(
+        write_annotators_table(
             folder / "annotators.csv", output.question, output.result, rates, votes, part(watch, 0.2, 0.3)
         ),
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def accuracies(rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
 
 
-def write_people(
+def write_annotators_table(
     path: Path,
     question: Question,
     result: LabelResult,
@@ -325,9 +325,9 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
     requested = [entry for entry in study.questions() if not request.items or entry.id in request.items]
     if not requested:
         raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
-    entries = [entry for entry in requested if _ready(study, entry, request.what)]
+    entries = [entry for entry in requested if _is_ready(study, entry, request.what)]
     if not entries or (request.items and len(entries) < len(requested)):
-        raise InputError(_missing(request.what), file=study.path)
+        raise InputError(_why_missing(request.what), file=study.path)
     files: list[Path] = []
     for entry, path, step in files_for(request, [(entry, entry.name) for entry in entries], watch):
         files += write(study, entry, request.format, path, step)
@@ -335,7 +335,7 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class DecidedAnswer:
     """What is to be said of every task: the answer, and the expert's decisions since.
 
     Attributes
@@ -356,7 +356,7 @@ class Settled:
     decided: dict[int, DecidedLabel]
 
 
-def settled(study: Study, answered: Answered) -> Settled:
+def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:
     """Lay what the expert decided over an answer."""
     tasks, fusion = answered.question.labels.tasks, answered.result.fusion
     index_of = {name: at for at, name in enumerate(tasks)}
@@ -375,7 +375,7 @@ def settled(study: Study, answered: Answered) -> Settled:
         posterior[at] = 0.0
         posterior[at, label[at]] = 1.0
         entropy[at] = 0.0
-    return Settled(classes, posterior, label, entropy, decided)
+    return DecidedAnswer(classes, posterior, label, entropy, decided)
 
 
 def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
@@ -389,7 +389,7 @@ def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
     return labels
 
 
-def _ready(study: Study, entry: QuestionEntry, export: str) -> bool:
+def _is_ready(study: Study, entry: QuestionEntry, export: str) -> bool:
     if export in ("votes", "rates-over-time"):
         return bool(len(study.vote_set(entry.id).task))
     if export == "decided":
@@ -400,7 +400,7 @@ def _ready(study: Study, entry: QuestionEntry, export: str) -> bool:
     return answered is not None and (export not in OF_COMMUNITIES or answered.result.communities is not None)
 
 
-def _missing(export: str) -> str:
+def _why_missing(export: str) -> str:
     if export == "decided":
         return "holds no decision on a task yet"
     if export == "roc-curves":
@@ -413,13 +413,13 @@ def _missing(export: str) -> str:
 def _answer(study: Study, entry: QuestionEntry) -> Answered:
     answered = read_answer(study, entry)
     if answered is None:
-        raise InputError(_missing("labels"), file=study.path)
+        raise InputError(_why_missing("labels"), file=study.path)
     return answered
 
 
 def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
-    tasks, answer = answered.question.labels.tasks, settled(study, answered)
+    tasks, answer = answered.question.labels.tasks, apply_decisions(study, answered)
     if form == "crowd-kit":
         return [write_crowdkit_truth(path, tasks, answer.classes, answer.label, watch)]
     if form == "label-studio":
@@ -440,7 +440,7 @@ def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, wat
 
 def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
-    answer = settled(study, answered)
+    answer = apply_decisions(study, answered)
     tasks = answered.question.labels.tasks
     return [write_crowdkit_probabilities(path, tasks, answer.classes, answer.posterior, watch)]
 
@@ -448,7 +448,7 @@ def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, w
 def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
     votes = _votes(answered)
-    return [write_people(path, answered.question, answered.result, answered.rates, votes, watch)]
+    return [write_annotators_table(path, answered.question, answered.result, answered.rates, votes, watch)]
 
 
 def _write_confusion(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
@@ -493,7 +493,7 @@ def _write_grouped(
 def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write the ROC curves of all methods, which are measured here, with default settings."""
     answered = _answer(study, entry)
-    folded = fold_question(answered.question, FoldedSettings(), plan_of(answered.run), watch)
+    folded = cross_validate(answered.question, FoldedSettings(), plan_of(answered.run), watch)
     return [(write_charts if form == "svg" else write_curves)(path, folded)]
 
 
@@ -508,7 +508,7 @@ def _write_next(study: Study, entry: QuestionEntry, _: str, path: Path, watch: W
     """Write which votes to ask for, not of tasks that the expert has decided."""
     answered = _answer(study, entry)
     fusion = answered.result.fusion
-    certain = settled(study, answered).posterior[:, : len(fusion.classes)]
+    certain = apply_decisions(study, answered).posterior[:, : len(fusion.classes)]
     rows = next_vote_rows(answered.question.labels, replace(fusion, posterior=certain), watch)
     return [write_table(path, NEXT_VOTES, rows)]
 

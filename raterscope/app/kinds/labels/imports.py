@@ -39,7 +39,7 @@ _LONGEST_PRIOR = 1 << 20
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionTables:
     """A question with what several files bring for it: votes, true classes."""
 
     name: str
@@ -48,7 +48,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Understanding:
+class LabelInterpretation:
     """How labels are to be understood, where somebody says so.
 
     Attributes
@@ -75,7 +75,7 @@ class Understanding:
             For outputs, classes or a prior that do not go together.
         """
         outputs = _named(self.outputs, "--outputs") or tuple(labels_given)
-        _refuse_others(labels_given, outputs, "was said by annotators; expected it among --outputs")
+        _refuse_unexpected(labels_given, outputs, "was said by annotators; expected it among --outputs")
         classes = _named(self.classes, "--classes")
         notices: list[str] = []
         plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
@@ -84,7 +84,7 @@ class Understanding:
             if not set(classes) & set(outputs) and not self.stands:
                 _, notices = with_classes(plainly, classes, _REMEDY)
             for truth in truths:
-                _refuse_others(truth.classes, classes, "is true of a task; expected it among --classes")
+                _refuse_unexpected(truth.classes, classes, "is true of a task; expected it among --classes")
         else:
             scheme = plainly
             for truth in truths:
@@ -113,7 +113,7 @@ class Understanding:
         return replace(scheme, meaning=tuple(meaning))
 
 
-def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked], list[str]]:
+def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[QuestionTables], list[str]]:
     """Sort files by the question that they answer.
 
     A file that does not name its question answers the only one that is, if they have a label in common.
@@ -162,7 +162,7 @@ def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked],
     questions = []
     for key, tables_of_question in votes_of.items():
         name = next((table.question for table in tables_of_question if table.question), UNNAMED)
-        questions.append(Asked(name, tuple(tables_of_question), tuple(truths[key])))
+        questions.append(QuestionTables(name, tuple(tables_of_question), tuple(truths[key])))
     return questions, notices
 
 
@@ -174,7 +174,7 @@ def _fit(
     return matching > 0, not outputs_of[key].isdisjoint(truth.classes), matching
 
 
-def question_of(files: Asked, understanding: Understanding) -> tuple[Question, list[str]]:
+def join_question(files: QuestionTables, understanding: LabelInterpretation) -> tuple[Question, list[str]]:
     """Join the votes of a question, and its true classes; gives also what was taken for granted.
 
     Raises
@@ -256,7 +256,7 @@ def _named(names: tuple[str, ...], option: str) -> tuple[str, ...]:
     return names
 
 
-def _refuse_others(names: Sequence[str], expected: Sequence[str], problem: str) -> None:
+def _refuse_unexpected(names: Sequence[str], expected: Sequence[str], problem: str) -> None:
     unexpected = next((name for name in names if name not in expected), None)
     if unexpected is not None:
         raise InputError(f"{plain(unexpected)} {problem}")
@@ -278,12 +278,12 @@ _OF_LABELS = {name for name, _, _ in FIELDS} - {"annotator", "time"}
 _PAIR = {"left", "right"}
 
 
-def are_of_labels(mapping: Mapping[str, str] | None) -> bool:
+def names_label_columns(mapping: Mapping[str, str] | None) -> bool:
     """Tell whether columns were named by hand as a table of labels has them."""
     return not _OF_LABELS.isdisjoint((mapping or {}).values())
 
 
-def likelier(error: UnknownColumns) -> UnknownColumns:
+def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
     """Ask for the columns of labels or pairs, where an unknown header is not likely to be one of clicks."""
     assert error.file is not None
     counts = [

@@ -127,7 +127,7 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
         "truths": ended.fusion.truths,
         "communities": None if groups is None else groups.count,
     }
-    truths = measured(ended.fusion, question.truth)
+    truths = unseen_truths(ended.fusion, question.truth)
     judged = assess(fusion.posterior, truths, fusion.classes)
     vote = None
     if judged is not None:
@@ -167,7 +167,7 @@ def rates_for(question: Question, result: LabelResult) -> Rates:
     return _RATES[result.fusion]
 
 
-def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
+def unseen_truths(result: LabelResult, truth: ClassArray) -> ClassArray:
     """Give the truths that a result may be measured against: those that it was not told."""
     return np.where(result.fusion.known == OPEN, truth, OPEN).astype(np.int16)
 
@@ -216,10 +216,12 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     if run_and_result is None:
         return None
     run, result = run_and_result
-    labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
+    labels = replace(
+        order_like_answer(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known
+    )
     out = excluded_votes(study, entry.id, run.excluded, run.imported)
-    out = None if out is None else as_it_was(out, result.fusion)
-    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion), out))
+    out = None if out is None else order_like_answer(out, result.fusion)
+    return Answered(entry, run, result, Question(labels, read_truths(study, entry, result.fusion), out))
 
 
 def plan_of(run: RunEntry) -> LabelPlan | None:
@@ -230,13 +232,13 @@ def plan_of(run: RunEntry) -> LabelPlan | None:
         return None
 
 
-def truth_about(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
+def read_truths(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
     """Give the truths of an answer's tasks, its classes counted as it does; they may have come after it."""
     truth = study.vote_set(entry.id).truth[: len(fusion.known)]
     return class_indices(truth, entry.scheme.classes, fusion.classes)
 
 
-def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
+def order_like_answer(labels: Labels, fusion: LabelFusion) -> Labels:
     """Count outputs and classes as an answer from before another order was set does."""
     if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
         return labels
@@ -303,11 +305,11 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
     return (
         None
         if communities_found is None or not communities_found.count
-        else described(labels, communities_found, accuracy)
+        else describe_groups(labels, communities_found, accuracy)
     )
 
 
-def described(labels: Labels, groups: Communities, accuracy: FloatArray) -> Groups:
+def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -> Groups:
     """Say of communities what there is to say.
 
     Parameters
@@ -357,7 +359,7 @@ VOTE = "majority"
 """What models are held against."""
 
 
-def judgements(
+def judge_methods(
     question: Question,
     plan: LabelPlan,
     result: LabelResult,
@@ -387,7 +389,7 @@ def judgements(
     list of str
         Which methods failed and why.
     """
-    own_assessment = assessed(result, question)
+    own_assessment = assess_result(result, question)
     if own_assessment is None:
         return {}, []
     assessments, problems = {plan.algorithm: own_assessment}, []
@@ -398,7 +400,7 @@ def judgements(
         shared = {field: text for field, text in (texts or {}).items() if field in fields}
         method_plan = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
         step = part(watch, done / len(methods), (done + 1) / len(methods), f"{name}: ")
-        judged, problem, _ = attempt(partial(_judge, question, method_plan, step))
+        judged, problem, _ = attempt(partial(_judge_method, question, method_plan, step))
         if judged is not None:
             assessments[name] = judged
         elif problem:
@@ -406,9 +408,9 @@ def judgements(
     return assessments, problems
 
 
-def assessed(result: LabelResult, question: Question) -> Assessment | None:
+def assess_result(result: LabelResult, question: Question) -> Assessment | None:
     """Judge a result by the truths that were kept from it; None where there are none."""
-    return assess(result.fusion.posterior, measured(result, question.truth), result.fusion.classes)
+    return assess(result.fusion.posterior, unseen_truths(result, question.truth), result.fusion.classes)
 
 
 def advice_on(
@@ -421,5 +423,5 @@ def advice_on(
     return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, rates)
 
 
-def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:
-    return assessed(fuse(question.labels, plan, question.truth, watch), question)
+def _judge_method(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:
+    return assess_result(fuse(question.labels, plan, question.truth, watch), question)

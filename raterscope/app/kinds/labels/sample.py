@@ -23,7 +23,15 @@ from raterscope.app.command_line.output import make_folder
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.labels.command import summary_of
 from raterscope.app.kinds.labels.exports import QuestionOutput, run_record, write_question
-from raterscope.app.kinds.labels.runs import Answer, Inputs, assessed, digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import (
+    Answer,
+    Inputs,
+    assess_result,
+    digest_of,
+    fuse_inputs,
+    gather,
+    keep,
+)
 from raterscope.app.sample_files import (
     BEGUN,
     Demonstrated,
@@ -93,7 +101,7 @@ def make_sample(
     if study_path.exists():
         return study_path
     watch(0.0, "simulating a crowd")
-    crowd = simulated(tasks, annotators)
+    crowd = simulate_crowd(tasks, annotators)
     files = _write_tables(folder, crowd)
     disputed = _disputed(crowd, pictures, part(watch, 0.1, 0.3))
     files += _write_pictures(folder / PICTURES, crowd, disputed, part(watch, 0.3, 0.8))
@@ -107,14 +115,14 @@ def make_sample(
     return study_path
 
 
-def simulated(tasks: int = _TASKS, annotators: int = _ANNOTATORS) -> SimulatedLabels:
+def simulate_crowd(tasks: int = _TASKS, annotators: int = _ANNOTATORS) -> SimulatedLabels:
     """Draw the crowd of the sample, with all that is true of it."""
     return simulate_labels(scoring_crowd(tasks, annotators), _SEED)
 
 
 def about() -> str:
     """Say what in the sample is simulated: all of it."""
-    crowd = simulated()
+    crowd = simulate_crowd()
     return _TEXT.format(
         study=STUDY, votes=VOTES, truth=TRUTH, pictures=f"{PICTURES}/", tasks=_TASKS, annotators=_ANNOTATORS,
         kinds=len(crowd.behaviours), behaviours=", ".join(crowd.behaviours),
@@ -198,7 +206,7 @@ def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
     for method, answer in answers.items():
         for name, outcome in answer.outcomes.items():
             if outcome.fusion is not None:
-                assessment = assessed(outcome.fusion, answer.inputs.given[name])
+                assessment = assess_result(outcome.fusion, answer.inputs.given[name])
                 if assessment is not None:
                     judged.setdefault(name, {})[method] = assessment
     return judged

@@ -25,7 +25,7 @@ from raterscope.app.command_line.output import (
     tell_files,
     write_in_folder,
 )
-from raterscope.app.command_line.selection import by_option
+from raterscope.app.command_line.selection import answered_by_options
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
@@ -33,15 +33,15 @@ from raterscope.app.import_candidates import ClassifiedFiles, sort_files
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.masks.exports import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import (
-    MaskReading,
+    MaskOptions,
     Placement,
     assign_raters,
-    place,
-    placed_mask,
+    list_sites,
+    place_masks,
+    prepare_mask,
     read_mask_files,
-    sites_of,
 )
-from raterscope.app.kinds.masks.methods import compare_cases, in_words, methods_plans, write_methods
+from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
 from raterscope.app.kinds.masks.rater_clusters import (
     CONSENSUS,
     DICE,
@@ -65,7 +65,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
     plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
-        with by_option():
+        with answered_by_options():
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
         cases, truths, case_notices = _cases(placement)
         _refuse_irregular(cases, may_resample=options.resample)
@@ -89,7 +89,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
     lines = list(summary_of(answer, time.perf_counter() - clock))
     if clusters.get(CONSENSUS):
         lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
-    lines += [] if methods is None else in_words(methods)
+    lines += [] if methods is None else methods_in_words(methods)
     problems = () if methods is None else methods.problems
     tell(dict.fromkeys([*notices, *case_notices, *_notices(answer), *problems]), lines)
     tell_files(saved.answer, saved.place)
@@ -157,7 +157,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     files = list(dict.fromkeys([*lot.masks, *truths]))
     if not files:
         raise InputError("holds no masks", file=options.masks[0])
-    reading = MaskReading(options.annotator, options.naming, options.structure)
+    reading = MaskOptions(options.annotator, options.naming, options.structure)
     tables, refused = read_mask_files(
         files, volumes, reading, optional=lot.walked, sources=lot.sources, watch=part(watch, 0.3, 1.0)
     )
@@ -165,10 +165,10 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
         raise refused[0]
     from raterscope.app.formats.images import read_image
 
-    sites = sites_of((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
+    sites = list_sites((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
     by_hand = dict.fromkeys(truths, TRUTH_WORD)
     attributed = assign_raters(tables, [site.name for site in sites], by_hand, naming=options.naming)
-    placement = place(attributed, sites, may_resample=options.resample)
+    placement = place_masks(attributed, sites, may_resample=options.resample)
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     notices += [notice for volume in volumes for notice in volume.notices]
     return (
@@ -195,7 +195,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
     sentences: list[str] = []
     for mask, at in zip(placement.masks, placement.where, strict=True):
         grid = placement.sites[at].grid
-        record = record_of(placed_mask(mask, at, grid))
+        record = record_of(prepare_mask(mask, at, grid))
         if not mask.mask.grid.same_as(grid):
             sentences.append(f"{plain(mask.file.name)} was taken from another grid to the image's.")
         if mask.annotator is None:

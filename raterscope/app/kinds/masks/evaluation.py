@@ -31,7 +31,7 @@ from raterscope.algorithms.masks.metrics import place_in_frame
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.comparison import Box, ComparedItem, Differences
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.masks.runs import cut_truth
+from raterscope.app.kinds.masks.runs import crop_truth
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
@@ -187,7 +187,7 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
     return MasksTrust(
         noun="voxel",
         by_truth=measure == "truth",
-        calibration=_counted(tables),
+        calibration=_sum_cases(tables),
         comparable=""
         if len(bins) >= FEWEST
         else comparable_in_words("masks", float(np.mean(rater_counts)), ("rater", "case")),
@@ -222,7 +222,7 @@ def _binned(chance: np.ndarray, right: BoolArray) -> FloatArray:
     return np.stack(list(sums), axis=1)
 
 
-def _counted(bins: FloatArray) -> Counted:
+def _sum_cases(bins: FloatArray) -> Counted:
     """Add up cases, each counting the same."""
     sizes = bins[:, :, 2].sum(axis=1)
     bins = bins[sizes > 0]
@@ -258,7 +258,7 @@ def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[Flo
             truth = read_masks(study, case, fusion.structures[0], truth=True)
             if report.calibration is not None and truth:
                 probability, right = near_outline(
-                    report.calibration, cut_truth(truth["truth"], report.calibration)
+                    report.calibration, crop_truth(truth["truth"], report.calibration)
                 )
                 if right.size:
                     calibrations.append(probability)

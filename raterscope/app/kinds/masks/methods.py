@@ -194,7 +194,7 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
     return compare_methods(masks, plans, None if truth is None else assembled.values[-1] > 0.5, watch)
 
 
-def boxes(comparison: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
+def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
     """Give what is drawn as box plots (Figs. 11, 13 and 14 of the robust fusion paper), in order.
 
     Parameters
@@ -234,7 +234,7 @@ def _against_truth(comparison: ComparedMethods, figure: str) -> list[MethodBox]:
             columns[fit.method][index] = value
         for name, value in zip(case.annotators, raters.tolist(), strict=True):
             values.setdefault((True, "raters" if several else name), []).append(value)
-    return _made(values, columns)
+    return _make_boxes(values, columns)
 
 
 def _among_raters(comparison: ComparedMethods, figure: str) -> list[MethodBox]:
@@ -248,10 +248,10 @@ def _among_raters(comparison: ComparedMethods, figure: str) -> list[MethodBox]:
             values[False, fit.method] += row.tolist()
             columns[fit.method][index] = float(row.mean())
         pairs += raters[np.triu_indices(len(raters), 0, raters.shape[1])].tolist()
-    return _made(values | {(True, "pairs of raters"): pairs}, columns)
+    return _make_boxes(values | {(True, "pairs of raters"): pairs}, columns)
 
 
-def _made(
+def _make_boxes(
     values: Mapping[tuple[bool, str], list[float]], columns: Mapping[str, list[float]]
 ) -> list[MethodBox]:
     baseline = np.array(columns.get(BASELINE, ()))
@@ -278,7 +278,7 @@ def _of_fits(comparison: ComparedMethods, method: str, figure: str) -> FloatArra
     return np.asarray(all_values[np.isfinite(all_values)])
 
 
-def rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
+def method_rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
     """Give the rows of methods.csv: every method and rater with the truth and with each other rater.
 
     Lengths are in the unit that the row names. Bound, iterations and seconds are those of the method.
@@ -319,16 +319,16 @@ def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
         remove_file(folder / "methods.svg")
         return []
     return [
-        write_table(folder / "methods.csv", COLUMNS, rows(comparison)),
+        write_table(folder / "methods.csv", COLUMNS, method_rows(comparison)),
         write_plots(folder / "methods.svg", comparison),
     ]
 
 
-def in_words(comparison: ComparedMethods) -> Iterator[str]:
+def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
     """Say how each method did, a line each: median Dice and HD95, median time."""
     reference = "truth" if comparison.truth else "raters"
     dice, away, times = (
-        {box.name: box for box in boxes(comparison, figure, reference) if not box.rater}
+        {box.name: box for box in method_boxes(comparison, figure, reference) if not box.rater}
         for figure in ("dice", "hausdorff_95", "seconds")
     )
     for name in comparison.methods:
@@ -342,7 +342,7 @@ def in_words(comparison: ComparedMethods) -> Iterator[str]:
         yield f"{words}, {np.median(times[name].values):.3g} s, {REFERENCES[reference]}"
 
 
-def keep_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
+def store_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
     """Keep the figures in a study, without the masks, in place of those before."""
     watch(0.0, "keeping compared methods")
     study.settings.keep_compared_methods(
@@ -372,7 +372,7 @@ def keep_methods(comparison: ComparedMethods, study: Study, watch: Watch = silen
     )
 
 
-def kept_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
+def load_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
     """Give what a study keeps; None where there is nothing, or nothing that can be read."""
     watch(0.0, "reading compared methods")
     record = study.settings.compared_methods()
@@ -429,16 +429,16 @@ _WIDE, _HIGH = 460, 310
 
 def write_plots(path: Path, comparison: ComparedMethods) -> Path:
     """Write all box plots into one file, whole or not at all."""
-    return write_bytes(path, draw(comparison))
+    return write_bytes(path, draw_plots(comparison))
 
 
-def draw(comparison: ComparedMethods) -> bytes:
+def draw_plots(comparison: ComparedMethods) -> bytes:
     """Draw all box plots as SVG; a star marks methods that differ from the baseline (p < 0.05)."""
     reference = "truth" if comparison.truth else "raters"
     panels = []
     starred = False
     for figure, words in FIGURES.items():
-        figure_boxes = boxes(comparison, figure, reference)
+        figure_boxes = method_boxes(comparison, figure, reference)
         if not figure_boxes:
             continue
         title = words if figure in ("bound", "seconds") else f"{words}, {REFERENCES[reference]}"

@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.kinds.masks.runs import Inputs, follows_of
+from raterscope.app.kinds.masks.runs import Inputs, followed_consensus
 from raterscope.app.study import RunEntry
 
 DICE, CONSENSUS = "dice", "consensus"
@@ -75,7 +75,7 @@ def agreements_of_results(results: Iterable[CaseResult], basis: str) -> list[Cas
                 continue
             if basis == DICE:
                 agreements.append(CaseAgreement(fusion.annotators, report.pair_dice))
-            elif follows_of(fusion) is not None:
+            elif followed_consensus(fusion) is not None:
                 agreements.append(_by_consensus(fusion))
     return agreements
 

@@ -121,10 +121,10 @@ def fuse_inputs(
 
     ``each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases.
     """
-    return _pooled(outcome.one_by_one(inputs, plan, fuse_each, watch))
+    return _pool_calibrations(outcome.one_by_one(inputs, plan, fuse_each, watch))
 
 
-def _pooled(answer: Answer) -> Answer:
+def _pool_calibrations(answer: Answer) -> Answer:
     """Estimate the multipliers of the bands from all cases, and the crowd's error from known outlines."""
     cases = answer.inputs.given
     calibrations, truths = [], []
@@ -135,7 +135,7 @@ def _pooled(answer: Answer) -> Answer:
             if report.calibration is not None:
                 calibrations.append(report.calibration)
                 truth = cases[name].truth.get(fusion.structures[0])
-                truths.append(None if truth is None else cut_truth(truth, report.calibration))
+                truths.append(None if truth is None else crop_truth(truth, report.calibration))
     calibrated = iter(calibrate_with_truth(pool_calibrations(check_leave_one_out(calibrations)), truths))
 
     def again(report: Report) -> Report:
@@ -153,7 +153,7 @@ def _pooled(answer: Answer) -> Answer:
     return replace(answer, outcomes=outcomes)
 
 
-def cut_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
+def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
     """Give a true outline on the part of the grid that was calibrated."""
     out = np.zeros(calibration.ratio.shape, dtype=np.bool_)
     low = np.maximum(truth.origin, calibration.origin)
@@ -215,12 +215,12 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
                 "calibration": _calibration_record(report),
             }
         )
-        if (follows := follows_of(fusion)) is not None:
+        if (follows := followed_consensus(fusion)) is not None:
             structures[-1]["follows"] = follows
     return record | {"structures": structures}
 
 
-def follows_of(fusion: MaskFusion) -> list[int] | None:
+def followed_consensus(fusion: MaskFusion) -> list[int] | None:
     """Give the consensus that each rater follows, the heaviest being 0; None of all but the mixture."""
     if fusion.algorithm != "mixture":
         return None
@@ -294,7 +294,7 @@ _FUSED_TOGETHER = 0.8  # share of the time, the rest is measuring
 _ROUNDED = 1e-3
 
 
-def stacked(case: Case, margin: float = MARGIN) -> Masks:
+def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
     """Lay the masks of all structures together, as labels; as probabilities where any are such.
 
     Who marked some of the structures is taken to have seen none of the others. What is settled is not held.
@@ -331,7 +331,7 @@ def stacked(case: Case, margin: float = MARGIN) -> Masks:
 
 def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     """Fuse the structures of a case as classes of one model, and measure each by itself."""
-    masks = stacked(case)
+    masks = stack_structures(case)
     reports = []
     count = len(masks.structures)
     if plan.algorithm == "mixture":  # which groups the raters of each structure by itself
@@ -341,7 +341,7 @@ def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResu
         fusions = [fuse(_of(masks, s), plan, watch=steps[s]) for s in range(count)]
     else:
         fusion = fuse(masks, plan, watch=part(watch, 0.0, _FUSED_TOGETHER))
-        fusions = [_one(fusion, s) for s in range(count)]
+        fusions = [_extract_structure(fusion, s) for s in range(count)]
     for s in range(count):
         step_watch = part(
             watch,
@@ -357,7 +357,7 @@ def _of(masks: Masks, structure: int) -> Masks:
     return replace(masks, values=np.ascontiguousarray(values), structures=(masks.structures[structure],))
 
 
-def _one(fusion: MaskFusion, structure: int) -> MaskFusion:
+def _extract_structure(fusion: MaskFusion, structure: int) -> MaskFusion:
     """Take one structure out of a fusion of several."""
     rows = slice(structure, structure + 1)
     maps: dict[str, Any] = {

@@ -21,7 +21,13 @@ from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.kinds.kind import Sample
-from raterscope.app.kinds.masks.exports import CaseOutput, run_record, whole, whole_record, write_case
+from raterscope.app.kinds.masks.exports import (
+    CaseOutput,
+    on_whole_image,
+    record_on_whole_image,
+    run_record,
+    write_case,
+)
 from raterscope.app.kinds.masks.lidc_package import Nodule, find_database, read_nodules
 from raterscope.app.kinds.masks.runs import Answer, digest_of, fuse_inputs, gather, keep
 from raterscope.app.sample_files import Demonstrated, ImportFiles, Tools, keep_once, made_whole
@@ -121,7 +127,7 @@ def make_sample(
         for subject, lot in files.items():
             import_files(study, lot, part(watch, 0.7, 0.95), structure=subject)
         if database is not None:
-            add_nodules(study, choose(nodules), database.name, part(watch, 0.95, 1.0))
+            add_nodules(study, choose_nodules(nodules), database.name, part(watch, 0.95, 1.0))
     return study_path
 
 
@@ -147,7 +153,7 @@ def two_schools() -> list[str]:
     return [name for name, (_, _, divided) in zip(_names(), _CASES, strict=True) if divided]
 
 
-def choose(nodules: Sequence[Nodule]) -> list[Nodule]:
+def choose_nodules(nodules: Sequence[Nodule]) -> list[Nodule]:
     """Choose the nodules that the radiologists agree on least, and most; the largest of each patient."""
     largest: dict[str, Nodule] = {}
     for nodule in nodules:
@@ -278,9 +284,11 @@ def _summary(complete: Answer, parted: Answer, truth: Truth, seconds: float) -> 
         for fusion in outcome.fusion.fusions if outcome.fusion is not None else ():
             records = case.records[fusion.structures[0]]
             if fusion.structures[0] in truth[name]:
-                true = whole_record(truth[name][fusion.structures[0]], case.grid)
-                consensus.append(dice(whole(fusion, fusion.mask[0]), true))
-                single += [dice(whole_record(record, case.grid), true) for record in records.values()]
+                true = record_on_whole_image(truth[name][fusion.structures[0]], case.grid)
+                consensus.append(dice(on_whole_image(fusion, fusion.mask[0]), true))
+                single += [
+                    dice(record_on_whole_image(record, case.grid), true) for record in records.values()
+                ]
     yield (
         f"against the truth, mean over {counted(len(consensus), 'simulated case')}: "
         f"Dice {np.mean(consensus):.3f} of the consensus, {np.mean(single):.3f} of a rater"

@@ -29,7 +29,7 @@ from raterscope.app.command_line.output import (
     where,
     write_in_folder,
 )
-from raterscope.app.command_line.selection import asked_for, by_option
+from raterscope.app.command_line.selection import answered_by_options, select_question
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
@@ -37,16 +37,16 @@ from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.pairs.evaluation import trust_in_fusion
 from raterscope.app.kinds.pairs.exports import QuestionOutput, has_path, run_record, write_question
-from raterscope.app.kinds.pairs.imports import Asked, by_question, joined
+from raterscope.app.kinds.pairs.imports import QuestionTables, group_by_question, join_tables
 from raterscope.app.kinds.pairs.runs import (
-    Agreements,
     Answer,
-    Beside,
     Inputs,
-    agreements,
-    beside,
+    OtherResults,
+    RankingAgreements,
+    compare_with_truth,
     fuse_inputs,
-    not_promised,
+    run_other_methods,
+    why_not_guaranteed,
 )
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import placed
@@ -57,12 +57,14 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     plan = PairPlan.make(options.path, _settings(options))
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
-        with by_option():
+        with answered_by_options():
             tables = _read(options, part(watch, 0.0, 0.2))
-        inputs, input_notices = _inputs(asked_for(by_question(tables), options.question), options.exclude)
+        inputs, input_notices = _inputs(
+            select_question(group_by_question(tables), options.question), options.exclude
+        )
         make_folder(options.output)
         answer = fuse_inputs(inputs, plan, part(watch, 0.2, 0.8))
-        other_results = beside_each(answer, part(watch, 0.8, 0.9))
+        other_results = other_results_of(answer, part(watch, 0.8, 0.9))
         truths = {} if options.truth is None else _agreements(answer, read_ranking(options.truth))
         rest = part(watch, 0.9, 1.0)
         saved = write_in_folder(
@@ -92,11 +94,11 @@ def summarise(
     answer: Answer, _study: Study, _options: argparse.Namespace, seconds: float, watch: Watch
 ) -> Summary:
     """Describe a run over a study; see `Functions.summarise`."""
-    other_results = beside_each(answer, watch)
+    other_results = other_results_of(answer, watch)
     return Summary(notices_of(answer), summary_of(answer, seconds, other_results) if answer.kept else ())
 
 
-def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, Beside]) -> Iterator[str]:
+def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, OtherResults]) -> Iterator[str]:
     """Say in a few lines what came out; with what stands beside the fusion of each question."""
     questions = answer.inputs.given
     annotators = {
@@ -119,7 +121,7 @@ def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, Besid
     yield from by_item(answer, of_question, LISTED)
 
 
-def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: Beside) -> Iterator[str]:
+def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: OtherResults) -> Iterator[str]:
     tested_count = int((fusion.untested == 0).sum())
     if not tested_count:
         yield "no annotator could be tested: none is flagged, and the ranking treats all as unbiased"
@@ -142,13 +144,13 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     words = (
         f"{flagged_count:,} of {tested} {'is' if flagged_count == 1 else 'are'} flagged ({', '.join(kinds)})"
     )
-    wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
+    wrongly, doubt = f"{100 * fusion.rate:g}%", why_not_guaranteed(plan, fusion)
     if doubt:
         return f"{words}; that at most {wrongly} of them are wrong is not guaranteed: {doubt}"
     return f"{words}, of whom on average at most {wrongly} wrongly{about}"
 
 
-def _of_ranking(fusion: PairFusion, other_result: Beside) -> Iterator[str]:
+def _of_ranking(fusion: PairFusion, other_result: OtherResults) -> Iterator[str]:
     split = other_result.consistency
     groups = int(fusion.component.max(initial=-1)) + 1
     across = "" if groups == 1 else f" in {groups:,} groups"
@@ -195,14 +197,14 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
     return tables
 
 
-def _inputs(question_files: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
+def _inputs(question_files: list[QuestionTables], excluded: list[str]) -> tuple[Inputs, list[str]]:
     annotators = (name for files in question_files for table in files.tables for name in table.annotators)
     refuse_unknown(excluded, annotators, "exclude")
     questions: dict[str, Pairs] = {}
     sentences: list[str] = []
     for files in question_files:
         try:
-            questions[files.name], notices = joined(files.tables, set(excluded))
+            questions[files.name], notices = join_tables(files.tables, set(excluded))
         except InputError as error:
             raise InputError(error.what, field=files.name if len(question_files) > 1 else None) from error
         sentences += [
@@ -211,17 +213,17 @@ def _inputs(question_files: list[Asked], excluded: list[str]) -> tuple[Inputs, l
     return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), sentences
 
 
-def beside_each(answer: Answer, watch: Watch) -> dict[str, Beside]:
+def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:
     """Ask the other methods about the comparisons of each question that was fused."""
     results = {}
     for done, (name, outcome) in enumerate(answer.outcomes.items()):
         step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
         if outcome.fusion is not None:
-            results[name] = beside(answer.inputs.given[name], answer.plan, outcome.fusion, step)
+            results[name] = run_other_methods(answer.inputs.given[name], answer.plan, outcome.fusion, step)
     return results
 
 
-def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
+def _agreements(answer: Answer, table: RankingTable) -> dict[str, RankingAgreements]:
     """Compare the rankings of each question with the ground truth.
 
     Raises
@@ -234,7 +236,7 @@ def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
         items = answer.inputs.given[name].items
         if outcome.fusion is not None and len(set(items) & set(table.items)) > 1:
             fusion, truth = outcome.fusion, placed(table.items, table.place, table.group, items)
-            by_question[name] = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+            by_question[name] = compare_with_truth(fusion.score, fusion.corrected, fusion.component, truth)
     if not by_question:
         raise InputError("ranks no two items that were compared", file=table.path)
     return by_question
@@ -243,8 +245,8 @@ def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
 def _write(
     folder: Path,
     answer: Answer,
-    other_results: Mapping[str, Beside],
-    truths: Mapping[str, Agreements],
+    other_results: Mapping[str, OtherResults],
+    truths: Mapping[str, RankingAgreements],
     tables: list[PairTable],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:

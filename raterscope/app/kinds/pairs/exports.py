@@ -19,13 +19,13 @@ from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, 
 from raterscope.app.kinds.pairs.runs import (
     Answer,
     Answered,
-    Beside,
-    decided,
+    OtherResults,
+    apply_decisions,
     digest_of,
-    not_promised,
     plan_of,
     question_record,
     read_answer,
+    why_not_guaranteed,
 )
 from raterscope.app.outcome import record_of
 from raterscope.app.study import Study
@@ -90,13 +90,13 @@ def has_path(fusion: PairFusion) -> bool:
 
 
 def run_record(
-    answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other_result: Beside
+    answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other_result: OtherResults
 ) -> dict[str, Any]:
     """Make the contents of run.json: all that a question's results are made from, and how it went."""
     outcome, pairs = answer.outcomes[name], answer.inputs.given[name]
     fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
     assert fusion is not None
-    doubt = not_promised(answer.plan, fusion)
+    doubt = why_not_guaranteed(answer.plan, fusion)
     record = record_of(
         answer.plan, seed=settings["seed"], digest=digest_of({name: pairs}), inputs=inputs,
         started=answer.started, seconds=outcome.seconds,
@@ -131,12 +131,12 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
     if not ready or (request.items and len(ready) < len(requested)):
         raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
     return [
-        _written(study, question, request.what, path, step)
+        _write_export(study, question, request.what, path, step)
         for question, path, step in files_for(request, [(entry, entry.name) for entry in ready], watch)
     ]
 
 
-def _written(study: Study, question: PairQuestion, export: str, path: Path, watch: Watch) -> Path:
+def _write_export(study: Study, question: PairQuestion, export: str, path: Path, watch: Watch) -> Path:
     if export == "pairs":
         return write_pairs(path, pairs_of(study, question.id), watch)
     answered = read_answer(study, question)
@@ -145,7 +145,7 @@ def _written(study: Study, question: PairQuestion, export: str, path: Path, watc
 
 
 def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:
-    fusion, plan = decided(study, answered, watch), plan_of(answered.run)
+    fusion, plan = apply_decisions(study, answered, watch), plan_of(answered.run)
     share = None
     if plan is not None:
         share = draw_shares(fusion, plan.settings.as_dict()["plus"])
@@ -154,7 +154,7 @@ def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch
 
 
 def _write_ranking(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:
-    return write_ranking(path, answered.pairs.items, decided(study, answered, watch))
+    return write_ranking(path, answered.pairs.items, apply_decisions(study, answered, watch))
 
 
 def _write_path(_: Study, answered: Answered, path: Path, watch: Watch) -> Path:

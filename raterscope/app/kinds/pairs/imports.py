@@ -22,14 +22,14 @@ UNNAMED = "pairs"
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionTables:
     """A question with what several files bring for it."""
 
     name: str
     tables: tuple[PairTable, ...]
 
 
-def by_question(tables: Sequence[PairTable]) -> list[Asked]:
+def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
     """Sort files by the question that they answer, in the order of first appearance.
 
     A file that does not name its question answers the only one that is, if they have an item in common.
@@ -49,7 +49,7 @@ def by_question(tables: Sequence[PairTable]) -> list[Asked]:
             key = only if items_of_named.intersection(table.items) else key
         tables_of.setdefault(key, []).append(table)
     return [
-        Asked(
+        QuestionTables(
             next((table.question for table in question_tables if table.question), UNNAMED),
             tuple(question_tables),
         )
@@ -57,7 +57,7 @@ def by_question(tables: Sequence[PairTable]) -> list[Asked]:
     ]
 
 
-def joined(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
+def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
     """Join the comparisons of one question, those of some annotators left out.
 
     Who is left out is no annotator of what is given; items stay.
@@ -114,7 +114,7 @@ def _of_grades(tables: Sequence[PairTable]) -> list[str]:
 _OF_PAIRS = {"left", "right", "choice", "left_picture", "right_picture"}
 
 
-def are_of_pairs(mapping: Mapping[str, str] | None) -> bool:
+def names_pair_columns(mapping: Mapping[str, str] | None) -> bool:
     """Tell whether columns were named by hand as a table of comparisons has them."""
     return not _OF_PAIRS.isdisjoint((mapping or {}).values())
 

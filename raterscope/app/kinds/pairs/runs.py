@@ -165,7 +165,7 @@ def plan_of(run: RunEntry) -> PairPlan | None:
         return None
 
 
-def decided(study: Study, answered: Answered, watch: Watch = silent) -> PairFusion:
+def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> PairFusion:
     """Let the expert's decisions have the last word on who is flagged, and rank the items anew by that.
 
     Biases, statistics and the path stay as the run left them.
@@ -209,7 +209,7 @@ _HALF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class OtherResults:
     """What stands beside a fusion, to compare with.
 
     Attributes
@@ -239,7 +239,9 @@ class Beside:
         return {"t_test": int(self.by_t_test.sum()), **finite_figures}
 
 
-def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = silent) -> Beside:
+def run_other_methods(
+    pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = silent
+) -> OtherResults:
     """Ask the other methods about the comparisons that were fused."""
     if not getattr(plan.settings, "graded", True):
         pairs = replace(pairs, choice=np.sign(pairs.choice))
@@ -256,10 +258,10 @@ def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = sile
             float(odds[is_defined] @ odds[is_defined]) * float(sided[is_defined] @ sided[is_defined])
         )
         like = float(odds[is_defined] @ sided[is_defined]) / size if size else like
-    return Beside(t_test_flags(fusion), split, like)
+    return OtherResults(t_test_flags(fusion), split, like)
 
 
-def not_promised(plan: PairPlan, fusion: PairFusion) -> str:
+def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
     """Say why the rate of false discoveries is not guaranteed of a fusion; nothing where it is.
 
     It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
@@ -284,7 +286,7 @@ def not_promised(plan: PairPlan, fusion: PairFusion) -> str:
 
 
 @dataclass(frozen=True)
-class Agreements:
+class RankingAgreements:
     """How far the ranking of all answers and the corrected one agree with the ground truth."""
 
     original: RankingAgreement
@@ -311,11 +313,11 @@ class Agreements:
         )
 
 
-def agreements(
+def compare_with_truth(
     original: FloatArray, corrected: FloatArray, component: IndexArray, truth: TrueRanking
-) -> Agreements:
+) -> RankingAgreements:
     """Compare both rankings of n items with the known one."""
     original_agreement, corrected_agreement = (
         compare_rankings(score, component, truth) for score in (original, corrected)
     )
-    return Agreements(original_agreement, corrected_agreement)
+    return RankingAgreements(original_agreement, corrected_agreement)

@@ -25,7 +25,15 @@ from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.pairs.command import summary_of
 from raterscope.app.kinds.pairs.exports import QuestionOutput, run_record, write_question
-from raterscope.app.kinds.pairs.runs import Answer, Beside, beside, digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.pairs.runs import (
+    Answer,
+    OtherResults,
+    digest_of,
+    fuse_inputs,
+    gather,
+    keep,
+    run_other_methods,
+)
 from raterscope.app.sample_files import (
     BEGUN,
     Demonstrated,
@@ -77,7 +85,7 @@ def make_sample(folder: Path, watch: Watch = silent) -> Path:
     if study_path.exists():
         return study_path
     watch(0.0, "simulating a crowd that compares pairs")
-    crowd = simulated()
+    crowd = simulate_crowd()
     folder.mkdir(parents=True, exist_ok=True)
     _write_comparisons(folder / COMPARISONS, crowd.pairs)
     draw = partial(draw_item, crowd)
@@ -91,14 +99,14 @@ def make_sample(folder: Path, watch: Watch = silent) -> Path:
 
 
 @cache
-def simulated() -> SimulatedPairs:
+def simulate_crowd() -> SimulatedPairs:
     """Draw the crowd of the sample, with all that is true of it."""
     return simulate_pairs(_CROWD, _SEED)
 
 
 def about() -> str:
     """Say what in the sample is simulated: all of it."""
-    crowd = simulated()
+    crowd = simulate_crowd()
     counts = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
     always, mostly, doubt, tires = counts[1:]
     ways = (
@@ -154,7 +162,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
 
 def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
     """Say who of the simulated crowd was found: it is known who prefers a side."""
-    crowd = simulated()
+    crowd = simulate_crowd()
     biased = {name for name, flag in zip(crowd.pairs.annotators, crowd.biased.tolist(), strict=True) if flag}
     flagged = {name for name, flag in zip(annotators, fusion.flagged.tolist(), strict=True) if flag}
     return (
@@ -163,7 +171,7 @@ def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
     )
 
 
-def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, Beside]:
+def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, OtherResults]:
     """Write the results; gives what stands beside the fusion of each question."""
     other_results = {}
     for name, outcome in answer.outcomes.items():
@@ -171,7 +179,7 @@ def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, Beside]:
             continue
         make_folder(folder)
         pairs = answer.inputs.given[name]
-        other_results[name] = beside(pairs, answer.plan, outcome.fusion, part(watch, 0.0, 0.5))
+        other_results[name] = run_other_methods(pairs, answer.plan, outcome.fusion, part(watch, 0.0, 0.5))
         record = run_record(
             answer, name, [{"file": STUDY, "question": name, "simulated": True}], other_results[name]
         )

@@ -18,8 +18,15 @@ from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.growing_files import Growth
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.kinds.clicks.live_source import Following, Wish, refit
-from raterscope.app.kinds.clicks.live_watching import Order, Waiting, Watched, WatchPlan, follow, replayed
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest, refit
+from raterscope.app.kinds.clicks.live_watching import (
+    Order,
+    PendingClicks,
+    WatchedImage,
+    WatchPlan,
+    follow_image,
+    replay,
+)
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 
@@ -74,7 +81,7 @@ class Live(QObject):
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.timeout.connect(self._look)
-        self.following: Following | None = None
+        self.following: LiveSource | None = None
         self.paused = False
         self.notice = ""
         self.refused_lines = 0
@@ -91,7 +98,7 @@ class Live(QObject):
         """Seconds since the last new clicks; None without any."""
         return None if self._came is None else time.monotonic() - self._came
 
-    def start(self, wish: Wish) -> None:
+    def start(self, wish: WatchRequest) -> None:
         """Watch a source, from the position where it was left."""
         self.forget()
         self.paused = self._stopping = False
@@ -133,7 +140,7 @@ class Live(QObject):
             self._run_step(job, self._on_growth)
             self.changed.emit()
 
-    def _on_begun(self, following: Following) -> None:
+    def _on_begun(self, following: LiveSource) -> None:
         self.following = following
         self._moved = True
         self.advanced.emit(tuple(following.watched))
@@ -179,7 +186,7 @@ class Live(QObject):
             watch(0.0, "taking up what came", partial=partial(_pair, image, watched))
         return images
 
-    def _on_step(self, step: tuple[int, Watched]) -> None:
+    def _on_step(self, step: tuple[int, WatchedImage]) -> None:
         if self.following is not None:
             self.stepped.emit(*step)
 
@@ -210,7 +217,7 @@ class Live(QObject):
         elif following is not None:
             self._run_step(self._settle(following), self._on_settled)
 
-    def _settle(self, following: Following) -> Job:
+    def _settle(self, following: LiveSource) -> Job:
         return self._jobs.start("Settling what came", following.settle, quiet=True)
 
     def _on_settled(self, _images: Sequence[int]) -> None:
@@ -218,7 +225,7 @@ class Live(QObject):
         if following is not None:
             self._run_step(self._keep(following, STOPPED), self._on_run_kept)
 
-    def _keep(self, following: Following, why: str) -> Job:
+    def _keep(self, following: LiveSource, why: str) -> Job:
         """Store the result as a run, with the reason why it ended."""
         return self._document.ask("Keeping the run", partial(_keep_run, following, why), changes=True)
 
@@ -250,33 +257,33 @@ class Live(QObject):
             self.refused.emit(job.error)
 
 
-def _begin(wish: Wish, study: Study, _watch: Watch) -> Following:
-    return Following(study, wish)
+def _begin(wish: WatchRequest, study: Study, _watch: Watch) -> LiveSource:
+    return LiveSource(study, wish)
 
 
-def _look(following: Following, watch: Watch) -> Growth | UnknownColumns:
+def _look(following: LiveSource, watch: Watch) -> Growth | UnknownColumns:
     try:
         return following.look(watch)
     except UnknownColumns as unknown:
         return unknown
 
 
-def _store(following: Following, growth: Growth, study: Study, watch: Watch) -> list[int]:
+def _store(following: LiveSource, growth: Growth, study: Study, watch: Watch) -> list[int]:
     following.store(study, growth, watch)
     return following.gather(study, watch)
 
 
-def _keep(following: Following, images: Sequence[int], study: Study, _watch: Watch) -> Sequence[int]:
+def _keep(following: LiveSource, images: Sequence[int], study: Study, _watch: Watch) -> Sequence[int]:
     following.keep(study, images)
     return images
 
 
-def _keep_run(following: Following, why: str, study: Study, _watch: Watch) -> int | None:
+def _keep_run(following: LiveSource, why: str, study: Study, _watch: Watch) -> int | None:
     following.end(study, why)
     return following.keep_run(study)
 
 
-def _pair(image: int, watched: Watched) -> tuple[int, Watched]:
+def _pair(image: int, watched: WatchedImage) -> tuple[int, WatchedImage]:
     return image, watched
 
 
@@ -303,8 +310,8 @@ class Replay(QObject):
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._play_on)
         self.set_speed(5.0)
-        self.waiting: Waiting | None = None
-        self.steps: list[Watched] = []
+        self.waiting: PendingClicks | None = None
+        self.steps: list[WatchedImage] = []
         self.measured: list[tuple[float, float]] = []
         """Sensitivity and precision of the steps, if there is ground truth."""
         self.position = 0
@@ -341,7 +348,7 @@ class Replay(QObject):
         `places`, (T, 2), the steps are evaluated within a radius.
         """
         self.leave()
-        self.waiting = replayed(clicks, order, per_step, seed)
+        self.waiting = replay(clicks, order, per_step, seed)
         self.steps, self.measured = [], []
         self.position = 0
         work = partial(_work_out, self.waiting, plan, places, radius, experience, self.steps, self.measured)
@@ -390,18 +397,18 @@ class Replay(QObject):
 
 
 def _work_out(
-    waiting: Waiting,
+    waiting: PendingClicks,
     plan: WatchPlan,
     places: FloatArray,
     radius: float,
     experience: Callable[[], Experience],
-    steps: list[Watched],
+    steps: list[WatchedImage],
     measured: list[tuple[float, float]],
     watch: Watch,
 ) -> None:
     """Append every step as it is computed. The lists are read meanwhile, and written only here."""
     total = len(waiting.arrivals)
-    for watched in follow(None, waiting, experience, plan, without_partials(watch)):
+    for watched in follow_image(None, waiting, experience, plan, without_partials(watch)):
         if len(steps) + 1 == total:
             watched = refit(watched, waiting, plan)
         if len(places):

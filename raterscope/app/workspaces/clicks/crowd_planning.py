@@ -18,10 +18,10 @@ from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.evaluation import (
     Crowds,
     CrowdSizes,
-    keep_crowd_sizes,
-    kept_crowd_sizes,
+    load_crowd_sizes,
     measure_images,
     read_crowds,
+    store_crowd_sizes,
 )
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import pseudonym
@@ -143,7 +143,7 @@ class CrowdSizeCurves(ClicksPart):
         self._panel.set_busy(False)
         self._panel.set_curves(())
         if self._document.contents is not None:
-            job = self._document.ask("Reading what was measured", kept_crowd_sizes)
+            job = self._document.ask("Reading what was measured", load_crowd_sizes)
             self._task.follow(job, self._on_kept)
 
     def _on_kept(self, stored: CrowdSizes | None) -> None:
@@ -199,6 +199,6 @@ class CrowdSizeCurves(ClicksPart):
         self._measuring = False
         self._panel.set_busy(False)
         self._panel.set_curves(curves)
-        keep = partial(keep_crowd_sizes, curves, images, radius, settings)
+        keep = partial(store_crowd_sizes, curves, images, radius, settings)
         job = self._document.ask("Keeping what was measured", keep)
         self._task.follow(job, self._on_kept, must_finish=True)

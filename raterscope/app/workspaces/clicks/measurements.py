@@ -12,7 +12,14 @@ from PySide6.QtCore import QPointF, Signal
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, crosses_itself, length_of
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.clicks.parasitaemia import SOURCE, Field, Told, field_of, note_of, tell
+from raterscope.app.kinds.clicks.parasitaemia import (
+    SOURCE,
+    Field,
+    Quantity,
+    compute_quantities,
+    count_field,
+    describe_intervals,
+)
 from raterscope.app.review import (
     CountingSubject,
     Decision,
@@ -422,7 +429,7 @@ class Parasitaemia(ClicksPart):
         self._document.record(Decision(verb="count", item=image, subject=subject))
 
     def _on_reckoned(
-        self, answer: tuple[dict[int, tuple[Made, Field | None]], Sequence[Told], str, int | None]
+        self, answer: tuple[dict[int, tuple[Made, Field | None]], Sequence[Quantity], str, int | None]
     ) -> None:
         self._fields, figures, note, image = answer
         if image != self._image:
@@ -451,16 +458,18 @@ def _reckon(
     measures: Measures,
     image: int | None,
     watch: Watch,
-) -> tuple[dict[int, tuple[Made, Field | None]], Sequence[Told], str, int | None]:
+) -> tuple[dict[int, tuple[Made, Field | None]], Sequence[Quantity], str, int | None]:
     fields: dict[int, tuple[Made, Field | None]] = {}
     for done, (number, item) in enumerate(inputs.items()):
         watch(done / len(inputs), "counting")
         same = number in previous and _same(previous[number][0], item)
         entry, result, spots, _ = item
-        fields[number] = previous[number] if same else (item, field_of(entry, result.fusion, spots, measures))
+        fields[number] = (
+            previous[number] if same else (item, count_field(entry, result.fusion, spots, measures))
+        )
     counted = [field for _, field in fields.values() if field is not None]
-    note = note_of(counted, measures, image) if counted else ""
-    return fields, tell(counted, measures, image), note, image
+    note = describe_intervals(counted, measures, image) if counted else ""
+    return fields, compute_quantities(counted, measures, image), note, image
 
 
 def _same(previous: Made, current: Made) -> bool:

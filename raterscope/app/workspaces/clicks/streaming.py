@@ -20,8 +20,8 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.points.tables import FIELDS
-from raterscope.app.kinds.clicks.live_source import Following, Wish
-from raterscope.app.kinds.clicks.live_watching import Order, Watched, WatchPlan
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
+from raterscope.app.kinds.clicks.live_watching import Order, WatchedImage, WatchPlan
 from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.click_streams import Live, Replay
@@ -132,7 +132,7 @@ class Streaming(ClicksPart):
         note = f"replay, {len(clicks.annotators):,} of {counted(len(waiting.names), 'annotator')}"
         return replace(scene, clicks=clicks, fusion=fusion, run=None, stream_note=note, replayed=True)
 
-    def _watched(self, image: int) -> Watched | None:
+    def _watched(self, image: int) -> WatchedImage | None:
         following = self.live.following
         return None if following is None else following.watched.get(image)
 
@@ -237,9 +237,9 @@ class Streaming(ClicksPart):
         if self._document.contents is None:
             self._screen.message.emit("Open or create a study first. New clicks are stored in it.")
             return
-        self._follow(Wish(source, self.plan, {}))
+        self._follow(WatchRequest(source, self.plan, {}))
 
-    def _follow(self, wish: Wish) -> None:
+    def _follow(self, wish: WatchRequest) -> None:
         self.replay.leave()
         self._bring_into_sight()
         self.live.start(wish)
@@ -248,7 +248,7 @@ class Streaming(ClicksPart):
         if self._source is not None:
             mapping = self._source.settings.get("mapping")
             columns = mapping if isinstance(mapping, dict) else {}
-            self._follow(Wish(self._source.source, self.plan, columns))
+            self._follow(WatchRequest(self._source.source, self.plan, columns))
 
     def _on_stopped(self, run: int | None) -> None:
         self._look_elsewhere()
@@ -283,7 +283,7 @@ class Streaming(ClicksPart):
         self._source = max(entries, key=lambda entry: entry.seen, default=None)
         self._tell()
 
-    def _ask_columns(self, wish: Wish, unknown: UnknownColumns) -> None:
+    def _ask_columns(self, wish: WatchRequest, unknown: UnknownColumns) -> None:
         fields = tuple(MappingField(name, words, needed) for name, words, needed in FIELDS)
         kind = TableKind("clicks", fields, unknown.guess)
         file = wish.source if unknown.file is None else unknown.file
@@ -294,7 +294,7 @@ class Streaming(ClicksPart):
         dialog.open()
         self._look_elsewhere()
 
-    def _on_mapped(self, wish: Wish, dialog: ColumnMappingDialog) -> None:
+    def _on_mapped(self, wish: WatchRequest, dialog: ColumnMappingDialog) -> None:
         mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
         self._follow(replace(wish, mapping=mapping))
 
@@ -307,7 +307,7 @@ class Streaming(ClicksPart):
             self._replay()
         self._tell()
 
-    def _on_stepped(self, image: int, _watched: Watched) -> None:
+    def _on_stepped(self, image: int, _watched: WatchedImage) -> None:
         if self.as_read is not None and self.as_read.image.id == image:
             self.moved.emit()
 
@@ -400,7 +400,7 @@ class Streaming(ClicksPart):
         return StreamTruth(measured[:, 0], measured[:, 1]) if len(measured) else None
 
 
-def _known(following: Following, image: int) -> ImageResult:
+def _known(following: LiveSource, image: int) -> ImageResult:
     watched = following.watched[image]
     settling = Settling(watched.fusion.marked.shape[0], watched.outlook.expected, watched.firm)
     return ImageResult(watched.fusion, following.annotators(image), settling, weights=watched.weights)
@@ -411,7 +411,7 @@ def _why_ended(source: streams.StreamEntry) -> str:
     return f"{why} Last arrival {source.seen.astimezone():%Y-%m-%d %H:%M}."
 
 
-def _settled(watched: Watched) -> str:
+def _settled(watched: WatchedImage) -> str:
     return "stop rule met" if watched.firm else "stop rule not met"
 
 

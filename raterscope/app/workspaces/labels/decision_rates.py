@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, Cours
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, course_of, series_of
+from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
@@ -104,7 +104,7 @@ def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch
 def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
     """Compute the rates of decisions on whether tasks are of a class; a sentence if that is not possible."""
     try:
-        course, measured = course_of(labels, chosen, truth, watch)
+        course, measured = follow_class_decisions(labels, chosen, truth, watch)
     except ClicksError as error:
         return str(error).replace("clusters", "tasks")
     return TOO_FEW if len(course.at) < 2 else (course, measured)

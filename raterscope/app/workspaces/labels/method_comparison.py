@@ -17,8 +17,8 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.kinds.labels.cross_validation import KeptFolds, fold_question, keep_folds, kept_folds
-from raterscope.app.kinds.labels.runs import Question, measured, plan_of, truth_about
+from raterscope.app.kinds.labels.cross_validation import StoredFolds, cross_validate, load_folds, store_folds
+from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
@@ -151,8 +151,8 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
     if result is None:
         return None
     fusion = result.fusion
-    own = truth_about(study, study.question(question), fusion)
-    assessment = assess(fusion.posterior, measured(result, own), fusion.classes)
+    own = read_truths(study, study.question(question), fusion)
+    assessment = assess(fusion.posterior, unseen_truths(result, own), fusion.classes)
     return None if assessment is None else Measured(study.runs.get(run), assessment, fusion.power)
 
 
@@ -189,7 +189,7 @@ class CrossValidation(QObject):
         previous = self._session.before
         if previous is None or _folds_rest_on(previous) != _folds_rest_on(scene):
             self._clear()
-            job = self._document.ask("Reading what was measured", partial(kept_folds, scene.question.id))
+            job = self._document.ask("Reading what was measured", partial(load_folds, scene.question.id))
             self._reading.follow(job, self._on_kept)
 
     def _on_wanted(self) -> None:
@@ -201,7 +201,7 @@ class CrossValidation(QObject):
 
     def _measure(self, scene: Scene, settings: FoldedSettings) -> None:
         plan = None if scene.run is None else plan_of(scene.run)
-        work = partial(fold_question, question_of_scene(scene), settings, plan)
+        work = partial(cross_validate, question_of_scene(scene), settings, plan)
         job = self._jobs.start("Cross-validating all methods", work, costly=True)
         self._task.follow(
             job, partial(self._on_measured, scene.question.id), progressed=self._on_progress,
@@ -215,12 +215,12 @@ class CrossValidation(QObject):
     def _on_measured(self, question: int, curves: FoldedCurves) -> None:
         self._panel.set_busy(False)
         self._draw(curves)
-        keeping = self._document.ask("Keeping what was measured", partial(keep_folds, question, curves))
+        keeping = self._document.ask("Keeping what was measured", partial(store_folds, question, curves))
         self._reading.follow(keeping, self._on_kept, must_finish=True)
         if curves.failed:
             self.refused.emit(" ".join(curves.failed))
 
-    def _on_kept(self, stored: KeptFolds | None) -> None:
+    def _on_kept(self, stored: StoredFolds | None) -> None:
         if stored is not None:
             self._draw(stored.curves)
             self._panel.set_facts(stored.facts)

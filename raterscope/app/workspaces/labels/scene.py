@@ -20,11 +20,11 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app import disputes
 from raterscope.app.kinds.labels.runs import (
     Groups,
-    as_it_was,
     groups_of,
-    measured,
+    order_like_answer,
+    read_truths,
     tempering_for,
-    truth_about,
+    unseen_truths,
 )
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
@@ -111,15 +111,15 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     labels = labels_of(study, question, run_shown)
     truth = vote_set.truth
     if result is not None:
-        truth = truth_about(study, entry, result.fusion)
-        labels = as_it_was(labels, result.fusion)
+        truth = read_truths(study, entry, result.fusion)
+        labels = order_like_answer(labels, result.fusion)
     entries = {picture.id: picture for picture in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
     later = 0 if run_shown is None else len(study.vote_set(question).task) - len(vote_set.task)
     excluded = (
         None if run_shown is None else excluded_votes(study, question, run_shown.excluded, run_shown.imported)
     )
-    excluded = excluded if excluded is None or result is None else as_it_was(excluded, result.fusion)
+    excluded = excluded if excluded is None or result is None else order_like_answer(excluded, result.fusion)
     return Scene(entry, run_shown, result, labels, vote_set.annotator_ids, truth, pictures, later, excluded)
 
 
@@ -239,7 +239,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     rates = rates_of(labels, fusion, scene.excluded, part(watch, 0.5, 0.7))
     mean, (low, high), accuracy = rates.mean, rates.interval(), rates.accuracies()
     crowd = rates.together(np.flatnonzero(np.diff(by_annotator.start))).mean[0]
-    truths = measured(scene.result, scene.truth)
+    truths = unseen_truths(scene.result, scene.truth)
     watch(0.8, "measuring the answer")
     model = assess(fusion.posterior, truths, fusion.classes)
     by_vote = assess(vote, truths, fusion.classes)

@@ -19,8 +19,8 @@ from raterscope.app.kinds.labels.community_course import (
     communities_by_tasks,
     follow_communities,
 )
-from raterscope.app.kinds.labels.community_course import obstacle as reason
-from raterscope.app.kinds.labels.runs import Groups, described
+from raterscope.app.kinds.labels.community_course import why_not_over_time as reason
+from raterscope.app.kinds.labels.runs import Groups, describe_groups
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
 from raterscope.widgets.figures.community_triangles import TrianglesView
@@ -73,7 +73,7 @@ def find_groups(scene: Scene, analysis: Analysis, method_key: Way, watch: Watch)
         groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
     else:
         groups = communities_by_tasks(scene.labels, analysis.mean, None, method, watch)
-    return described(scene.labels, groups, analysis.accuracy[0])
+    return describe_groups(scene.labels, groups, analysis.accuracy[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,12 +22,12 @@ from raterscope.app.kinds.masks.methods import (
     REFERENCES,
     ComparedMethods,
     MethodBox,
-    boxes,
     compare_cases,
-    keep_methods,
-    kept_methods,
+    load_methods,
+    method_boxes,
+    method_rows,
     methods_plans,
-    rows,
+    store_methods,
 )
 from raterscope.app.kinds.masks.runs import Inputs, gather
 from raterscope.app.session import LatestTask
@@ -86,7 +86,7 @@ class MethodComparer(MasksPart):
         """Show another case or structure."""
         if not self._read and not self._session.covered:
             self._read = True
-            job = self._document.ask("Reading compared methods", kept_methods)
+            job = self._document.ask("Reading compared methods", load_methods)
             self._reading.follow(job, self._on_kept)
         self._offer_outlines()
 
@@ -166,7 +166,7 @@ class MethodComparer(MasksPart):
             self.refused.emit(methods.problems[0])
             return
         self._take(methods)
-        self._document.ask("Keeping compared methods", partial(keep_methods, methods))
+        self._document.ask("Keeping compared methods", partial(store_methods, methods))
         if methods.problems:
             rest = f" ({len(methods.problems) - 1} more like it)" if len(methods.problems) > 1 else ""
             self.message.emit(f"{methods.problems[0]}{rest}")
@@ -177,7 +177,7 @@ class MethodComparer(MasksPart):
 
     def _take(self, methods: ComparedMethods) -> None:
         self._methods = methods
-        self._panel.set_compared(PlotTable(COLUMNS, partial(rows, methods)), truth=methods.truth)
+        self._panel.set_compared(PlotTable(COLUMNS, partial(method_rows, methods)), truth=methods.truth)
         self._offer_outlines()
         self._show()
         self.outlines_changed.emit()
@@ -190,10 +190,10 @@ class MethodComparer(MasksPart):
             return
         figure, reference = panel.measure, panel.reference.mode
         alone = figure in ("bound", "seconds")
-        method_boxes = boxes(methods, figure, reference)
+        box_list = method_boxes(methods, figure, reference)
         views = [
             BoxView(_title(box.name, box.rater), box.values, faint=box.rater, starred=box.p_value < 0.05)
-            for box in method_boxes
+            for box in box_list
         ]
         title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
         unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, methods.unit)
@@ -210,7 +210,9 @@ def _compare(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch) -> Compare
 
 
 def _rows(methods: ComparedMethods, reference: str) -> list[ComparisonRow]:
-    tables = [{(box.name, box.rater): box for box in boxes(methods, figure, reference)} for figure in FIGURES]
+    tables = [
+        {(box.name, box.rater): box for box in method_boxes(methods, figure, reference)} for figure in FIGURES
+    ]
     names = dict.fromkeys(key for table in tables for key in table)
     lines = []
     for name, rater in names:

@@ -17,7 +17,7 @@ from raterscope.app.formats.masks.terminology import (
     tg263_names,
     usual_category,
 )
-from raterscope.app.kinds.masks.exports import known_coding, source_of
+from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings
@@ -88,7 +88,7 @@ class StructureCoding(MasksPart):
 
 def _read(structure: str, study: Study, _watch: Watch) -> tuple[Coding, str]:
     chosen, imported = chosen_codings(study), imported_codings(study)
-    return known_coding(chosen, imported, structure), source_of(chosen, imported, structure)
+    return known_coding(chosen, imported, structure), coding_source(chosen, imported, structure)
 
 
 def _load(watch: Watch) -> object:

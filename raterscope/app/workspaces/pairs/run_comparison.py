@@ -16,7 +16,7 @@ from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.kinds.pairs.runs import agreements
+from raterscope.app.kinds.pairs.runs import compare_with_truth
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import true_ranking_of
@@ -212,5 +212,5 @@ def _tau_of(study: Study, question: int, entry: RunEntry, fusion: PairFusion) ->
     truth = true_ranking_of(study, question, study.comparison_set(question, entry.imported).items)
     if truth is None:
         return np.nan, np.nan
-    agreement = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    agreement = compare_with_truth(fusion.score, fusion.corrected, fusion.component, truth)
     return agreement.original.tau, agreement.corrected.tau

@@ -29,7 +29,7 @@ from raterscope.algorithms.pairs.selection import (
     wrong_probabilities,
 )
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.pairs.runs import Agreements, agreements, not_promised, plan_of
+from raterscope.app.kinds.pairs.runs import RankingAgreements, compare_with_truth, plan_of, why_not_guaranteed
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of
@@ -291,7 +291,7 @@ class Analysis:
     match_original: NDArray[np.float64] | None = None
     not_promised: str = ""
     test: BoolArray | None = None
-    agreement: Agreements | None = None
+    agreement: RankingAgreements | None = None
 
     @property
     def took_part(self) -> BoolArray:
@@ -299,10 +299,10 @@ class Analysis:
         return self.left + self.right + self.ties > 0
 
 
-def _agreement(scene: Scene, fusion: PairFusion) -> Agreements | None:
+def _agreement(scene: Scene, fusion: PairFusion) -> RankingAgreements | None:
     if scene.truth is None:
         return None
-    return agreements(fusion.score, fusion.corrected, fusion.component, scene.truth)
+    return compare_with_truth(fusion.score, fusion.corrected, fusion.component, scene.truth)
 
 
 PairsSession = Session[Scene, Analysis]
@@ -328,7 +328,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         index_pairs(scene.pairs, fusion.corrected, watch),
         crowd_match_ratio(scene.pairs, fusion.corrected),
         match_ratio(scene.pairs, fusion.score),
-        "" if plan is None else not_promised(plan, fusion),
+        "" if plan is None else why_not_guaranteed(plan, fusion),
         t_test_flags(fusion),
         _agreement(scene, fusion),
     )

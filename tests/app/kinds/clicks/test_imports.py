@@ -14,7 +14,7 @@ from raterscope.app.cli import main
 from raterscope.app.formats.points import read_points
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.clicks.imports import assign_annotators
-from raterscope.app.kinds.masks.imports import AtHand, MaskReading
+from raterscope.app.kinds.masks.imports import MaskOptions, StudyImages
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from tests.app.formats.points.crowds import SIZE, WRITERS, feature, geojson, label_studio, labelme, napari
@@ -286,8 +286,8 @@ def test_any_split_of_a_crowd_over_files_and_programs_is_the_same_crowd(tmp_path
         store(read_files(images), study)
         for lot in split.draw(st.permutations(files)):
             annotator = lot.parent.name if "labelme" in lot.parts else None
-            at_hand = AtHand(tuple(study.images()))
-            reading = MaskReading(annotator=annotator, naming=naming)
+            at_hand = StudyImages(tuple(study.images()))
+            reading = MaskOptions(annotator=annotator, naming=naming)
             store(read_files([lot], reading=reading, at_hand=at_hand), study)
     assert_same(held(folder / "s.rscope")[0], crowd)
 

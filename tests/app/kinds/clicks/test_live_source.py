@@ -13,8 +13,8 @@ from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.simulation.click_crowds import gather_annotators as gather_crowd
 from raterscope.algorithms.simulation.click_crowds import simulate_clicks
 from raterscope.algorithms.simulation.smears import render_smear
-from raterscope.app.kinds.clicks.live_source import Following, Wish
-from raterscope.app.kinds.clicks.live_watching import Watched, WatchPlan, follow, waiting
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
+from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan, follow_image, read_pending
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather
 from raterscope.app.review import Decision, SpotSubject, View, WeightSubject
 from raterscope.app.study import Study, digest_of
@@ -49,11 +49,11 @@ def write(path: Path, visits: Sequence[Sequence[Row]]) -> None:
         table.writerows(row for visit in visits for row in visit)
 
 
-def wish_for(source: Path) -> Wish:
-    return Wish(source, WatchPlan(), {}, (100.0, 100.0))
+def wish_for(source: Path) -> WatchRequest:
+    return WatchRequest(source, WatchPlan(), {}, (100.0, 100.0))
 
 
-def go_on(following: Following, study: Study) -> None:
+def go_on(following: LiveSource, study: Study) -> None:
     """Look once, and take up all that came."""
     following.store(study, following.look())
     images = following.gather(study)
@@ -62,15 +62,15 @@ def go_on(following: Following, study: Study) -> None:
     following.keep(study, images)
 
 
-def afresh(study: Study, image: int) -> Watched:
+def afresh(study: Study, image: int) -> WatchedImage:
     """Follow an image's clicks from the first, with nothing of what is kept."""
     plan = WatchPlan()
-    pending = waiting(study, [image], plan, {}, 0)[image]
-    *_, last = follow(None, pending, Experience.none, plan)
+    pending = read_pending(study, [image], plan, {}, 0)[image]
+    *_, last = follow_image(None, pending, Experience.none, plan)
     return last
 
 
-def assert_same(first: Watched, second: Watched) -> None:
+def assert_same(first: WatchedImage, second: WatchedImage) -> None:
     for part in ("mean", "covariance", "weight", "inlier", "nearest", "reliability"):
         np.testing.assert_array_equal(
             getattr(first.fusion.clustering, part), getattr(second.fusion.clustering, part)
@@ -93,19 +93,19 @@ def test_cut_short_anywhere_it_comes_to_the_same(source: Path, tmp_path: Path) -
     for turn in range(0, len(visits), 2):
         write(source, visits[turn : turn + 2])
         with Study.open(path) as study:
-            following = Following(study, wish_for(source))
+            following = LiveSource(study, wish_for(source))
             assert following.resumed == (turn > 0)
             if turn % 4 == 0:  # ends before anything was stored
                 following.look()
-                following = Following(study, wish_for(source))
+                following = LiveSource(study, wish_for(source))
             following.store(study, following.look())
             if turn % 6 == 0:  # ends before anything was taken up
-                following = Following(study, wish_for(source))
+                following = LiveSource(study, wish_for(source))
             steps = following.advance(following.gather(study))
             next(steps)  # ends before the second annotator is kept
             following.keep(study, list(following.watched))
     with Study.open(path) as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         (image,) = study.images()
         assert len(study.clicks(image.id)) == sum(map(len, visits))
@@ -117,7 +117,7 @@ def test_cut_short_anywhere_it_comes_to_the_same(source: Path, tmp_path: Path) -
 def test_what_it_comes_to_is_kept_as_a_run_of_the_study(source: Path, tmp_path: Path) -> None:
     write(source, crowd())
     with Study.create(tmp_path / "watched.rscope") as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         run = following.keep_run(study)
         assert run is not None
@@ -150,7 +150,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
     turn = np.random.default_rng(1).permutation(len(visits)).tolist()
     write(source, [visits[visit] for visit in turn])
     with Study.create(tmp_path / "watched.rscope") as study:
-        following = Following(study, Wish(source, WatchPlan(), {}, (1280.0, 960.0)))
+        following = LiveSource(study, WatchRequest(source, WatchPlan(), {}, (1280.0, 960.0)))
         go_on(following, study)
         assert following.is_settling_due
         on_its_way = {image: answer.fusion for image, answer in following.watched.items()}
@@ -172,7 +172,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
 def test_an_image_becomes_firm_and_stays_so(source: Path, tmp_path: Path) -> None:
     write(source, crowd(("a.png",)))
     with Study.create(tmp_path / "watched.rscope") as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         (watched,) = following.watched.values()
         assert not watched.history.firm[0]
@@ -183,7 +183,7 @@ def test_an_image_becomes_firm_and_stays_so(source: Path, tmp_path: Path) -> Non
 def test_what_the_expert_decides_is_held_fixed_with_the_next_look(source: Path, tmp_path: Path) -> None:
     write(source, crowd(("a.png",)))
     with Study.create(tmp_path / "watched.rscope") as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         (image,) = study.images()
         steps = len(following.watched[image.id].history)
@@ -202,7 +202,7 @@ def test_what_the_expert_decides_is_held_fixed_with_the_next_look(source: Path, 
 def test_who_is_excluded_leaves_it_as_if_he_had_never_come(source: Path, tmp_path: Path) -> None:
     write(source, crowd(("a.png",)))
     with Study.create(tmp_path / "watched.rscope") as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         (image,) = study.images()
         study.record(Decision(verb="exclude", annotators=("W3",), reason="bored"))
@@ -220,7 +220,7 @@ def test_what_the_expert_does_just_before_the_end_drops_no_image(
 ) -> None:
     write(source, crowd())
     with Study.create(tmp_path / "watched.rscope") as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         first, second = (image.id for image in study.images())
         x, y = (float(value) for value in following.watched[first].fusion.clustering.mean[0])
@@ -241,7 +241,7 @@ def test_who_is_weighed_has_counted_so_from_the_first(source: Path, tmp_path: Pa
     write(source, crowd(("a.png",)))
     path = tmp_path / "watched.rscope"
     with Study.create(path) as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         (image,) = study.images()
         subject = WeightSubject(weight=0.25)
@@ -255,7 +255,7 @@ def test_who_is_weighed_has_counted_so_from_the_first(source: Path, tmp_path: Pa
         assert following.keep_run(study) is not None
         assert study.runs.all()[0].weights == {"W3": 0.25}
     with Study.open(path) as study:
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         assert following.gather(study) == []
         study.record(Decision(verb="include", annotators=("W3",)))
         assert following.gather(study) == [image.id]
@@ -272,7 +272,7 @@ def test_clicks_that_were_imported_before_are_the_first_step(source: Path, tmp_p
         table = read(copy_before)
         assert isinstance(table, ClickTable)
         study.add_clicks(table, extent=(100.0, 100.0))
-        following = Following(study, wish_for(source))
+        following = LiveSource(study, wish_for(source))
         go_on(following, study)
         (watched,) = following.watched.values()
         assert watched.history.annotators.tolist() == [5, 6, 7, 8, 9]

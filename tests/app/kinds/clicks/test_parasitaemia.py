@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from raterscope.app.cli import main
-from raterscope.app.kinds.clicks.parasitaemia import Field, note_of, tell
+from raterscope.app.kinds.clicks.parasitaemia import Field, compute_quantities, describe_intervals
 from raterscope.app.review import (
     CountingSubject,
     Decision,
@@ -138,7 +138,8 @@ def told(fields, *decisions, image=None):
         Decision(**{**vars(decision), "id": number}) for number, decision in enumerate(decisions, start=1)
     ]
     return {
-        quantity.title: quantity for quantity in tell(fields, read_measures(recorded, fold(recorded)), image)
+        quantity.title: quantity
+        for quantity in compute_quantities(fields, read_measures(recorded, fold(recorded)), image)
     }
 
 
@@ -195,7 +196,7 @@ def note(fields, *decisions):
     recorded = [
         Decision(**{**vars(decision), "id": number}) for number, decision in enumerate(decisions, start=1)
     ]
-    return note_of(fields, read_measures(recorded, fold(recorded)))
+    return describe_intervals(fields, read_measures(recorded, fold(recorded)))
 
 
 def test_the_note_says_what_is_assumed_and_when_to_count_on():
@@ -234,7 +235,7 @@ def test_volume_comes_from_the_scale_and_the_thickness_of_the_film():
 
 
 def test_nothing_fused_tells_nothing():
-    assert tell((), Measures()) == ()
+    assert compute_quantities((), Measures()) == ()
 
 
 def test_counts_and_measurements_leave_as_tables(study_file, tmp_path, capsys):

@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.kinds.clicks import runs
 from raterscope.app.kinds.clicks.report.sections import clicks_section
-from raterscope.app.kinds.clicks.report.tables import read_counted
+from raterscope.app.kinds.clicks.report.tables import read_counted_image
 from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, keep, others_in_words
 from raterscope.app.outcome import Outcome, versions
 from raterscope.app.page.contents import Notices
@@ -68,13 +68,13 @@ def with_strays(clicks, seed, number=12):
 @pytest.fixture
 def many_processes(monkeypatch):
     """Let processes be worth it at once."""
-    monkeypatch.setattr(runs, "_WORTH", 0.0)
+    monkeypatch.setattr(runs, "_WORTH_PROCESSES", 0.0)
 
 
 @pytest.fixture
 def workers_alone(monkeypatch):
     """Leave all work to the workers, even while they start."""
-    monkeypatch.setattr(runs, "_WORTH", 0.0)
+    monkeypatch.setattr(runs, "_WORTH_PROCESSES", 0.0)
     monkeypatch.setattr(runs, "in_processes", lambda *given: in_processes(*given[:4]))
 
 
@@ -344,7 +344,7 @@ def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> Non
     assert notice is not None
     assert "where half of the images are fused at a time" in notice
     counted_images = [
-        image for entry in filled.images() if (image := read_counted(filled, entry, ())) is not None
+        image for entry in filled.images() if (image := read_counted_image(filled, entry, ())) is not None
     ]
     blocks = clicks_section(filled, counted_images, read_measures([], fold([])), {}).blocks
     assert any(isinstance(block, Notices) and notice in block.sentences for block in blocks)

@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.algorithms.clicks.data import PROGRAM
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.app.kinds.clicks.live_watching import replayed
+from raterscope.app.kinds.clicks.live_watching import replay
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, fold, undo
 from raterscope.app.study import Study
@@ -85,7 +85,7 @@ def test_a_new_import_replaces_the_scores_of_its_images(path, tmp_path):
 def test_a_replay_has_the_scores(path):
     with Study.open(path) as study:
         clicks = study.clicks(study.images()[0].id)
-    pending = replayed(clicks, "random", 4)
+    pending = replay(clicks, "random", 4)
     np.testing.assert_array_equal(pending.clicks(len(pending.arrivals)).scores, clicks.scores)
     assert replace(clicks, scores=None).without({PROGRAM}).scores is None
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
-from raterscope.app.kinds.labels.cross_validation import fold_question, keep_folds, kept_folds
+from raterscope.app.kinds.labels.cross_validation import cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.runs import gather
 from raterscope.app.study import Study
 from tests.app.commands import run
@@ -16,11 +16,11 @@ def test_what_was_measured_is_read_back_and_drawn_in_the_report(tmp_path):
     assert run("run", path, "majority") == 0
     with Study.open(path) as study:
         (entry,) = study.questions()
-        assert kept_folds(entry.id, study) is None
+        assert load_folds(entry.id, study) is None
         (question,) = gather([entry.id], study).given.values()
-        folded = fold_question(question, FoldedSettings(methods="fast", folds=4))
-        keep_folds(entry.id, folded, study)
-        stored = kept_folds(entry.id, study)
+        folded = cross_validate(question, FoldedSettings(methods="fast", folds=4))
+        store_folds(entry.id, folded, study)
+        stored = load_folds(entry.id, study)
         assert stored is not None
         assert stored.facts.startswith("Measured 20")
         assert stored.curves.settings == folded.settings
@@ -28,8 +28,8 @@ def test_what_was_measured_is_read_back_and_drawn_in_the_report(tmp_path):
             assert new.area() == old.area()
             np.testing.assert_array_equal(new.areas(), old.areas())
         study.settings.keep_folds(entry.id, {"facts": "spoilt"})
-        assert kept_folds(entry.id, study) is None
-        keep_folds(entry.id, folded, study)
+        assert load_folds(entry.id, study) is None
+        store_folds(entry.id, folded, study)
     assert run("report", path, "-o", tmp_path / "r.html") == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "ROC curves by 4-fold cross-validation" in page

@@ -12,7 +12,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.labels.imports import tasks_of
-from raterscope.app.kinds.masks.imports import AtHand
+from raterscope.app.kinds.masks.imports import StudyImages
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.masks import mask_entries
@@ -29,7 +29,7 @@ def study(tmp_path):
 @pytest.fixture
 def bring(study):
     def bring(*paths, **options):
-        at_hand = AtHand(tuple(study.images()), study.path, tasks_of(study))
+        at_hand = StudyImages(tuple(study.images()), study.path, tasks_of(study))
         return " ".join(store(read_files(paths, at_hand=at_hand, **options), study))
 
     return bring

@@ -7,7 +7,7 @@ import pytest
 
 from raterscope.algorithms.labels.data import OPEN, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.app.kinds.labels.runs import digest_of, fuse_inputs, gather, keep, measured
+from raterscope.app.kinds.labels.runs import digest_of, fuse_inputs, gather, keep, unseen_truths
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from tests.app.kinds.labels.made import CLASSES, LIAR, TASKS, make_study, truth, write_truth, write_votes
@@ -68,7 +68,7 @@ def test_truths_measure_only_what_was_not_told_of_them(study, truths, told, left
     inputs, answer, _ = run(study, truths=truths)
     (question,), (outcome,) = inputs.given.values(), answer.outcomes.values()
     assert int((outcome.fusion.fusion.known != OPEN).sum()) == told
-    assert int((measured(outcome.fusion, question.truth) != OPEN).sum()) == left
+    assert int((unseen_truths(outcome.fusion, question.truth) != OPEN).sum()) == left
 
 
 def test_a_question_that_cannot_be_fused_does_not_lose_the_others(study, tmp_path, monkeypatch):

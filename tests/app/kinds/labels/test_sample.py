@@ -16,7 +16,7 @@ from raterscope.app.kinds.labels.sample import (
     about,
     demonstrate,
     make_sample,
-    simulated,
+    simulate_crowd,
 )
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision
@@ -53,7 +53,7 @@ def test_all_of_it_says_that_it_is_simulated(folder, study):
 
 
 def test_the_study_holds_the_crowd_that_was_simulated(study):
-    crowd, (question,) = simulated(TASKS, ANNOTATORS).labels, study.questions()
+    crowd, (question,) = simulate_crowd(TASKS, ANNOTATORS).labels, study.questions()
     labels = labels_of(study, question.id)
     assert (labels.outputs, labels.classes) == (crowd.outputs, crowd.classes)
     assert labels.meaning.tolist() == crowd.meaning.tolist()
@@ -66,7 +66,7 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
 
 
 def test_some_truths_are_told_and_all_that_are_told_are_true(study):
-    crowd, (question,) = simulated(TASKS, ANNOTATORS), study.questions()
+    crowd, (question,) = simulate_crowd(TASKS, ANNOTATORS), study.questions()
     votes = study.vote_set(question.id)
     true = dict(zip(crowd.labels.tasks, crowd.truth.tolist(), strict=True))
     true_labels = {
@@ -92,7 +92,7 @@ def test_pictures_show_what_the_crowd_agrees_on_least(study):
 def test_the_votes_can_be_read_by_anybody(folder):
     with (folder / "simulated_votes.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(simulated(TASKS, ANNOTATORS).labels)
+    assert len(rows) == len(simulate_crowd(TASKS, ANNOTATORS).labels)
     assert {row["question"] for row in rows} == {QUESTION}
 
 

@@ -15,7 +15,7 @@ from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.kinds.masks.exports import whole
+from raterscope.app.kinds.masks.exports import on_whole_image
 from raterscope.app.kinds.registry import exports
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
@@ -241,7 +241,7 @@ class TestRealSeries:
         output = run("export", study, *options, *deidentify, "-o", out).strip()
         (mask,) = read_masks(output, [volume]).masks
         assert mask.grid.same_as(volume.grid)
-        np.testing.assert_array_equal(mask.whole(), whole(fusion, fusion.mask[0]))
+        np.testing.assert_array_equal(mask.whole(), on_whole_image(fusion, fusion.mask[0]))
 
     def test_nothing_of_the_patient_stays_where_it_is_not_wanted(self, fused, tmp_path, run):
         study, volume = fused

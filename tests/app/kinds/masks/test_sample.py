@@ -7,7 +7,7 @@ import pytest
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.importing import import_files
 from raterscope.app.kinds.masks.lidc_package import Nodule
-from raterscope.app.kinds.masks.sample import STUDY, about, choose, is_real, make_sample, two_schools
+from raterscope.app.kinds.masks.sample import STUDY, about, choose_nodules, is_real, make_sample, two_schools
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
@@ -109,6 +109,6 @@ def nodule(patient, shift):
 def test_those_that_are_agreed_on_least_and_most_are_chosen_one_a_patient():
     nodules = [nodule(f"{shift}", shift) for shift in range(1, 16)]
     again = [nodule("15", 16), nodule("1", 0)]  # smaller ones of the same patients come later
-    chosen = [nodule.patient for nodule in choose([*nodules, *again])]
+    chosen = [nodule.patient for nodule in choose_nodules([*nodules, *again])]
     assert chosen == ["15", "14", "13", "12", "11", "3", "2", "1"]
-    assert [nodule.patient for nodule in choose(nodules[:3])] == ["3", "2", "1"]
+    assert [nodule.patient for nodule in choose_nodules(nodules[:3])] == ["3", "2", "1"]

@@ -8,7 +8,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.masks.imports import AtHand
+from raterscope.app.kinds.masks.imports import StudyImages
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
@@ -31,7 +31,7 @@ def study(tmp_path):
 @pytest.fixture
 def bring(study):
     def bring(*paths, **options):
-        at_hand = AtHand(tuple(study.images()), study.path, items_of(study))
+        at_hand = StudyImages(tuple(study.images()), study.path, items_of(study))
         return " ".join(store(read_files(paths, at_hand=at_hand, **options), study))
 
     return bring

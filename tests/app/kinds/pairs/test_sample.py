@@ -17,7 +17,7 @@ from raterscope.app.kinds.pairs.sample import (
     about,
     demonstrate,
     make_sample,
-    simulated,
+    simulate_crowd,
 )
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision
@@ -52,7 +52,7 @@ def test_all_of_it_says_that_it_is_simulated(shown):
 
 
 def test_the_study_holds_the_crowd_that_was_simulated_and_a_picture_of_every_item(shown):
-    crowd = simulated().pairs
+    crowd = simulate_crowd().pairs
     with Study.open(shown[2]) as study:
         (question,) = study.pair_questions()
         pairs = pairs_of(study, question.id)
@@ -76,7 +76,7 @@ def test_the_study_holds_the_crowd_that_was_simulated_and_a_picture_of_every_ite
 
 def test_most_who_prefer_a_side_are_found_and_the_ranking_moves(shown):
     _, results, _, _, (outcome,) = shown
-    crowd, fusion = simulated(), outcome.fusion
+    crowd, fusion = simulate_crowd(), outcome.fusion
     biased = {name for name, flag in zip(crowd.pairs.annotators, crowd.biased, strict=True) if flag}
     with (results / "pairs" / "annotators.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

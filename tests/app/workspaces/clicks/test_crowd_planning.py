@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.app.errors import InputError
-from raterscope.app.kinds.clicks.evaluation import kept_crowd_sizes, read_crowds
-from raterscope.app.kinds.clicks.report.tables import kept_section
+from raterscope.app.kinds.clicks.evaluation import load_crowd_sizes, read_crowds
+from raterscope.app.kinds.clicks.report.tables import stored_crowd_size_section
 from raterscope.app.study import Study
 from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel
 from tests.app.driving import LONG, idle
@@ -51,7 +51,7 @@ def test_methods_are_drawn_against_the_number_of_annotators(fused, qtbot):
     fused.files.close_study()
     idle(fused, qtbot)
     with Study.open(path) as study:
-        section = kept_section(study)
+        section = stored_crowd_size_section(study)
     assert section.blocks[0].note.startswith(facts)
 
 
@@ -64,7 +64,7 @@ def test_without_known_places_it_says_so(tmp_path):
 def test_damaged_measurements_are_not_shown(text, tmp_path):
     with Study.create(tmp_path / "one.rscope") as study:
         study.settings._set("crowd_sizes", text)
-        assert kept_crowd_sizes(study) is None
+        assert load_crowd_sizes(study) is None
 
 
 def test_what_will_not_do_cannot_be_measured(qtbot):

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QSlider
 
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.app import importing
-from raterscope.app.kinds.clicks.live_source import Following, Wish
+from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import WatchPlan
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.spots import Settling, Summary
@@ -220,7 +220,7 @@ def test_what_was_cut_short_is_offered_by_the_next_window_which_says_so(window, 
     source = tmp_path / "clicks.csv"
     append(source, HEADER + visit(0, "one.png"))
     with Study.open(images_only) as study:
-        following = Following(study, Wish(source, WatchPlan(), {}))
+        following = LiveSource(study, WatchRequest(source, WatchPlan(), {}))
         following.store(study, following.look())
     window.open_paths([images_only])
     qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)

@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import silent
 from raterscope.app.formats.records import LabelTable
-from raterscope.app.kinds.labels.runs import described, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import describe_groups, fuse_inputs, gather, keep
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack
@@ -347,7 +347,7 @@ def test_similarity_is_drawn_at_the_scale_at_which_communities_were_found(looked
         similarity_view.similarity_of(
             scene,
             analysis,
-            described(
+            describe_groups(
                 scene.labels,
                 communities(analysis.mean, analysis.votes_of, CommunitySettings(scale=scale)),
                 analysis.accuracy[0],

@@ -6,7 +6,7 @@ import pytest
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.labels.decision_rates import course_of, decisions_of
+from raterscope.app.kinds.labels.decision_rates import decisions_of, follow_class_decisions
 from raterscope.app.workspaces.labels.decision_rates import found_of, view_of
 from tests.app.driving import idle
 
@@ -44,7 +44,7 @@ def test_one_annotators_votes_have_no_course_and_a_sentence_says_so():
 @pytest.mark.parametrize(("times", "lines"), [(4, 3), (1, 2)])
 def test_every_kind_has_a_line_for_each_method(times, lines):
     labels, truth = crowd_of(times)
-    view = view_of(*course_of(labels, 1, truth), labels.classes, 1, labels.annotators)
+    view = view_of(*follow_class_decisions(labels, 1, truth), labels.classes, 1, labels.annotators)
     assert [kind.key for kind in view.kinds][-1] == "roc"
     for kind in view.kinds:
         drawn = view.lines(kind.key, -1)
@@ -55,7 +55,9 @@ def test_every_kind_has_a_line_for_each_method(times, lines):
     one = view.lines("sensitivity", 3)
     assert (one[0].low <= one[0].down).all()
     assert (one[0].down <= one[0].high).all()
-    unknown = view_of(*course_of(labels, 1, np.full(12, -1, np.int8)), labels.classes, 1, labels.annotators)
+    unknown = view_of(
+        *follow_class_decisions(labels, 1, np.full(12, -1, np.int8)), labels.classes, 1, labels.annotators
+    )
     assert [kind.key for kind in unknown.kinds] == ["sensitivity", "specificity", "prevalence"]
 
 

@@ -16,16 +16,16 @@ from raterscope.app.convergence import of_clicks
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.clicks.report.tables import (
     CountedImage,
-    against_truth,
     annotators_table,
     counts_table,
     crowd_size_section,
-    kept_section,
     measurements_table,
     parasitaemia_table,
-    read_counted,
+    read_counted_image,
+    stored_crowd_size_section,
+    truth_blocks,
 )
-from raterscope.app.kinds.clicks.runs import counted_in, others_in_words
+from raterscope.app.kinds.clicks.runs import others_in_words, reduced_weights
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import photograph, scale_bar
@@ -41,7 +41,7 @@ _MOST = 30
 """Images that are shown."""
 
 
-def images_found(
+def detections_gallery(
     study: Study, images: Sequence[CountedImage], measures: Measures, watch: Watch = silent
 ) -> Gallery | None:
     """Show the images, of many those with the most spots in dispute; None where no file is at hand."""
@@ -120,16 +120,20 @@ def clicks_section(
 ) -> Section:
     """Tell of all images of clicks that were fused; `excluded` gives the reason of each as it stands now."""
     last = max((image.run for image in images), key=lambda run: run.id)
-    weighed = counted_in(last, study.decisions())
+    weighed = reduced_weights(last, study.decisions())
     people = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
-    blocks: list[Block | None] = [_unsettled(images), _facts(images, measures), counts_table(images)]
-    blocks += against_truth(images, study.settings.matching_radius())
+    blocks: list[Block | None] = [
+        _convergence_notices(images),
+        _facts(images, measures),
+        counts_table(images),
+    ]
+    blocks += truth_blocks(images, study.settings.matching_radius())
     blocks += [parasitaemia_table(images, measures), people, measurements_table(images, measures)]
-    blocks.append(images_found(study, images, measures, part(watch, 0.2, 1.0)))
+    blocks.append(detections_gallery(study, images, measures, part(watch, 0.2, 1.0)))
     return Section("Clicks", [block for block in blocks if block is not None], breaks=True)
 
 
-def _unsettled(images: Sequence[CountedImage]) -> Notices | None:
+def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
     """Say which results did not converge or are not settled by the votes, with advice; None where none."""
     images_by_words: dict[str, list[str]] = {}
     for image in images:
@@ -209,7 +213,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     counted_images, runs = [], {}
     for done, entry in enumerate(entries):
         watch(0.5 * done / len(entries), f"counting on {plain(entry.name)}")
-        counted_image = read_counted(study, entry, state.spots(entry.id))
+        counted_image = read_counted_image(study, entry, state.spots(entry.id))
         if counted_image is not None:
             counted_images.append(counted_image)
             runs[counted_image.run.id] = counted_image.run
@@ -218,7 +222,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     sections = [clicks_section(study, counted_images, measures, state.excluded, part(watch, 0.5, last))]
     views = {image: image_views for image, image_views in study.views.by_image().items() if image in ids}
     if counted_images and crowd_size is None:
-        crowd_section = kept_section(study)
+        crowd_section = stored_crowd_size_section(study)
         sections += [] if crowd_section is None else [crowd_section]
     elif counted_images and crowd_size is not None:
         run = max((counted_image.run for counted_image in counted_images), key=lambda run: run.id)

@@ -25,15 +25,20 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.disputes import DISPUTED, matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.clicks.evaluation import (
-    Decided,
-    decided_on,
+    DecidedSpots,
+    apply_decisions,
     evaluate_fusion,
-    judged_spots,
-    kept_crowd_sizes,
+    load_crowd_sizes,
+    match_spots,
     measure_images,
     read_crowds,
 )
-from raterscope.app.kinds.clicks.parasitaemia import SOURCE, field_of, note_of, tell
+from raterscope.app.kinds.clicks.parasitaemia import (
+    SOURCE,
+    compute_quantities,
+    count_field,
+    describe_intervals,
+)
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Swatch, Table, shortened
 from raterscope.app.page.pictures import draw_lines
 from raterscope.app.page.units import NONE, share, significant
@@ -55,7 +60,7 @@ class CountedImage:
     fusion : Fusion
     annotators : tuple of str
         Who looked.
-    spots : Decided
+    spots : DecidedSpots
     judged : tuple of Spot
         What the expert decided.
     truth : TruePoints
@@ -65,7 +70,7 @@ class CountedImage:
     run: RunEntry
     fusion: Fusion
     annotators: tuple[str, ...]
-    spots: Decided
+    spots: DecidedSpots
     judged: tuple[Spot, ...]
     truth: TruePoints
 
@@ -76,7 +81,7 @@ class CountedImage:
         return ~self.spots.decided & (self.spots.posterior > low) & (self.spots.posterior < high)
 
 
-def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
+def read_counted_image(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
     """Read the fusion shown of an image and lay the expert's decisions over it; None without one."""
     result = study.shown.result(entry.id)
     if result is None:
@@ -87,13 +92,13 @@ def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> Coun
         run=run,
         fusion=fusion,
         annotators=study.clicks(entry.id, run).annotators,
-        spots=decided_on(fusion, spots),
+        spots=apply_decisions(fusion, spots),
         judged=tuple(spots),
         truth=study.truth(entry.id),
     )
 
 
-def against_truth(images: Sequence[CountedImage], radius: float) -> list[Block]:
+def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
     """Compare with ground truth within a radius, on the images that have some; nothing without."""
     known_images = [image for image in images if image.truth.known]
     if not known_images:
@@ -157,7 +162,7 @@ def _share(part: int, total: int) -> str:
 
 def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
     """Draw precision over sensitivity and the calibration of all spots together, before the expert."""
-    posterior, true = judged_spots([(image.fusion, image.truth.places) for image in images], radius)
+    posterior, true = match_spots([(image.fusion, image.truth.places) for image in images], radius)
     curves, reliability = (
         curves_of(posterior, true, sum(len(image.truth) for image in images)),
         calibration(posterior, true),
@@ -220,9 +225,9 @@ def crowd_size_section(
     return _section(curves, facts)
 
 
-def kept_section(study: Study) -> Section | None:
+def stored_crowd_size_section(study: Study) -> Section | None:
     """Draw the curves that the study keeps; None where there are none."""
-    stored = kept_crowd_sizes(study)
+    stored = load_crowd_sizes(study)
     return None if stored is None else _section(stored.curves, stored.facts)
 
 
@@ -343,14 +348,15 @@ def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Ta
     fields = [
         field
         for image in images
-        if (field := field_of(image.entry, image.fusion, image.judged, measures)) is not None
+        if (field := count_field(image.entry, image.fusion, image.judged, measures)) is not None
     ]
     rows = [
         (quantity.title, quantity.in_words(), quantity.interval() or NONE, quantity.formula)
-        for quantity in tell(fields, measures)
+        for quantity in compute_quantities(fields, measures)
         if quantity.rate is not None
     ]
-    note = f"All images together, as fields of one film. {note_of(fields, measures)} Source: {SOURCE}."
+    intervals = describe_intervals(fields, measures)
+    note = f"All images together, as fields of one film. {intervals} Source: {SOURCE}."
     columns = ("Parasites", "Value", "95 % interval", "Formula")
     return Table("Parasitaemia", columns, rows, note, words=frozenset({3}))
 

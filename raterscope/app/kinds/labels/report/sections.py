@@ -30,14 +30,14 @@ from raterscope.app.convergence import of_labels
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
-from raterscope.app.kinds.labels.cross_validation import fold_question, kept_folds
+from raterscope.app.kinds.labels.cross_validation import cross_validate, load_folds
 from raterscope.app.kinds.labels.decision_rates import (
     DecisionRates,
     follow_question,
     rates_charts,
     rates_keys,
 )
-from raterscope.app.kinds.labels.exports import Settled, accuracies, settled
+from raterscope.app.kinds.labels.exports import DecidedAnswer, accuracies, apply_decisions
 from raterscope.app.kinds.labels.report.tables import (
     annotators_table,
     communities_table,
@@ -54,10 +54,10 @@ from raterscope.app.kinds.labels.runs import (
     Groups,
     advice_on,
     groups_of,
-    judgements,
-    measured,
+    judge_methods,
     plan_of,
     read_answer,
+    unseen_truths,
 )
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
@@ -83,7 +83,7 @@ class AnsweredQuestion:
     Attributes
     ----------
     answered : Answered
-    now : Settled
+    now : DecidedAnswer
     excluded : mapping of annotator to reason
         As the expert has it now.
     judged : mapping of method to Assessment
@@ -102,7 +102,7 @@ class AnsweredQuestion:
     """
 
     answered: Answered
-    now: Settled
+    now: DecidedAnswer
     excluded: Mapping[str, str]
     judged: Mapping[str, Assessment]
     advice: tuple[str, ...]
@@ -126,7 +126,7 @@ def read_question(
     question, result = answered.question, answered.result
     labels, fusion = question.labels, result.fusion
     plan = plan_of(answered.run) or LabelPlan()
-    judged, _ = judgements(question, plan, result, watch=part(watch, 0.1, 0.4))
+    judged, _ = judge_methods(question, plan, result, watch=part(watch, 0.1, 0.4))
     advised = advice_on(question, result, judged, plan.algorithm)
     if judged:
         judged |= _earlier(study, answered, part(watch, 0.4, 0.6))
@@ -134,7 +134,7 @@ def read_question(
     rates = answered.rates
     accuracy, _, _ = accuracies(rates)
     drift = fusion.drift
-    answer = settled(study, answered)
+    answer = apply_decisions(study, answered)
     disputed = _disputed(answer, fusion.votes)
     return AnsweredQuestion(
         answered=answered,
@@ -154,7 +154,7 @@ def read_question(
 
 def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assessment]:
     """Judge the latest run of every other algorithm by the same truths, unless it was told some of them."""
-    truth = measured(answered.result, answered.question.truth)
+    truth = unseen_truths(answered.result, answered.question.truth)
     assessments: dict[str, Assessment] = {}
     entry = answered.entry
     latest: dict[str, RunEntry] = {}
@@ -177,7 +177,7 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
     return assessments
 
 
-def _disputed(answer: Settled, votes: NDArray[np.integer]) -> list[int]:
+def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
     """List the most doubtful tasks; a certain one is in nobody's way."""
     order = np.argsort(-answer.entropy, kind="stable")
     doubtful = [
@@ -515,11 +515,11 @@ def _question(request: ReportRequest, entry: QuestionEntry, watch: Watch) -> tup
     if question is None:
         return None
     answered = question.answered
-    stored_folds = kept_folds(entry.id, request.study)
+    stored_folds = load_folds(entry.id, request.study)
     curves = None if stored_folds is None else stored_folds.curves
     if folds is not None and (answered.question.truth != OPEN).any():
         step = part(watch, measured, 0.9)
-        curves = fold_question(answered.question, folds, plan_of(answered.run), step)
+        curves = cross_validate(answered.question, folds, plan_of(answered.run), step)
     followed = None
     if over_time is not None:
         followed = follow_question(answered.question, over_time or None, part(watch, 0.9, 0.95))

@@ -19,7 +19,7 @@ from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.disputes import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.labels.cross_validation import area_in_words, curve_chart, curve_keys
-from raterscope.app.kinds.labels.exports import Settled
+from raterscope.app.kinds.labels.exports import DecidedAnswer
 from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
 from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, Table
 from raterscope.app.page.pictures import drawing, tint
@@ -291,7 +291,7 @@ def _changed(change: ChangePoint, classes: Sequence[str], outputs: Sequence[str]
     return f"of {classes[change.true]} {change.in_words(tuple(outputs))}"
 
 
-def disputed_table(answered: Answered, answer: Settled, tasks: Sequence[int]) -> Table:
+def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[int]) -> Table:
     """List the most doubtful tasks that nobody decided: what is probable, who says what."""
     labels, fusion = answered.question.labels, answered.result.fusion
     where = np.full(len(labels.tasks), -1, dtype=np.int64)

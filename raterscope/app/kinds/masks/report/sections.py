@@ -23,18 +23,18 @@ from raterscope.app.kinds.masks.methods import (
     REFERENCES,
     ComparedMethods,
     MethodBox,
-    boxes,
     compare_cases,
-    kept_methods,
+    load_methods,
+    method_boxes,
     methods_plans,
 )
 from raterscope.app.kinds.masks.report.slices import (
     CONSENSUS,
     DOUBT,
     TRUTH,
-    Figures,
     Layer,
     SliceScene,
+    StructureFigures,
     Voxels,
     colour_of,
     draw_slice,
@@ -69,7 +69,7 @@ _ROOM = 8.0
 
 def case_section(
     study: Study,
-    structures_shown: Sequence[Figures],
+    structures_shown: Sequence[StructureFigures],
     voxels: Voxels,
     excluded: Mapping[str, str],
     watch: Watch,
@@ -79,7 +79,7 @@ def case_section(
     Parameters
     ----------
     study : Study
-    structures_shown : sequence of Figures
+    structures_shown : sequence of StructureFigures
         Its structures, at least one.
     voxels : Voxels
     excluded : mapping of annotator to reason
@@ -120,7 +120,7 @@ def case_section(
     return Section(plain(entry.name), blocks, inner, breaks=True)
 
 
-def cases_table(cases: Sequence[Sequence[Figures]]) -> Table:
+def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
     """List all cases and structures: how large, how much is disputed, what is left to decide."""
     rows = []
     for case in cases:
@@ -162,7 +162,7 @@ def grid_in_words(entry: ImageEntry) -> str:
 
 def _structure(
     study: Study,
-    figures: Figures,
+    figures: StructureFigures,
     voxels: Voxels,
     numbers: Mapping[str, int],
     excluded: Mapping[str, str],
@@ -206,7 +206,7 @@ def _structure(
     return Section(plain(figures.structure), blocks)
 
 
-def _fit(figures: Figures) -> str:
+def _fit(figures: StructureFigures) -> str:
     words = []
     for trace in figures.fusion.traces:
         if not len(trace.objective):
@@ -221,7 +221,7 @@ def _fit(figures: Figures) -> str:
 
 def _gallery(
     study: Study,
-    figures: Figures,
+    figures: StructureFigures,
     voxels: Voxels,
     numbers: Mapping[str, int],
     units: Units,
@@ -271,7 +271,7 @@ def _gallery(
     )
 
 
-def _slice(scene: SliceScene, figures: Figures, units: Units, index: int) -> Picture:
+def _slice(scene: SliceScene, figures: StructureFigures, units: Units, index: int) -> Picture:
     grid = scene.grid
     regions = [
         str(number)
@@ -291,7 +291,7 @@ def _slice(scene: SliceScene, figures: Figures, units: Units, index: int) -> Pic
     return draw_slice(scene, index, title, ", ".join(words))
 
 
-def _roomy(figures: Figures) -> tuple[np.ndarray, tuple[int, int, int]]:
+def _roomy(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Give the consensus in a box with some room about it, and the box's origin."""
     grid, piece = figures.entry.lattice, figures.final
     past = [at + n for at, n in zip(piece.origin, piece.values.shape, strict=True)]
@@ -351,7 +351,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     ids = {item.id for item in request.items}
     entries_shown = [entry for entry in study.images() if entry.id in ids]
     sections: list[Section] = []
-    cases: list[list[Figures]] = []
+    cases: list[list[StructureFigures]] = []
     runs: dict[int, RunEntry] = {}
     last = 1.0 if methods is None else 0.5
     for done, entry in enumerate(entries_shown):
@@ -388,7 +388,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     )
 
 
-def _ties(figures: Sequence[Figures]) -> str:
+def _ties(figures: Sequence[StructureFigures]) -> str:
     """Say how ties went: what the method says itself, else the rule and how many voxels it decided."""
     tie_notices = dict.fromkeys(
         sentence
@@ -434,7 +434,7 @@ def compared_methods_section(
         None where nothing is to be shown.
     """
     if methods is None:
-        comparison = kept_methods(study, watch)
+        comparison = load_methods(study, watch)
         names = {study.image(image).name for image in images}
         cases = () if comparison is None else tuple(case for case in comparison.cases if case.name in names)
         if comparison is None or not cases:
@@ -447,7 +447,7 @@ def compared_methods_section(
 
 def _section(comparison: ComparedMethods) -> Section:
     reference = "truth" if comparison.truth else "raters"
-    boxes_of = {figure: boxes(comparison, figure, reference) for figure in FIGURES}
+    boxes_of = {figure: method_boxes(comparison, figure, reference) for figure in FIGURES}
     names = list(
         dict.fromkeys((box.name, box.rater) for figure_boxes in boxes_of.values() for box in figure_boxes)
     )

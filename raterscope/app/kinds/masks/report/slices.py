@@ -384,7 +384,7 @@ class AgainstTruth:
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class StructureFigures:
     """One structure of one case.
 
     Attributes
@@ -436,7 +436,7 @@ class Figures:
     absent: Sequence[str] = ()
     truth: AgainstTruth | None = None
 
-    def without_maps(self) -> Figures:
+    def without_maps(self) -> StructureFigures:
         """Leave out what pictures are drawn from: of many cases together it would fill the memory."""
         nothing = np.zeros((len(self.fusion.structures), 0, 0, 0), dtype=np.float32)
         fusion = replace(
@@ -466,7 +466,7 @@ class Figures:
 
 def read_figures(
     study: Study, entry: ImageEntry, regions: Sequence[Region], watch: Watch = silent
-) -> list[Figures]:
+) -> list[StructureFigures]:
     """Read what the run shown says of every structure of a case, and measure what it does not say.
 
     Parameters
@@ -508,7 +508,7 @@ def read_figures(
             for region in decided
             if region.voxels is not None
         ]
-        origin, shape = _around(pieces)
+        origin, shape = _bounding_box(pieces)
         final = place_in_frame(fusion, fusion.mask[0], origin, shape)
         known_values = known_voxels(decided, settled, structure, origin, shape)
         if known_values is not None:
@@ -518,7 +518,7 @@ def read_figures(
             record = read_masks(study, entry.id, structure, truth=True)["truth"]
             truth = _against_truth(fusion, masks, record)
         figures.append(
-            Figures(
+            StructureFigures(
                 entry=entry,
                 structure=structure,
                 run=run,
@@ -556,7 +556,7 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
     pieces = [(masks.origin, masks.shape)]
     if record.values.size:
         pieces.append((record.origin, _shape(record.values)))
-    origin, shape = _around(pieces)
+    origin, shape = _bounding_box(pieces)
     values = np.zeros((len(masks.annotators), *shape), dtype=np.bool_)
     values[(slice(None), *_within(origin, masks.origin, masks.shape))] = masks.values > 0.5
     truth = np.zeros(shape, dtype=np.bool_)
@@ -572,7 +572,7 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
     )
 
 
-def _around(pieces: Sequence[tuple[Box, Box]]) -> tuple[Box, Box]:
+def _bounding_box(pieces: Sequence[tuple[Box, Box]]) -> tuple[Box, Box]:
     """Give origin and shape of the box about some boxes."""
     low = np.min([origin for origin, _ in pieces], axis=0)
     high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)

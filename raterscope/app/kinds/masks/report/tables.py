@@ -21,7 +21,7 @@ from raterscope.app.kinds.masks.rater_clusters import (
     agreements_of_runs,
     clusters_in_words,
 )
-from raterscope.app.kinds.masks.report.slices import Figures, colour_of
+from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
 from raterscope.app.page.contents import Block, Cell, Gallery, Picture, Section, Swatch, Table
 from raterscope.app.page.pictures import draw_paper, tint
 from raterscope.app.page.units import NONE, Units, p_value, share, signed, units_of
@@ -39,7 +39,7 @@ _SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
 
 
 def raters_table(
-    figures: Figures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
+    figures: StructureFigures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> Table:
     """Tell how each rater's mask stands to the consensus: bias with its direction, overlap, exclusion."""
     fusion, report = figures.fusion, figures.report
@@ -83,7 +83,7 @@ def raters_table(
     return Table("Raters against the consensus", ("Rater", *columns), rows, note)
 
 
-def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> Table | None:
+def model_table(figures: StructureFigures, units: Units, numbers: Mapping[str, int]) -> Table | None:
     """Tell what the model estimates of each rater; None for a method that estimates nothing."""
     fusion, report = figures.fusion, figures.report
     unit, undefined = units.length, np.full(len(figures.fusion.annotators), np.nan)
@@ -121,7 +121,7 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
     return Table("Raters as the model has them", ("Rater", *columns), rows, note)
 
 
-def band_table(figures: Figures, units: Units) -> Table | None:
+def band_table(figures: StructureFigures, units: Units) -> Table | None:
     """Give the bands of another rater's outline with what they rest on; None without them."""
     calibration = figures.report.calibration
     if calibration is None:
@@ -149,7 +149,7 @@ def band_table(figures: Figures, units: Units) -> Table | None:
     )
 
 
-def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
+def dice_table(figures: StructureFigures, numbers: Mapping[str, int]) -> Table:
     """Show each rater's Dice with every other, darker where they agree."""
     names, dice = figures.fusion.annotators, figures.report.pair_dice
     rows = []
@@ -167,7 +167,7 @@ def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
     return Table("Dice, pair by pair", ("", *heads, "consensus"), rows, note)
 
 
-def disputes_table(figures: Figures, units: Units) -> Table:
+def disputes_table(figures: StructureFigures, units: Units) -> Table:
     """List the disputed regions, the most doubt first, with where they are, who differs, what was decided."""
     fusion, grid = figures.fusion, figures.entry.lattice
     names = [plain(name) for name in fusion.annotators]
@@ -192,7 +192,7 @@ def disputes_table(figures: Figures, units: Units) -> Table:
     return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}))
 
 
-def alternatives_table(figures: Figures, units: Units) -> Table | None:
+def alternatives_table(figures: StructureFigures, units: Units) -> Table | None:
     """List the consensuses of a mixture and who follows each; None for a single one."""
     calibration = figures.fusion.alternatives
     if len(calibration) < 2:
@@ -248,7 +248,7 @@ def _dof(value: float) -> str:
     return f"{value:.1f}" if value < 100 else "over 100"
 
 
-def _box(figures: Figures) -> str:
+def _box(figures: StructureFigures) -> str:
     sizes = figures.masks.shape[1:] if figures.entry.lattice.flat else figures.masks.shape
     return f"box that was fused ({' x '.join(str(size) for size in sizes)})"
 
@@ -304,7 +304,7 @@ _MOST_RATERS = 12
 """Every pair of more raters would fill pages."""
 
 
-def agreement_section(cases: Sequence[Sequence[Figures]], numbers: Mapping[str, int]) -> Section:
+def agreement_section(cases: Sequence[Sequence[StructureFigures]], numbers: Mapping[str, int]) -> Section:
     """Tell of the agreement of all raters on every structure, case by case and over the cases."""
     structures = dict.fromkeys(figures.structure for case in cases for figures in case)
     inner = []
@@ -340,7 +340,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _by_case(figures_list: Sequence[Figures]) -> Table:
+def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
     rows: list[list[str]] = []
     columns: list[list[float]] = [[], [], []]
     for figures in figures_list:
@@ -388,7 +388,7 @@ def _by_case(figures_list: Sequence[Figures]) -> Table:
     )
 
 
-def _by_rater(figures_list: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
+def _by_rater(figures_list: Sequence[StructureFigures], numbers: Mapping[str, int]) -> Table:
     rows: list[list[Cell | str]] = []
     unit = units_of(figures_list[0].entry.lattice).length
     for name in _names(figures_list):
@@ -429,7 +429,7 @@ def _by_rater(figures_list: Sequence[Figures], numbers: Mapping[str, int]) -> Ta
     return Table("Rater by rater", columns, rows, note)
 
 
-def _tests(figures_list: Sequence[Figures]) -> Iterator[tuple[str, str, SignedRank]]:
+def _tests(figures_list: Sequence[StructureFigures]) -> Iterator[tuple[str, str, SignedRank]]:
     """Compare pairs of raters by Dice, and each rater's volumes with the consensus's, case by case."""
     names = _names(figures_list)[:_MOST_RATERS]
     has_truth = all(figures.truth is not None for figures in figures_list)
@@ -477,7 +477,7 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     return Table("Differences over cases", columns, rows, note, frozenset({1}))
 
 
-def _dice(figures_list: Sequence[Figures], name: str, has_truth: bool) -> list[float]:
+def _dice(figures_list: Sequence[StructureFigures], name: str, has_truth: bool) -> list[float]:
     values = []
     for figures in figures_list:
         p = figures.fusion.annotators.index(name)
@@ -488,11 +488,11 @@ def _dice(figures_list: Sequence[Figures], name: str, has_truth: bool) -> list[f
     return values
 
 
-def _names(figures_list: Sequence[Figures]) -> list[str]:
+def _names(figures_list: Sequence[StructureFigures]) -> list[str]:
     return list(dict.fromkeys(name for figures in figures_list for name in figures.fusion.annotators))
 
 
-def _pairs(figures: Figures) -> np.ndarray:
+def _pairs(figures: StructureFigures) -> np.ndarray:
     return figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
 
 

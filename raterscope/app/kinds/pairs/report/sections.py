@@ -20,7 +20,7 @@ from raterscope.app.kinds.pairs.report.tables import (
     read_compared,
     truth_table,
 )
-from raterscope.app.kinds.pairs.runs import not_promised
+from raterscope.app.kinds.pairs.runs import why_not_guaranteed
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.page.units import run_in_words, share
 from raterscope.app.study import RunEntry
@@ -122,7 +122,7 @@ def _matters(question: ComparedQuestion) -> str:
 
 
 def _promise(question: ComparedQuestion) -> str:
-    fusion, doubt = question.fusion, not_promised(question.plan, question.fusion)
+    fusion, doubt = question.fusion, why_not_guaranteed(question.plan, question.fusion)
     wrongly = f"{100 * fusion.rate:g} %"
     if doubt:
         return f"That at most {wrongly} of the flagged are flagged wrongly is not guaranteed: {doubt}"

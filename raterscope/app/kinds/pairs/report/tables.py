@@ -18,7 +18,12 @@ from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
-from raterscope.app.kinds.pairs.runs import Agreements, Beside, agreements, beside
+from raterscope.app.kinds.pairs.runs import (
+    OtherResults,
+    RankingAgreements,
+    compare_with_truth,
+    run_other_methods,
+)
 from raterscope.app.page.contents import Picture, Table
 from raterscope.app.page.pictures import draw_paper
 from raterscope.app.page.units import NONE, p_value, share, signed
@@ -44,7 +49,7 @@ class ComparedQuestion:
         Those that were fused.
     fusion : PairFusion
     plan : PairPlan
-    beside : Beside
+    beside : OtherResults
         What other methods say.
     selected : (p,) float64
         Share of the draws that select each; NaN for the untested.
@@ -67,7 +72,7 @@ class ComparedQuestion:
         Share of the answers that go with the ranking of all answers, as the paper has it.
     later : int
         Comparisons that came after the run.
-    truth : Agreements, optional
+    truth : RankingAgreements, optional
         Agreement with the ground-truth ranking, where one was imported.
     """
 
@@ -76,7 +81,7 @@ class ComparedQuestion:
     pairs: Pairs
     fusion: PairFusion
     plan: PairPlan
-    beside: Beside
+    beside: OtherResults
     selected: FloatArray
     judged: Mapping[str, Judged]
     excluded: Mapping[str, str]
@@ -91,7 +96,7 @@ class ComparedQuestion:
     crowd_match: float
     match_original: FloatArray
     later: int
-    truth: Agreements | None = None
+    truth: RankingAgreements | None = None
 
 
 def read_compared(
@@ -127,7 +132,7 @@ def read_compared(
         pairs=pairs,
         fusion=fusion,
         plan=plan,
-        beside=beside(pairs, plan, fusion, part(watch, 0.4, 0.9)),
+        beside=run_other_methods(pairs, plan, fusion, part(watch, 0.4, 0.9)),
         selected=draw_shares(fusion, bool(plan.settings.as_dict()["plus"])),
         judged=judged,
         excluded=excluded,
@@ -142,7 +147,7 @@ def read_compared(
         crowd_match=crowd_match_ratio(pairs, score),
         match_original=match_ratio(pairs, fusion.score),
         later=len(study.comparison_set(entry.id).choice) - fused,
-        truth=None if truth is None else agreements(fusion.score, score, fusion.component, truth),
+        truth=None if truth is None else compare_with_truth(fusion.score, score, fusion.component, truth),
     )
 
 
