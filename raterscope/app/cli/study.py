@@ -93,7 +93,7 @@ def _kind_of(options: argparse.Namespace) -> Kind:
 
 
 def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
-    """Name the algorithms of a kind: those that `run` is given, or those that an option of it is given."""
+    """Name the algorithms of a kind: those that `run` takes, or those that an option of it takes."""
     return [
         name
         for catalogue in kind.catalogues

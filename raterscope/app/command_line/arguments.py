@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     """What stands after `raterscope`, a line each."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and where help is."""
+        """Report what is wrong, and where help is."""
         raise Misused(f"{message}; see {self.prog} --help.")
 
     def format_help(self) -> str:
@@ -86,23 +86,23 @@ def add_run(parser: Parser) -> None:
 
 
 def add_items(parser: Parser) -> None:
-    """Add the images or questions that a command is held to."""
+    """Add the images or questions that a command is limited to."""
     parser.add_argument("--item", action="append", default=[], metavar="ITEM",
                         help="only this image or question; may be repeated")  # fmt: skip
 
 
 def add_question(parser: Parser) -> None:
-    """Add the one question that is fused of several."""
+    """Add the question to fuse."""
     parser.add_argument("--question", metavar="NAME", help="only this question")
 
 
 def add_output(parser: Parser, metavar: str, words: str) -> None:
-    """Add the place that is written to."""
+    """Add the output path."""
     parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=words)
 
 
 def add_results(parser: Parser) -> None:
-    """Add where a fusion's results go."""
+    """Add the folder of results."""
     add_output(parser, "DIR", "where the results go")
 
 
@@ -112,12 +112,12 @@ def add_algorithm(parser: Parser, option: str, default: str, words: str) -> None
 
 
 def add_names(parser: Parser, option: str, metavar: str, words: str) -> None:
-    """Add names with commas between them."""
+    """Add comma-separated names."""
     parser.add_argument(option, type=names, default=[], metavar=metavar, help=words)
 
 
 def add_hold(parser: Parser, words: str) -> None:
-    """Add that what is known is held fixed."""
+    """Add whether ground truth is held fixed."""
     parser.add_argument("--hold-truth", action="store_true", help=words)
 
 
@@ -128,7 +128,7 @@ def add_plan(parser: Parser) -> None:
 
 
 def add_settings(parser: Parser) -> None:
-    """Add the settings of whatever algorithm."""
+    """Add the settings of any algorithm."""
     parser.add_argument("--set", nargs="+", action="extend", default=[], type=pair, metavar="field=value",
                         dest="settings", help="settings, see --list-settings")  # fmt: skip
 
@@ -139,14 +139,14 @@ def add_extent(parser: Parser, words: str) -> None:
 
 
 def add_mapping(parser: Parser, fields: str = "annotator, image, x, y, time") -> None:
-    """Add what unknown columns mean."""
+    """Add the meaning of unknown columns."""
     parser.add_argument("--map", nargs="+", action="extend", default=[], type=pair, metavar="column=field",
                         dest="mapping", help="what the columns of a table mean, where the header is "
                         f"unknown: {fields}")  # fmt: skip
 
 
 def add_masks(parser: Parser, help_text: str = "who drew the masks, where it is one for all") -> None:
-    """Add what files of masks leave open."""
+    """Add the options for files of masks: rater, naming, structure."""
     parser.add_argument("--annotator", metavar="NAME", help=help_text)
     parser.add_argument("--naming", metavar="PATTERN",
                         help="what the files' names tell, as in {item}_{annotator}_{structure} or "
@@ -158,7 +158,7 @@ def add_masks(parser: Parser, help_text: str = "who drew the masks, where it is 
 
 
 def add_by_crowd_size(parser: Parser, note: str) -> None:
-    """Add whether methods for clicks are measured against the number of annotators; `note` ends the help."""
+    """Add the comparison of methods by number of annotators; `note` ends the help."""
     parser.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="measure sensitivity and precision of clicks against the number of annotators "
                              "too, drawn at random: of the chosen method and of those of the OEM-DEM paper, "
@@ -167,7 +167,7 @@ def add_by_crowd_size(parser: Parser, note: str) -> None:
 
 
 def add_roc_curves(parser: Parser, note: str) -> None:
-    """Add whether methods for labels are compared by the ROC curves of folds; `note` ends the help."""
+    """Add the comparison of methods by cross-validated ROC curves; `note` ends the help."""
     parser.add_argument("--roc-curves", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="ROC curves of all methods for labels by five-fold cross-validation: each fold "
                              "is predicted by a run that was given the truths of the others (dynamic "
@@ -176,7 +176,7 @@ def add_roc_curves(parser: Parser, note: str) -> None:
 
 
 def add_rates_over_time(parser: Parser, note: str) -> None:
-    """Add whether the rates of those who gave labels are followed over time; `note` ends the help."""
+    """Add the rates of annotators over time; `note` ends the help."""
     parser.add_argument("--rates-over-time", nargs="?", const="", metavar="CLASS",
                         help="sensitivity and specificity of the annotators as their labels come, taken as "
                              "decisions whether a task is of CLASS (default: the last class), by recursive "
@@ -185,13 +185,13 @@ def add_rates_over_time(parser: Parser, note: str) -> None:
 
 
 def add_jobs(parser: Parser) -> None:
-    """Add how many processes may work."""
+    """Add the number of processes."""
     parser.add_argument("--jobs", type=count, metavar="N",
                         help="processes to use where there is much to do")  # fmt: skip
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Take a name and a value apart."""
+    """Split a name and a value."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is no pair like name=value")
@@ -199,7 +199,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def weight(text: str) -> tuple[str, float]:
-    """Take an annotator's name and weight apart."""
+    """Split an annotator's name and weight."""
     name, _, value = text.rpartition("=")
     try:
         number = float(value)

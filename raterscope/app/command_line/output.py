@@ -96,7 +96,7 @@ def folders_of(
 ) -> Iterator[tuple[str, Result, Path, Watch]]:
     """Make a folder for each item's results, below the given one if there are several.
 
-    Gives the item's name, what was fused, the folder and the watch for writing there.
+    Returns the item's name, what was fused, the folder and the watch for writing there.
     """
     names_in_use: set[str] = set()
     for index, (name, outcome) in enumerate(answer.outcomes.items()):

@@ -18,7 +18,7 @@ from raterscope.app.study.references import ImageNames
 def select_items(
     study: Study, items: Sequence[str], kind: str | None = None, *, by_question: bool = False
 ) -> Sequence[Item]:
-    """Find the images, or the questions of a kind, that are named; without a name, all that the kind has."""
+    """Select named images, or questions of a kind; without a name, all of the kind."""
     if kind is not None and by_question:
         return _questions(study, items, kind)
     entries = study.images()

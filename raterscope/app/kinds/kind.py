@@ -38,7 +38,7 @@ class Plan(Protocol):
     """The algorithms and settings of a run."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the settings, ready for JSON."""
+        """Return the settings, ready for JSON."""
 
     def in_words(self) -> str:
         """Describe the methods, for the methods section of a report."""
@@ -130,7 +130,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions of a kind: a run over a study in its steps, and what is made of its results.
+    """The functions of a kind: the steps of a run over a study, and uses of its results.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of annotation: a few words that cost nothing to import, and what is imported when needed.
+    """A kind of annotation: words that are imported at once, and records that are imported when needed.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ def _row(paper: QTextDocument, table: QTextTable, number: int) -> QRectF:
 
 
 def _keep_rows(paper: QTextDocument, table: QTextTable, height: float) -> None:
-    """Fill the page below the row before one that would go over its edge, which then begins the next."""
+    """Add space below the row before one that would cross the page's edge, which then starts a page."""
     for number in range(table.format().headerRowCount() + 1, table.rows()):
         box = _row(paper, table, number)
         if number == table.rows() - 2 and table.cellAt(number + 1, 0).columnSpan() > 1:  # its note

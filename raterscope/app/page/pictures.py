@@ -27,14 +27,14 @@ def drawing(image: Image.Image, title: str, words: str = "") -> Picture:
 
 
 def photograph(image: Image.Image, title: str, words: str = "") -> Picture:
-    """Make a picture of what a camera or a scanner took: much smaller, and outlines keep their colours."""
+    """Make a picture of a photograph or scan: much smaller, and outlines keep their colours."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
     return Picture(file.getvalue(), image.width, image.height, title, words)
 
 
 def scale_bar(image: Image.Image, scale: float, unit: str) -> str:
-    """Draw a round length, at most a third of the width, at the lower left; returns what it is: "10 µm".
+    """Draw a round length, at most a third of the width, at the lower left; returns its label: "10 µm".
 
     It is written beside it where the letters of pictures, which are plain ones, suffice.
 

@@ -25,7 +25,7 @@ def as_html(contents: Contents, style: str = "page", source: Callable[[Picture],
     style : str
         Name of the style sheet: "page" for browsers, "paper" for Qt's rich text.
     source : callable, optional
-        Gives the address of a picture; by default its bytes themselves, as a data: address.
+        Returns the address of a picture; by default its bytes themselves, as a data: address.
     """
     template = _environment().get_template("report.html.j2")
     return template.render(

@@ -42,18 +42,18 @@ class Units:
     extent: str = "Volume"
 
     def mm(self, value: float) -> str:
-        """Say a length without its unit."""
+        """Format a length without its unit."""
         if math.isnan(value):
             return NONE
         return f"{value:.{1 if value >= 0.95 else 2}f}" if math.isfinite(value) else "nothing marked"
 
     def amount(self, ml: float) -> str:
-        """Say a size, small volumes in mm³."""
+        """Format a size, small volumes in mm³."""
         value, unit = self._scaled(ml, abs(ml))
         return f"{self._figure(value)} {unit}"
 
     def difference(self, ml: float, of: float) -> str:
-        """Say a difference of sizes with its sign, and its share of the whole."""
+        """Format a difference of sizes with its sign and its percentage."""
         value, unit = self._scaled(ml, abs(of))
         total, _ = self._scaled(of, abs(of))
         digits = max(0, _places(total)) if self.size in ("ml", "mm²") else 0
@@ -70,7 +70,7 @@ class Units:
 
 
 def units_of(grid: Grid) -> Units:
-    """Tell the units of a grid."""
+    """Return the units of a grid."""
     extent = "Area" if grid.flat else "Volume"
     if not grid.calibrated:
         return Units("px", "px" if grid.flat else "voxels", 1000.0 / grid.voxel_volume, extent)
@@ -80,7 +80,7 @@ def units_of(grid: Grid) -> Units:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a figure with some digits that count: "0.0123", "4.56", "1,230"."""
+    """Format a figure with some significant digits: "0.0123", "4.56", "1,230"."""
     if not math.isfinite(value):
         return NONE
     if value == 0:
@@ -97,19 +97,19 @@ def named(text: object, longest: int = 30) -> str:
 
 
 def share(value: float, digits: int = 3) -> str:
-    """Write a share from 0 to 1, or a coefficient that 1 bounds."""
+    """Format a share from 0 to 1, or a coefficient bounded by 1."""
     return f"{value:.{digits}f}".replace("-", _MINUS) if math.isfinite(value) else NONE
 
 
 def p_value(value: float) -> str:
-    """Write a p-value with two digits that count."""
+    """Format a p-value with two significant digits."""
     if math.isnan(value):
         return NONE
     return "< 0.001" if value < 0.001 else significant(value, 2)
 
 
 def signed(value: float, write: Callable[[float], str] | None = None, digits: int = 1) -> str:
-    """Write a figure with + or -, neither where it rounds to nothing."""
+    """Format a figure with + or -, neither if it rounds to zero."""
     if not math.isfinite(value):
         return NONE
     text = f"{abs(value):.{digits}f}" if write is None else write(abs(value))
@@ -119,7 +119,7 @@ def signed(value: float, write: Callable[[float], str] | None = None, digits: in
 
 
 def _places(value: float, digits: int = 3) -> int:
-    """Count the decimals that a figure is written with; below 0 for tens and hundreds."""
+    """Count the decimals of a formatted figure; below 0 for tens and hundreds."""
     return min(digits - 1 - math.floor(math.log10(abs(value))), 6) if value else 0
 
 
@@ -130,7 +130,7 @@ def run_in_words(run: RunEntry) -> str:
 
 
 def flat(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """List settings by name, those of a part beside those of the whole."""
+    """List settings by name, with those of nested groups."""
     pairs: list[tuple[str, Any]] = []
     for name, value in settings.items():
         pairs += flat(value) if isinstance(value, dict) else [(str(name), value)]

@@ -59,7 +59,7 @@ _TRUE_FIELDS = {"image", "x", "y"}
 
 
 def fuse_clicks(options: argparse.Namespace) -> int:
-    """Fuse tables of clicks and write the results; the options are the command line's."""
+    """Fuse tables of clicks and write the results, by the options of the command line."""
     plan = FusionPlan.make(options.algorithm, plan_texts(options))
     radius = options.radius or RADIUS
     if options.hold_truth and not options.truth:
@@ -166,7 +166,7 @@ def _with_known(clicks: Clicks, positions: FloatArray | None) -> Clicks:
 def _with_controls(
     clicks: Mapping[str, Clicks], positive: Sequence[str], negative: Sequence[str]
 ) -> dict[str, Clicks]:
-    """Mark the images that are known to hold structures, and those that are known to hold none."""
+    """Mark the control images: those known to contain structures, and those known to contain none."""
     both = sorted(set(positive) & set(negative))
     if both:
         raise InputError(f"{plain(both[0])} is named as positive and as negative")
@@ -181,7 +181,7 @@ def _with_controls(
 
 
 def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str, str]) -> dict[str, Clicks]:
-    """Let each image have the detections of a program; columns named for the clicks are understood too."""
+    """Add a program's detections to each image. Columns named for the clicks are understood too."""
     try:
         table = read_scores(path)
     except UnknownColumns as unknown:
@@ -203,7 +203,7 @@ def summary_of(
     seconds: float,
     radius: float = RADIUS,
 ) -> Iterator[str]:
-    """Say in a line or two what came out."""
+    """Summarise the results in a line or two."""
     fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
     annotators = {name for image_clicks in clicks.values() for name in image_clicks.annotators}
     detections = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
@@ -235,7 +235,7 @@ def summary_of(
 def read_named(
     path: Path, kind: str | None, mapping: Mapping[str, str], watch: Watch
 ) -> ClickTable | PointTable | ImageFile:
-    """Read a file; where its columns are not known, say how they are named."""
+    """Read a file. The error for unknown columns tells how to map them."""
     try:
         return formats.read(path, kind, mapping or None, watch)
     except UnknownColumns as unknown:
@@ -248,7 +248,7 @@ def _clicks_of(
     sizes: Sequence[ClickTable | PointTable | ImageFile],
     watch: Watch,
 ) -> list[ClickTable]:
-    """Read tables of clicks and files of points; whoever marked a file that does not tell has its name."""
+    """Read tables of clicks and files of points. A file without annotator is named after itself."""
     tables, point_files, sources = [], [], Sources()
     for path in paths:
         if not mapping and has_points(sources.open(path)):
@@ -268,7 +268,7 @@ def _clicks_of(
 
 
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
-    """Read the true places; columns that were named for the clicks are understood here too."""
+    """Read the true positions. Columns named for the clicks are understood too."""
     source = Source(path)
     if not mapping and has_points(source):
         (truth,) = assign_annotators([read_points(source)], images, truth=True).truths
@@ -285,7 +285,7 @@ def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> 
 def _left_out(
     truth: PointTable, clicks: Mapping[str, Clicks], evaluations: Mapping[str, Evaluation]
 ) -> Iterator[str]:
-    """Say which images the evaluation leaves out."""
+    """Report the images that the evaluation skips."""
     without, name = len(clicks) - len(evaluations), plain(truth.path.name)
     if without:
         yield f"the evaluation leaves out {counted(without, 'image')} that {name} says nothing of"
@@ -307,7 +307,7 @@ def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFi
 
 
 def _expanded(paths: Sequence[Path]) -> list[Path]:
-    """Replace folders by the pictures in them."""
+    """Replace folders by the images in them."""
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():

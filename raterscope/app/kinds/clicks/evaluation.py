@@ -55,7 +55,7 @@ _LOOKED_AT = 8
 
 
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
-    """Compare the posteriors of all spots of the images shown with ground truth, else with decisions."""
+    """Compare the posteriors of all spots of the images shown with ground truth, or else with decisions."""
     past = _EarlierRuns(study)
     state, radius = fold(study.decisions()), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
@@ -79,7 +79,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
 
 
 class _EarlierRuns:
-    """What runs were held to, and what they said of spots before these were decided."""
+    """Runs with the decisions they held fixed, and their posteriors before a spot was decided."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -88,7 +88,7 @@ class _EarlierRuns:
         self._states: dict[int, ReviewState] = {}
 
     def free(self, run: RunEntry, image: int, fusion: Fusion) -> BoolArray:
-        """Tell of each cluster of a run whether it was held to no decision."""
+        """Return for each cluster of a run whether no decision was held fixed on it."""
         if run.known not in self._states:
             self._states[run.known] = fold(
                 [decision for decision in self._decisions if decision.id <= run.known]
@@ -97,7 +97,7 @@ class _EarlierRuns:
         return np.asarray(~is_held[: len(fusion.detection.posterior)])
 
     def decided(self, shown_run: RunEntry, image: int, spots: Sequence[Spot]) -> tuple[FloatArray, BoolArray]:
-        """Give the posterior of each decided spot before the decision, and whether it is a structure."""
+        """Return the posterior of each decided spot before the decision, and whether it is a structure."""
         by_run: dict[int, list[Spot]] = {}
         for spot in spots:
             run = run_before(self._runs, shown_run, image, spot.decision)
@@ -119,7 +119,7 @@ class _EarlierRuns:
 
 
 def _comparable(study: Study, images: Sequence[int]) -> str:
-    """Say what was measured on crowds with as many annotators an image."""
+    """Describe calibration on crowds with as many annotators per image."""
     results = [study.shown.result(image) for image in images[:_LOOKED_AT]]
     counts = [len(result[1].marked) for result in results if result is not None]
     return comparable_in_words("clicks", float(np.mean(counts)), ("annotator", "image")) if counts else ""
@@ -127,7 +127,7 @@ def _comparable(study: Study, images: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A run against the true places of its images.
+    """A run compared with the true positions of its images.
 
     Attributes
     ----------
@@ -146,20 +146,20 @@ class Accuracy:
 
 
 def truths_of(study: Study) -> dict[int, FloatArray]:
-    """Give the true places of every image of which they are known, (T, 2) each."""
+    """Return the true positions, (T, 2), of every image that has ground truth."""
     truths = {entry.id: study.truth(entry.id) for entry in study.images()}
     return {image: points.places for image, points in truths.items() if points.known}
 
 
 def evaluate_fusion(fusion: Fusion, truth: FloatArray, radius: float) -> Evaluation:
-    """Compare the detections of an image with its true places."""
+    """Compare the detections of an image with its true positions."""
     return evaluate(fusion.clustering.mean[fusion.detection.detected], truth, radius)
 
 
 def evaluate_outcomes(
     outcomes: Mapping[str, Outcome[Fusion]], truth: Mapping[str, FloatArray], radius: float
 ) -> dict[str, Evaluation]:
-    """Compare detections with the truth, on the images of which a truth is known."""
+    """Compare detections with ground truth on the images that have it."""
     return {
         name: evaluate_fusion(outcome.fusion, truth[name], radius)
         for name, outcome in outcomes.items()
@@ -168,7 +168,7 @@ def evaluate_outcomes(
 
 
 def match_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> tuple[FloatArray, BoolArray]:
-    """Give the posterior of every spot of several images, and whether it is a true place.
+    """Return the posterior of every spot of several images, and whether it matches a true position.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def match_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> 
 def measure_runs(
     runs: Sequence[int], radius: float, study: Study, watch: Watch = silent
 ) -> tuple[int, int, tuple[Accuracy, ...]]:
-    """Measure runs on all images with true places.
+    """Evaluate runs on all images with ground truth.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def measure_runs(
 
 @dataclass(frozen=True, eq=False)
 class DecidedSpots:
-    """The M spots of an image: its clusters, then the spots that stand for none of them.
+    """The M spots of an image: its clusters, then the spots that the expert added.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class DecidedSpots:
 
 
 def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpots:
-    """Lay the expert's decisions on an image over its fusion; what was passed over stays as it is."""
+    """Apply the expert's decisions on an image to its fusion. Skipped spots are unchanged."""
     table = np.empty((0, 7))
     clusters_of_spots: list[int | None] = [None] * len(spots)
     if fusion is not None:
@@ -268,7 +268,7 @@ def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpot
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:
-    """Compare the item by two runs and fill in the differences."""
+    """Compare an item's results in two runs and fill in the differences."""
     spots = at.state.spots(at.item)
     old_fusion, new_fusion = at.then, at.now
     old, new = old_fusion.detection.posterior, new_fusion.detection.posterior
@@ -326,7 +326,7 @@ _COUNTS = ("annotators", "draws")
 
 @dataclass(frozen=True, eq=False)
 class CrowdSizes:
-    """Curves of a study as they were measured last.
+    """The stored curves of a study.
 
     Attributes
     ----------
@@ -347,7 +347,7 @@ def measure_images(
     settings: CrowdSizeSettings,
     watch: Watch = silent,
 ) -> Curves:
-    """Measure on the images of which the true places are known.
+    """Measure the methods on the images with ground truth.
 
     Raises
     ------
@@ -363,7 +363,7 @@ def measure_images(
 
 
 def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> Crowds:
-    """Read clicks and true places of the images that have some, by the image's name.
+    """Read clicks and true positions of the images that have ground truth, by image name.
 
     Annotators whom the expert excluded are left out; what the expert decided on spots is not used.
 
@@ -396,7 +396,7 @@ def store_crowd_sizes(
     study: Study,
     watch: Watch = silent,
 ) -> CrowdSizes:
-    """Keep curves in the study, in place of those before."""
+    """Store curves in the study in place of the previous ones."""
     watch(0.0, "keeping what was measured")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day} on {counted(images, 'image')} within {radius:g} px: {settings.in_words()}."
@@ -414,7 +414,7 @@ def store_crowd_sizes(
 
 
 def load_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
-    """Give the curves that a study keeps; None where there are none, or none that can be read."""
+    """Load the stored curves of a study; None without readable ones."""
     watch(0.0, "reading what was measured")
     record = study.settings.crowd_sizes()
     if record is None:
@@ -444,7 +444,7 @@ def _curve_of(record: Mapping[str, Any]) -> CrowdSizeCurve:
 
 
 def write_crowd_sizes(folder: Path, curves: Curves) -> list[Path]:
-    """Write crowd_size.csv into a folder; without curves, take away one that is there."""
+    """Write crowd_size.csv into a folder; without curves, remove an existing one."""
     path = folder / "crowd_size.csv"
     if not curves:
         remove_file(path)
@@ -466,7 +466,7 @@ def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
 
 
 def crowd_sizes_in_words(curves: Curves) -> Iterator[str]:
-    """Say how each method does with the smallest and the largest crowd, a line each."""
+    """Summarise each method with the smallest and the largest crowd, a line each."""
     for curve in curves:
         ends = " to ".join(
             f"{curve.sensitivity[at]:.3f}/{curve.precision[at]:.3f}" for at in dict.fromkeys((0, -1))

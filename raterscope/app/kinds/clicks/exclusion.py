@@ -20,7 +20,7 @@ from raterscope.app.study import Study
 
 @dataclass(frozen=True, eq=False)
 class RunInputs:
-    """What a run was made from and what it came to, by the images' names.
+    """Inputs and results of a run, by image name.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class RunInputs:
 
 @dataclass(frozen=True)
 class ChangedSpot:
-    """A decision that would change, detected or not.
+    """A spot whose decision, detected or not, would change.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ChangedSpot:
 
 @dataclass(frozen=True, eq=False)
 class Recount:
-    """What comes of letting an annotator of a run count otherwise.
+    """Result of excluding or down-weighting an annotator of a run.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Recount:
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
-    """Read what a run was made from, decisions that it held fixed among it, and what it came to."""
+    """Read the inputs of a run, with the decisions it held fixed, and its results."""
     entry = study.runs.get(run)
     plan = FusionPlan.from_dict(entry.settings)
     state = fold([decision for decision in study.decisions() if decision.id <= entry.known])
@@ -112,7 +112,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
 def recount(
     inputs: RunInputs, annotator: str, weight: float | None, state: ReviewState, watch: Watch = silent
 ) -> Recount:
-    """Fuse a run's images with an annotator counting otherwise, and say which decisions change.
+    """Fuse a run's images again without an annotator, or with another weight, and list changed decisions.
 
     Only the images that the annotator looked at are clustered anew. With a plan that learns across images,
     all are judged anew by what the others say of the crowd.
@@ -156,7 +156,7 @@ def _reweigh(clicks: Clicks, annotator: str, weight: float | None, weights: Mapp
 
 
 def _separate_plan(plan: FusionPlan) -> FusionPlan:
-    """Give the plan by which each image is fused by itself."""
+    """Return the plan that fuses each image separately."""
     settings = plan.detection
     if not isinstance(settings, DEMSettings):
         return plan
@@ -194,7 +194,7 @@ def _changed_spots(
 
 
 def _decided_clusters(fusion: Fusion, image: int, state: ReviewState) -> set[int]:
-    """Give the clusters that the expert accepted or rejected."""
+    """Return the clusters that the expert accepted or rejected."""
     decided_spots = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
     clusters = match(decided_spots, fusion.clustering.mean, fusion.clustering.covariance)
     return {cluster for cluster in clusters if cluster is not None}

@@ -46,7 +46,7 @@ EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precis
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All that a folder of results holds.
+    """Contents of a folder of results.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Results:
     order: Sequence[str] = ()
 
     def fusions(self) -> dict[str, Fusion]:
-        """Give the images that were fused."""
+        """Return the fusions of the images that did not fail."""
         return {name: outcome.fusion for name, outcome in self.outcomes.items() if outcome.fusion is not None}
 
 
@@ -124,7 +124,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
 
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
-    """Give the rows of detections.csv for one image, with the scores of a program; clusters count from 1."""
+    """Return the rows of detections.csv for one image, with a program's scores; clusters count from 1."""
     clusters, detection = fusion.clustering, fusion.detection
     count = len(clusters)
     columns = (
@@ -148,7 +148,7 @@ def _texts(values: FloatArray) -> list[str]:
 
 
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
-    """Give the rows of annotators.csv; what nothing can be said of is empty."""
+    """Return the rows of annotators.csv. Undefined rates are empty."""
     for r, name in enumerate(names):
         shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.precision[r, 0])
         yield (name, int(rates.clicks[r]), *map(format_number, shares))
@@ -157,7 +157,7 @@ def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]
 def judge_clicks(
     fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Give the inlier probability, cluster and vote of each of N clicks.
+    """Return the inlier probability, cluster and vote of each of N clicks.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def judge_clicks(
 def click_rows(
     image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, vote: IntArray, *, timed: bool
 ) -> Iterator[Row]:
-    """Give the rows of clicks.csv for one image, see `judge_clicks`.
+    """Return the rows of clicks.csv for one image, see `judge_clicks`.
 
     With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
     """
@@ -214,7 +214,7 @@ def click_rows(
 
 
 def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
-    """Give the rows of evaluation.csv: every image, then the figures' mean and the sums of the counts."""
+    """Return the rows of evaluation.csv: each image, then mean rates and summed counts."""
     for image, evaluation in evaluations.items():
         hits, truths = evaluation.true_positive, evaluation.true_positive + evaluation.false_negative
         figures = (
@@ -239,7 +239,7 @@ _WRITERS = {"geojson": write_geojson, "napari": write_layer}
 
 
 def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write the detections of a study, of each image those of the run shown. See `exports.Writer`.
+    """Write the detections of a study, of each image those of the run shown; see `exports.Writer`.
 
     A table has a row for every cluster, with what became of it, and one for every spot that the expert added.
     Other formats have what was detected, and of several images GeoJSON and napari a file each, in a folder.
@@ -306,7 +306,7 @@ def _detection(row: Row) -> Detection:
 
 
 def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> Iterator[Row]:
-    """Give the rows of an image's clusters with the expert's verdicts; added spots have no cluster."""
+    """Return the rows of an image's clusters with the expert's verdicts. Added spots have no cluster."""
     clusters: list[int | None] = [None] * len(spots)
     if fusion is not None:
         clusters = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
@@ -330,13 +330,13 @@ def _with_verdict(row: list[object], spot: Spot | None) -> Row:
 
 
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write a table of a study; of each image the run shown counts. See `exports.Writer`."""
+    """Write a table of a study from the runs shown; see `exports.Writer`."""
     watch(0.0, f"writing {request.what}")
     return [_TABLES[request.what](study, request.path)]
 
 
 def _write_annotators(study: Study, path: Path) -> Path:
-    """Write the annotators, with as how much of one each counted in the last run; the excluded at 0."""
+    """Write the annotators with their weight in the last run; 0 for excluded ones."""
     fusions, names, runs = [], [], []
     for entry, (run, fusion) in _results(study):
         runs.append(run)
@@ -400,7 +400,7 @@ _MEASUREMENT_COLUMNS = (
 
 
 def export_measurements(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write what was drawn and measured, a row each. See `exports.Writer`.
+    """Write the measured lengths and outlines, a row each; see `exports.Writer`.
 
     A length is that of the line or of the outline; points are x y pairs in pixels.
 

@@ -27,7 +27,7 @@ _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
 
 
 class AttributedPoints(NamedTuple):
-    """Points with who marked them.
+    """Points whose annotators are known.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ def read_point_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[list[PointFile], list[InputError]]:
-    """Read files of points; gives too why those that nobody named were left out.
+    """Read files of points. Also returns why unnamed files were skipped.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def assign_annotators(
     truth: bool = False,
     detections: Literal["clicks", "truth", "ask"] = "clicks",
 ) -> AttributedPoints:
-    """Find out who marked every point, and on which image.
+    """Determine the annotator and the image of every point.
 
     What is told by hand goes before what a file says of itself, and that before what the names of all files
     together let guess, as with masks, and the folders where each annotator has one. A file that tells no
@@ -157,12 +157,12 @@ def assign_annotators(
 
 
 def _is_own_export(file: PointFile) -> bool:
-    """Tell whether a file holds detections that left this program, and no annotator's points."""
+    """Return whether a file holds detections exported by this program, and no annotator's points."""
     return file.detections and set(file.clicks.annotators) == {UNKNOWN}
 
 
 def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
-    """Tell who marked each file where every annotator has a folder, and the same images are in several."""
+    """Return the annotator of each file if each has a folder of their own with the same images."""
     once = Counter(image for file in files for image in file.clicks.images)
     within = Counter((file.clicks.path.parent, image) for file in files for image in file.clicks.images)
     if UNKNOWN in once or max(once.values(), default=0) < 2 or max(within.values()) > 1:
@@ -171,7 +171,7 @@ def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
 
 
 def _annotator_from_name(name: Named) -> str | None:
-    """Give whom a file's name tells, unless that is but another word for the image."""
+    """Return the annotator in a file's name, unless it is another word for the image."""
     person = name.annotator
     if person is not None and name.item is not None and set(words_of(person)) <= set(words_of(name.item)):
         return None
@@ -181,7 +181,7 @@ def _annotator_from_name(name: Named) -> str | None:
 def _image_name(
     stated_name: str, hint: str | None, path: Path, known_images: ImageNames, images: Sequence[str]
 ) -> str:
-    """Name an image as it is called at hand, or else as the file or the file's name has it."""
+    """Name an image as it is known, or else as the file or its name states."""
     if stated_name != UNKNOWN:
         uploaded = _UPLOADED.match(stated_name)
         known_image = known_images.find(stated_name) or (
@@ -203,7 +203,7 @@ def _image_name(
 
 
 def _is_within(image: str, path: Path) -> bool:
-    """Tell whether an image's name stands in that of a file: smear 01 in napari_smear_01_anna."""
+    """Return whether an image's name is part of a file's: smear 01 in napari_smear_01_anna."""
     mine, words = words_of(image), words_of(path.name)
     return bool(mine) and any(
         words[start : start + len(mine)] == mine for start in range(len(words) - len(mine) + 1)
@@ -213,7 +213,7 @@ def _is_within(image: str, path: Path) -> bool:
 def _split_truth(
     file: PointFile, people: Sequence[str], pictures: Sequence[str]
 ) -> tuple[ClickTable, PointTable]:
-    """Name annotators and images, and part the true points from the clicks."""
+    """Name annotators and images, and separate the true points from the clicks."""
     table = file.clicks
     names, number = first_seen([name for name in people if not is_truth(name)])
     number_of = np.full(len(people), -1, dtype=np.int64)
@@ -247,7 +247,7 @@ Size = tuple[float, float]
 
 @dataclass
 class _ImagePieces:
-    """What the tables hold of one image: pieces of columns, and everybody who looked, numbered."""
+    """Columns of one image from all tables, and its numbered annotators."""
 
     table: ClickTable
     line: int | None
@@ -306,7 +306,7 @@ def clicks_by_image(
 
 
 def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
-    """Give the true places, (K, 2), on those of the images of which the table tells them."""
+    """Return the true positions, (K, 2), of the images that the table covers."""
     names = index_names((name, (1.0, 1.0)) for name in images)
     pieces_of: dict[str, list[FloatArray]] = {}
     for index, name in enumerate(table.images):
@@ -317,7 +317,7 @@ def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
 
 
 def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
-    """Give a program's detections, (K, 3) x, y and score, on those of the images that it searched."""
+    """Return a program's detections, (K, 3) x, y and score, on the images that it searched."""
     assert table.score is not None
     names = index_names((name, (1.0, 1.0)) for name in images)
     pieces_of: dict[str, list[FloatArray]] = {}
@@ -330,7 +330,7 @@ def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
 
 
 def index_names(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
-    """Make images findable by name; the first of a name counts."""
+    """Index images by name; the first of a name counts."""
     entries: dict[str, ImageEntry] = {}
     for name, (width, height) in sizes:
         entries.setdefault(name, ImageEntry(len(entries), name, None, width, height))
@@ -357,7 +357,7 @@ def _add_marks(table: ClickTable, images: dict[str, _ImagePieces]) -> None:
 
 
 def _add_looks(table: ClickTable, images: dict[str, _ImagePieces], names: ImageNames) -> None:
-    """Count those who looked; an image that nobody clicked on, of a table of sizes, is none of ours."""
+    """Add annotators who looked. Images without clicks in a table of sizes are ignored."""
     for annotator, image in sorted(table.looked):
         entry = names.find(table.images[image])
         if entry is not None:

@@ -53,7 +53,7 @@ _SAME = 1e-3
 def refit(
     watched: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch = silent
 ) -> WatchedImage:
-    """Fuse an image again from all its clicks, with what the other images say; its last step is revised.
+    """Fuse an image again from all its clicks with the experience of other images, and revise its last step.
 
     The answer no longer depends on the order in which the clicks came.
     """
@@ -68,14 +68,14 @@ def refit(
 
 @dataclass(frozen=True, eq=False)
 class _SettledImage:
-    """An image's answer when it was last settled, and what its clicks alone amount to."""
+    """An image's answer when it was last settled, and the fusion of its clicks alone."""
 
     answer: WatchedImage
     alone: StreamState
 
 
 class Settler:
-    """Settles watched images, and remembers those that have not changed since.
+    """Settles watched images together, and remembers those that have not changed since.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Settler:
     def is_due(
         self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> bool:
-        """Tell whether an image changed since; not sooner after the last time than that took."""
+        """Return whether an image changed since, and at least the last duration has passed."""
         if time.monotonic() - self._ended < self.seconds:
             return False
         return self.is_needed(watched, pending, plan)
@@ -99,7 +99,7 @@ class Settler:
     def is_needed(
         self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> bool:
-        """Tell whether an image that is followed up changed since, came or went."""
+        """Return whether a complete image changed, was added or removed since."""
         if not can_share_streams(plan.stream):
             return False
         complete = _complete_answers(watched, pending)
@@ -114,7 +114,7 @@ class Settler:
         plan: WatchPlan,
         watch: Watch = silent,
     ) -> dict[int, WatchedImage]:
-        """Settle the images that are followed up.
+        """Settle the images that have no pending clicks.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Settler:
     def with_halves(
         self, watched: Mapping[int, WatchedImage], pending: Mapping[int, PendingClicks], plan: WatchPlan
     ) -> dict[int, Fusion]:
-        """Give the answers of the images that are settled, with what halves of them would detect."""
+        """Return the answers of the settled images, with the detections from halves of their annotators."""
         images = [image for image in watched if image in self._settled]
         answers = add_half_detections(
             [pending[image].clicks(len(pending[image].arrivals)) for image in images],
@@ -181,7 +181,7 @@ class Settler:
 
 
 def _is_unchanged(previous: _SettledImage | None, current: WatchedImage, fusion: Fusion) -> bool:
-    """Tell whether an image that was settled before comes to the same."""
+    """Return whether settling gives the same answer as before."""
     if previous is None or previous.answer is not current:
         return False
     old, new = current.fusion.detection, fusion.detection
@@ -204,7 +204,7 @@ def _complete_answers(
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """What is to be followed, and how.
+    """Source to watch, and its settings.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class WatchRequest:
 
 
 class LiveSource:
-    """A source that is followed.
+    """A source of clicks that is watched.
 
     What takes a study is done in its thread; `look` and `advance` may be done in another, one at a time.
 
@@ -262,13 +262,13 @@ class LiveSource:
         self.gather(study)
 
     def look(self, watch: Watch = silent, *, ended: bool = False) -> Growth:
-        """Read what the source holds beyond where it was left; all of it where nothing more will come."""
+        """Read what was appended to the source since the last position; all of it at its end."""
         growth = look(self.wish.source, self.position, self.wish.mapping or None, watch, ended=ended)
         self._heard = True
         return growth
 
     def store(self, study: Study, growth: Growth, watch: Watch = silent) -> None:
-        """Take what came into the study, with the place up to which it was read."""
+        """Store new clicks in the study, with the position up to which the source was read."""
         if growth.table is not None or growth.position != self.position:
             table = None if growth.table is None else _by_annotator(growth.table)
             position = growth.position.as_dict()
@@ -276,7 +276,7 @@ class LiveSource:
             self.position = growth.position
 
     def gather(self, study: Study, watch: Watch = silent) -> list[int]:
-        """Read from the study what there is to be taken up; gives the images that have some."""
+        """Read the pending clicks from the study. Returns the images that have some."""
         images = [entry.id for entry in study.items()["clicks"]]
         self._given = read_pending(study, images, self.wish.plan, self._given, self._since, watch)
         arrivals = [pending.arrivals for pending in self._given.values()]
@@ -289,7 +289,7 @@ class LiveSource:
         return [image for image in images if self._given[image].has_more(self.watched.get(image))]
 
     def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, WatchedImage]]:
-        """Take up what came on images, step by step."""
+        """Process the pending clicks of images, step by step."""
         for done, image in enumerate(images):
             step = part(watch, done / len(images), (done + 1) / len(images))
             learnt = partial(self.experience, image)
@@ -301,7 +301,7 @@ class LiveSource:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no image that is followed up changed since all were settled."""
+        """Whether no complete image changed since all were settled."""
         return not self._settler.is_needed(self.watched, self._given, self.wish.plan)
 
     @property
@@ -310,32 +310,32 @@ class LiveSource:
         return self._settler.is_due(self.watched, self._given, self.wish.plan)
 
     def settle(self, watch: Watch = silent) -> list[int]:
-        """Bring the images that are followed up to where a fusion of all of them is; gives those changed."""
+        """Fuse the complete images as a run over all of them does. Returns those changed."""
         answers = self._settler.settle(self.watched, self._given, self.wish.plan, watch)
         self.watched.update(answers)
         return list(answers)
 
     def clicks(self, image: int) -> Clicks:
-        """Give the clicks that an image's answer rests on, as its rows and annotators are counted."""
+        """Return the clicks behind an image's answer, in its numbering of rows and annotators."""
         pending = self._given[image]
         return pending.clicks(pending.reached(self.watched[image]) or 0)
 
     def keep(self, study: Study, images: Sequence[int]) -> None:
-        """Keep what images have come to, to go on from there another time."""
+        """Store the answers of images, to resume from them later."""
         streams.keep(study, self._stream, {image: self.watched[image] for image in images})
 
     def end(self, study: Study, why: str) -> None:
-        """Say in a sentence why it is followed no more; a source that could never be read is forgotten."""
+        """Record why watching ended. A source that could never be read is forgotten."""
         if self.resumed or self._heard:
             streams.end(study, self._stream, why)
         else:
             streams.forget(study, self._stream)
 
     def keep_run(self, study: Study) -> int | None:
-        """Keep the answers as a run of the study, without images whose clicks are not all taken up yet.
+        """Store the answers as a run of the study, without images that have pending clicks.
 
         What the expert decided or viewed since the last look is held fixed, and the images are settled.
-        Gives the run's number; None where there is nothing to keep.
+        Returns the run's number; None where there is nothing to keep.
         """
         reviewed = [
             image
@@ -374,12 +374,12 @@ class LiveSource:
         )
 
     def annotators(self, image: int) -> tuple[str, ...]:
-        """Name the annotators that an image's answer has heard."""
+        """List the annotators behind an image's answer."""
         pending, heard = self._given[image], self.watched[image].fusion.marked.shape[0]
         return tuple(pending.names[number] for number in pending.arrivals.order[:heard].tolist())
 
     def experience(self, image: int) -> Experience:
-        """Give what the other images say of annotators."""
+        """Return the experience with annotators from the other images."""
         other_images = [other for other in self.watched if other != image]
         return experience_of(
             [self.watched[other].fusion for other in other_images], list(map(self.annotators, other_images)),
@@ -387,7 +387,7 @@ class LiveSource:
         )  # fmt: skip
 
     def next_image(self) -> tuple[int | None, float]:
-        """Give the image not firm yet that needs another annotator most, and what he would set right.
+        """Return the unsettled image that gains most from another annotator, and the expected gain.
 
         None where every image is firm.
         """
@@ -404,7 +404,7 @@ class LiveSource:
         return rank_annotators(self.clicks(image), fusion, self.wish.plan.stream, experience)
 
     def _in_order(self, image: int, answer: Fusion) -> Fusion:
-        """Give an image's answer with the annotators in the study's order."""
+        """Return an image's answer with the annotators in the study's order."""
         return answer.reordered(np.argsort(self._given[image].arrivals.order))
 
 
@@ -414,7 +414,7 @@ def _since(entry: streams.StreamEntry) -> int:
 
 
 def _by_annotator(table: ClickTable) -> ClickTable:
-    """Put together the clicks of an annotator, who may have clicked in turn with others."""
+    """Group the clicks of each annotator, who may alternate with others."""
     rows = np.lexsort((np.arange(len(table)), _rank(table.annotator), table.image))
     time = None if table.time is None else table.time[rows]
     return replace(
@@ -424,6 +424,6 @@ def _by_annotator(table: ClickTable) -> ClickTable:
 
 
 def _rank(annotator: np.ndarray) -> np.ndarray:
-    """Give the place of each row's annotator in the order of their first clicks."""
+    """Return the rank of each row's annotator by first click."""
     _, first, inverse = np.unique(annotator, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse.reshape(-1)]

@@ -38,7 +38,7 @@ MOST_STEPS = 4
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """What has come on one image: N clicks of R annotators in S steps.
+    """Clicks on one image in order of arrival: N clicks of R annotators in S steps.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Arrivals:
         return len(self.rows)
 
     def step_of(self, rows: int, people: int) -> int | None:
-        """Give the number of steps after which so many clicks of so many annotators had come.
+        """Return the step after which so many clicks of so many annotators had arrived.
 
         None where no step ended there.
         """
@@ -80,7 +80,7 @@ class Arrivals:
         return int(matches[0]) + 1 if len(matches) else None
 
     def clicks(self, step: int, names: Sequence[str]) -> Clicks:
-        """Give all that has come after so many steps."""
+        """Return the clicks that arrived until a step."""
         rows, people = (int(self.rows[step - 1]), int(self.people[step - 1])) if step else (0, 0)
         time = self.time[:rows]
         return Clicks(
@@ -100,7 +100,7 @@ def append_steps(
     since: int = 0,
     excluded: frozenset[int] = frozenset(),
 ) -> Arrivals:
-    """Add what came, in steps of so many annotators; no step spans two imports but the first.
+    """Append records in steps of so many annotators. Only the first step may span several imports.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def append_steps(
 def _steps(
     annotator: IntArray, looked: IntArray, excluded: frozenset[int], known_annotators: set[int], per_step: int
 ) -> list[tuple[int, list[int]]]:
-    """Cut an import into steps: for each the row at which it ends and who is new in it."""
+    """Divide an import into steps: the end row of each, and its new annotators."""
     change = np.flatnonzero(np.diff(annotator)) + 1
     ends = [*change.tolist(), len(annotator)] if len(annotator) else []
     annotators = annotator[np.array(ends, dtype=np.int64) - 1].tolist()
@@ -191,7 +191,7 @@ def _steps(
 
 @dataclass(frozen=True)
 class StepSettings(Settings):
-    """How what comes is taken up."""
+    """Settings of the steps in which new clicks are processed."""
 
     annotators_a_step: int = integer(
         1, "Annotators a step", "Whose clicks are taken up together, where several have come.", minimum=1,
@@ -201,7 +201,7 @@ class StepSettings(Settings):
 
 @dataclass(frozen=True)
 class WatchPlan:
-    """How a stream is fused, when an image is firm, how what comes is taken up."""
+    """Settings of live watching: fusion, stop rule and steps."""
 
     stream: StreamPlan = field(default_factory=StreamPlan)
     stopping: StoppingSettings = field(default_factory=StoppingSettings)
@@ -209,7 +209,7 @@ class WatchPlan:
 
     @classmethod
     def make(cls, texts: Mapping[str, str]) -> Self:
-        """Make a plan of `field=value` pairs of a command line; see `FusionPlan.make`."""
+        """Make a plan from `field=value` pairs of a command line; see `FusionPlan.make`."""
         own_texts = {
             kind: {name: text for name, text in texts.items() if name in _names(kind)}
             for kind in (StoppingSettings, StepSettings)
@@ -227,7 +227,7 @@ class WatchPlan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan of what `as_dict` gave; raises SettingsError for what is not known."""
+        """Make a plan from the result of `as_dict`; raises SettingsError for unknown values."""
         parts = [values.get(name, {}) for name in ("stopping", "steps")]
         if not all(isinstance(values, Mapping) for values in parts):
             raise SettingsError("the plan of a watch cannot be read.")
@@ -238,7 +238,7 @@ class WatchPlan:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Give names and values, ready for JSON; a `FusionPlan` can be made of them too."""
+        """Return names and values, ready for JSON. A `FusionPlan` can be made of them too."""
         return {
             **self.stream.as_dict(), "stopping": self.stopping.as_dict(), "steps": self.steps.as_dict(),
         }  # fmt: skip
@@ -246,7 +246,7 @@ class WatchPlan:
 
 @dataclass(frozen=True, eq=False)
 class WatchedImage:
-    """What a stream has come to on one image.
+    """State of live watching on one image.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ class WatchedImage:
 
     @property
     def fusion(self) -> Fusion:
-        """The answer now."""
+        """The current answer."""
         return self.state.fusion
 
     @property
@@ -295,7 +295,7 @@ class WatchedImage:
 
 @dataclass(frozen=True, eq=False)
 class PendingClicks:
-    """What there is to follow on one image, as read from the study.
+    """Clicks and knowledge of one image, as read from the study.
 
     Attributes
     ----------
@@ -320,12 +320,12 @@ class PendingClicks:
     scores: FloatArray | None = None
 
     def clicks(self, step: int) -> Clicks:
-        """Give all that had come after so many steps."""
+        """Return all clicks that had arrived until a step."""
         clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict(), scores=self.scores)
         return clicks.weighed(self.weights) if self.weights else clicks
 
     def reached(self, watched: WatchedImage) -> int | None:
-        """Give the steps that are in an answer; None where it is not one of these arrivals."""
+        """Return the steps that an answer includes; None if it is not based on these arrivals."""
         if watched.excluded != self.excluded:
             return None
         step = self.arrivals.step_of(len(watched.fusion.mark), watched.fusion.marked.shape[0])
@@ -334,7 +334,7 @@ class PendingClicks:
         return step
 
     def has_more(self, watched: WatchedImage | None) -> bool:
-        """Tell whether something is to be taken up.
+        """Return whether the answer is out of date.
 
         Clicks, annotators, exclusions, weights, or what the expert knows.
         """
@@ -351,7 +351,7 @@ def read_pending(
     since: int,
     watch: Watch = silent,
 ) -> dict[int, PendingClicks]:
-    """Read what there is to follow on images, going on from what was read before.
+    """Read the pending clicks of images, continuing from an earlier reading.
 
     What was imported up to `since`, before anything was watched, is one step.
     """
@@ -382,7 +382,7 @@ def follow_image(
     plan: WatchPlan,
     watch: Watch = silent,
 ) -> Iterator[WatchedImage]:
-    """Take up what has come on an image, step by step.
+    """Process the pending clicks of an image step by step.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ def follow_image(
         it begins anew.
     pending : PendingClicks
     experience : callable
-        Gives what to hold of annotators when the first clicks come.
+        Returns what to hold of annotators when the first clicks come.
     plan : WatchPlan
     watch : Watch
     """
@@ -437,7 +437,7 @@ def _next_answer(
 def _apply_new_decisions(
     previous: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch
 ) -> WatchedImage:
-    """Hold fixed what the expert decided since; no step of the history, for nobody came."""
+    """Hold fixed new decisions. No step is added to the history, as nobody clicked."""
     clicks = pending.clicks(len(pending.arrivals))
     state = advance_stream(previous.state, clicks, plan.stream, watch, experience=previous.experience)
     ahead = predict_outlook(
@@ -455,7 +455,7 @@ def revise_last_step(
     plan: WatchPlan,
     watch: Watch = silent,
 ) -> WatchedImage:
-    """Put what the same clicks amount to in the light of other images in place of the last step."""
+    """Replace the last step by an answer from the same clicks and the other images' experience."""
     ahead = predict_outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
     changed_count = int(previous.history.changed[-1]) + count_changes(previous.fusion, state.fusion)
     history = _with_step(previous.history.until(-1), clicks, state, ahead, changed_count, plan)
@@ -488,7 +488,7 @@ def _with_step(
 
 
 def _has_same_knowledge(watched: WatchedImage, pending: PendingClicks) -> bool:
-    """Tell whether an answer rests on what the expert knows now, and on the scores of now."""
+    """Return whether an answer rests on the current decisions, views and scores."""
     held_spots = pending.held
     spots = all(
         np.array_equal(getattr(watched.known, name), getattr(held_spots.known, name))
@@ -510,7 +510,7 @@ Order = Literal["time", "random"]
 
 
 def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> PendingClicks:
-    """Let the clicks on an image come again.
+    """Let the annotators of finished clicks arrive again.
 
     Parameters
     ----------

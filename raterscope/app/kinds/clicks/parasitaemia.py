@@ -81,7 +81,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure, the formula with its numbers, or what is needed for it.
+    """One figure with its formula, or what is missing for it.
 
     Attributes
     ----------
@@ -98,14 +98,14 @@ class Quantity:
     formula: str
 
     def in_words(self) -> str:
-        """Say the figure with its interval and its unit."""
+        """Return the figure with its interval and its unit."""
         if self.rate is None:
             return ""
         value, low, high = self.rate.value, self.rate.low, self.rate.high
         return f"{figure(value, low, high)} {self.unit}".rstrip()
 
     def interval(self) -> str:
-        """Say the interval alone: "280 to 350"."""
+        """Return the interval alone: "280 to 350"."""
         if self.rate is None:
             return ""
         low, high = self.rate.low, self.rate.high
@@ -115,7 +115,7 @@ class Quantity:
 def count_field(
     entry: ImageEntry, fusion: Fusion | None, spots: Sequence[Spot], measures: Measures
 ) -> Field | None:
-    """Lay what the expert decided over what was found on an image; None where there is neither."""
+    """Count the parasites of an image, decisions applied; None without a fusion or decisions."""
     if fusion is None and not spots:
         return None
     spots_now, pixel = apply_decisions(fusion, spots), measures.pixel_size(entry.id, entry.pixel_size)
@@ -133,7 +133,7 @@ def count_field(
 def compute_quantities(
     fields: Sequence[Field], measures: Measures, image: int | None = None
 ) -> tuple[Quantity, ...]:
-    """Tell the parasitaemia of an image, or of all images together as fields of one film.
+    """Compute the parasitaemia of an image, or of all images together as fields of one film.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def compute_quantities(
 
 
 def describe_intervals(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
-    """Say what the intervals hold and what they do not, and what was assumed; see `compute_quantities`."""
+    """Describe what the intervals include and which assumptions were made; see `compute_quantities`."""
     if image is not None:
         fields = [field for field in fields if field.image == image]
     sentences = ["95 % intervals hold the doubt of the detections and that of counting"]
@@ -233,7 +233,7 @@ def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[obje
 
 
 def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
-    """Give the distribution of the parasites on fields, and the number that is expected."""
+    """Return the distribution of the number of parasites on fields, and its expectation."""
     posterior, low, high = (
         np.concatenate([getattr(field, name) for field in fields]) for name in ("posterior", "low", "high")
     )
@@ -251,7 +251,7 @@ def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Qu
 def _counted(
     fields: Sequence[Field], measures: Measures, cells: str, image: int | None
 ) -> tuple[Sequence[Field], float | None]:
-    """Give the fields on which cells were counted, and how many there are.
+    """Return the fields on which cells were counted, and their number.
 
     What was counted on all together comes first; else the images on which some were counted by themselves.
     """
@@ -329,5 +329,5 @@ def _quantity(title: str, unit: str, rate: Rate, value: float, formula: str) -> 
 
 
 def _format_number(number: float) -> str:
-    """Write a number as it goes into a formula."""
+    """Format a number for a formula."""
     return f"{number:,.0f}" if math.isclose(number, round(number), abs_tol=0.005) else f"{number:,.1f}"

@@ -38,7 +38,7 @@ from raterscope.app.workers import in_processes, processors
 
 @dataclass(frozen=True, eq=False)
 class OtherImages:
-    """What earlier runs made of images that are not fused again.
+    """Results of earlier runs on images that are not fused again.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class OtherImages:
     runs: tuple[int, ...] = field(default=())
 
     def as_log(self) -> dict[str, object]:
-        """Give how many images taught a run, and of which runs, as its log has it; nothing where none."""
+        """Return the number of other images and their runs for the log; empty without any."""
         return {"others": len(self.images), "other_runs": self.runs} if self.images else {}
 
 
@@ -64,7 +64,7 @@ def gather_others(
     views: Mapping[int, Sequence[View]],
     watch: Watch,
 ) -> OtherImages:
-    """Read what the runs shown say of all images but those that are fused.
+    """Read the results shown of all images that are not fused now.
 
     An image is left out where its run is outdated, or clustered its clicks by another plan.
 
@@ -99,7 +99,7 @@ def gather_others(
 
 
 def others_in_words(log: Mapping[str, Any]) -> str:
-    """Say which earlier runs a run learned from, as far as its log has them; empty where from none.
+    """Name the earlier runs that a run learned from, by its log; empty without any.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def others_in_words(log: Mapping[str, Any]) -> str:
 
 
 def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:
-    """Tell whether a run found its clusters and votes as a plan would."""
+    """Return whether a run used the same clustering and assignment as a plan."""
     try:
         run_plan = FusionPlan.from_dict(run.settings)
     except SettingsError:  # of an older version
@@ -130,7 +130,7 @@ def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Inputs(outcome.Inputs[Clicks]):
-    """What a run is made from: clicks, with what the expert decided held fixed.
+    """Inputs of a run: clicks, with the expert's decisions held fixed.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Inputs(outcome.Inputs[Clicks]):
 
     @property
     def viewed(self) -> int:
-        """How many spots were viewed and left without a decision."""
+        """Number of spots that were viewed and left without a decision."""
         return sum(0 if clicks.viewed is None else len(clicks.viewed) for clicks in self.given.values())
 
 
@@ -166,7 +166,7 @@ def gather(
     hold_truth: bool = False,
     plan: FusionPlan | None = None,
 ) -> Inputs:
-    """Read the clicks on images of a study, in this order.
+    """Read the clicks on images of a study, in the given order.
 
     What the expert decided is held fixed; with `hold_truth`, imported truth too. Spots that were viewed and
     left without a decision go along, and what control images are known to hold. With a plan, the images
@@ -197,7 +197,7 @@ def gather(
 
 
 def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
-    """Tell who did not count fully in a run, and why; who was left out, at 0."""
+    """Return the annotators with reduced weight in a run, with the reason; 0 for excluded ones."""
     counted = fold([decision for decision in decisions if decision.id <= run.known]).counted
     weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
     return {
@@ -209,14 +209,14 @@ def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, W
 def fuse_inputs(
     inputs: Inputs, plan: FusionPlan, *, jobs: int | None = None, watch: Watch = silent
 ) -> Answer:
-    """Fuse what was gathered; the study is not needed for it."""
+    """Fuse gathered inputs, without the study."""
     started = datetime.now(UTC)
     outcomes = fuse_images(inputs.given, plan, jobs=jobs, watch=watch, others=inputs.others.images)
     return Answer(plan, inputs, outcomes, started, (datetime.now(UTC) - started).total_seconds())
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run whole, without the images that failed; gives its number."""
+    """Store a run without the images that failed. Returns its number."""
     plan, inputs = answer.plan, answer.inputs
     images = [image_record(outcome) for outcome in answer.outcomes.values()]
     return running.keep(
@@ -239,7 +239,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
 
 def _scores(inputs: Inputs) -> dict[str, object]:
-    """Give on how many images a program was weighed as well, and with how many detections."""
+    """Return the number of images and detections that a program's scores cover."""
     scores = [
         image_clicks.scores for image_clicks in inputs.given.values() if image_clicks.scores is not None
     ]
@@ -248,7 +248,7 @@ def _scores(inputs: Inputs) -> dict[str, object]:
 
 
 def _views(inputs: Inputs) -> dict[str, int]:
-    """Give how many spots were viewed and left without a decision, and the last view that was read."""
+    """Return the number of spots viewed and left undecided, and the last view that was read."""
     return {"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}
 
 
@@ -264,7 +264,7 @@ def run_record(
     controls: Mapping[str, bool] | None = None,
     scores: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Make the contents of run.json: all that is needed to make the same results again, and how it went.
+    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went.
 
     `weights` says as how much of one each of those annotators counted who did not count fully, `controls` of
     control images whether they are known to hold structures, `scores` where a program's came from.
@@ -283,13 +283,13 @@ def run_record(
 
 
 def scores_record(clicks: Mapping[str, Clicks], source: Mapping[str, object]) -> dict[str, object]:
-    """Say where the scores of a program came from, ready for JSON: the file, images and detections."""
+    """Describe the source of a program's scores, ready for JSON: file, images and detections."""
     scores = [image_clicks.scores for image_clicks in clicks.values() if image_clicks.scores is not None]
     return {**source, "images": len(scores), "detections": sum(map(len, scores))}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
-    """Say how the fusion of one image went, ready for JSON: counts, iterations, objective, seconds."""
+    """Describe the fusion of one image, ready for JSON: counts, iterations, objective, seconds."""
     record: dict[str, Any] = {"image": outcome.item, "seconds": round(outcome.seconds, 4)}
     if outcome.fusion is None:
         return record | {"problem": outcome.problem}
@@ -310,7 +310,7 @@ def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:
 
 
 class ExpertKnowledge(NamedTuple):
-    """What the expert knows of an image; see the fields of the same names in `Clicks`."""
+    """The expert's knowledge of an image; see the fields of the same names in `Clicks`."""
 
     known: KnownSpots
     viewed: FloatArray | None
@@ -323,7 +323,7 @@ def read_knowledge(
     views: Mapping[int, Sequence[View]],
     truth: TruePoints | None = None,
 ) -> ExpertKnowledge:
-    """Give what a fusion of an image is held to.
+    """Return the knowledge of an image that a fusion holds fixed.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ _ALONE = 0.85  # share of the time for each image by itself, where they learn fr
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """What the clustering of an image has come to, while it is at work."""
+    """Clustering of an image in progress."""
 
     item: str
     clustering: Clustering
@@ -446,7 +446,7 @@ def _fuse_jointly(
     others: Sequence[tuple[Clicks, Fusion]],
     watch: Watch,
 ) -> dict[str, Outcome[Fusion]]:
-    """Let the images that were fused teach each other. Where that fails, none of them has an answer."""
+    """Detect again on the fused images, with what they say of the crowd. If it fails, all fail."""
     fused = {name: outcome.fusion for name, outcome in separate.items() if outcome.fusion is not None}
     started = time.perf_counter()
 
@@ -478,7 +478,7 @@ def _work_of(clicks: Clicks) -> int:
 
 
 def _reliability(clicks: Clicks, fusion: Fusion) -> dict[str, float]:
-    """Give the reliability (eq. 12) of everybody who clicked on the image."""
+    """Return the reliability (eq. 12) of the annotators of an image."""
     pairs = zip(clicks.annotators, fusion.clustering.reliability.tolist(), strict=True)
     return {name: value for name, value in pairs if math.isfinite(value)}
 

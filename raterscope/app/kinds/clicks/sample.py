@@ -79,7 +79,7 @@ def make_sample(
 
 
 def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: Watch = silent) -> list[Path]:
-    """Write the smears, the clicks and the truth; gives the smears' files."""
+    """Write the smears, the clicks and the truth; returns the smears' files."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(_SEED)
     crowd = gather_annotators(annotators, _SEED)
@@ -101,7 +101,7 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
 
 
 def about() -> str:
-    """Say what in the sample is simulated: all of it."""
+    """Describe the simulated parts of the sample, which are all."""
     return _TEXT.format(clicks=CLICKS, truth=TRUTH, study=STUDY)
 
 
@@ -123,7 +123,7 @@ REPORT = "clicks-report.html"
 
 
 def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    """Make the sample of clicks where there is none yet, fuse it, write its results and a report."""
+    """Make the sample of clicks if it does not exist, fuse it, and write its results and a report."""
     clock = time.perf_counter()
     study_path = make_sample(folder, tools.import_files, watch=part(watch, 0.0, 0.6))
     with Study.open(study_path) as study:

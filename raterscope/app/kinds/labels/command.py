@@ -82,7 +82,7 @@ _OF_FILES = {
 
 
 def is_study(paths: Sequence[Path]) -> bool:
-    """Tell whether a study is named, by its suffix."""
+    """Return whether a path has the suffix of a study."""
     return any(path.suffix.casefold() == STUDY_SUFFIX for path in paths)
 
 
@@ -136,7 +136,7 @@ def fuse_study(
 
 
 def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
-    """Read the results of a run, with the votes that it was made from."""
+    """Read the results of a run with the votes behind them."""
     run = study.runs.get(number)
     plan = plan_of(run) if run.kind == "labels" else None
     if plan is None:
@@ -167,7 +167,7 @@ Judged = dict[str, dict[str, Assessment]]
 
 
 def fuse_labels(options: argparse.Namespace) -> int:
-    """Fuse files of votes, or a study, and write the results; the options are the command line's."""
+    """Fuse files of votes, or a study, and write the results, by the options of the command line."""
     texts = plan_texts(options)
     plan = LabelPlan.make(options.algorithm, texts)
     settings = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
@@ -206,7 +206,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
 def _fuse_files(
     options: argparse.Namespace, plan: LabelPlan, watch: Watch
 ) -> tuple[Answer, list[dict[str, object]], list[str]]:
-    """Read and fuse files of votes; gives also what run.json says of them, and notices."""
+    """Read and fuse files of votes. Also returns their entries in run.json, and notices."""
     with answered_by_options():
         tables = _read(options, part(watch, 0.0, 0.25))
     question_files, notices = _question_tables(tables, options.question)
@@ -226,7 +226,7 @@ def _fuse_files(
 def summary_of(
     answer: Answer, seconds: float, judged: Mapping[str, Mapping[str, Assessment]]
 ) -> Iterator[str]:
-    """Say in a few lines what came out; with a judgement by method and question where there are truths."""
+    """Summarise the results in a few lines, with an assessment by method where there are truths."""
     questions = answer.inputs.given
     annotators = {name for question in questions.values() for name in question.labels.annotators}
     tasks = sum(len(question.labels.tasks) for question in questions.values())
@@ -278,7 +278,7 @@ def _few(parts: list[str]) -> str:
 
 
 def plan_texts(options: argparse.Namespace) -> dict[str, str]:
-    """Return the settings that the options name, with what is done with the truths."""
+    """Return the settings that the options name, with the use of truths."""
     texts = dict(options.settings)
     folds = getattr(options, "folds", False)
     if options.hold_truth and folds:
@@ -306,7 +306,7 @@ def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
 
 
 def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLabels]:
-    """Read votes and truths, columns named as for the votes understood in the truths too."""
+    """Read votes and truths. Columns named for the votes are understood in the truths too."""
     mapping = dict(options.mapping)
     paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
     count = len(paths) + (options.truth is not None)
@@ -368,7 +368,7 @@ def _questions(
 def judge_answers(
     answer: Answer, texts: Mapping[str, str], *, all_methods: bool = False, watch: Watch = silent
 ) -> tuple[Judged, list[str]]:
-    """Judge the answer to every question by its truths; see `judge_methods`."""
+    """Assess the answer to every question by its truths; see `judge_methods`."""
     judged: Judged = {}
     failed: list[str] = []
     questions = answer.inputs.given
@@ -403,7 +403,7 @@ def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str,
 
 
 def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, DecisionRates]:
-    """Follow the rates of every question over time, for decisions on a class; "" stands for the last."""
+    """Follow the rates of every question over time, for decisions on a class; "" is the last class."""
     if chosen is None:
         return {}
     questions = answer.inputs.given
@@ -416,7 +416,7 @@ def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, De
 def _subsampled(
     questions: Mapping[str, Question], class_votes: int, least: int
 ) -> tuple[dict[str, Question], list[str]]:
-    """Keep of each question the tasks that experienced annotators voted on."""
+    """Keep of each question the tasks with votes of experienced annotators."""
     subsampled, sentences = {}, []
     for name, question in questions.items():
         sample = subsample(question.labels, question.truth, class_votes, least)
@@ -458,7 +458,7 @@ def _write(
 ) -> tuple[list[Path], list[str]]:
     """Write the results of each question.
 
-    Gives the files, and what is left out of them.
+    Returns the files, and what is left out of them.
     """
     files: list[Path] = []
     omissions: list[str] = []
@@ -476,7 +476,7 @@ def _write(
 
 
 def notices_of(answer: Answer, judged: Judged) -> Iterator[str]:
-    """Give what the algorithms had to say, and what speaks against trusting them."""
+    """Return the notices of the algorithms, and reasons not to trust a result."""
 
     def of_question(name: str, result: LabelResult) -> Iterator[str]:
         groups, question = result.communities, answer.inputs.given[name]

@@ -55,7 +55,7 @@ _TRACES = (LINES[0], LINES[2], *LINES[4:])
 def corners_of(
     outputs: Sequence[str], meaning: ClassArray, true: int, mean: FloatArray
 ) -> tuple[tuple[str, str, str], NDArray[np.float64]]:
-    """Give the corners of a class's triangle, and which outputs each of them stands for, (L, 3).
+    """Return the corners of a class's triangle, and the share of each output in them, (L, 3).
 
     Of three outputs each is a corner, in their order. Of others the corners are the right answer, the wrong
     one that is given most, and all the others together.
@@ -84,7 +84,7 @@ def corners_of(
 
 
 def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> Charts:
-    """Draw the communities' mean matrices, a triangle a true class; discs grow with the members (Fig. 4).
+    """Draw the communities' mean matrices, a triangle per true class; discs grow with the members (Fig. 4).
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int
 
 
 def course_charts(labels: Labels, course: CommunityCourse) -> Charts:
-    """Draw the communities of every moment, a row of triangles each (Figs. 11 to 13)."""
+    """Draw the communities at every moment, a row of triangles each (Figs. 11 to 13)."""
     charts: Charts = []
     mean = np.concatenate(course.prototypes).mean(axis=0)
     for at, title in enumerate(course.titles):
@@ -108,7 +108,7 @@ def course_charts(labels: Labels, course: CommunityCourse) -> Charts:
 
 
 def community_keys(names: Sequence[str]) -> list[Key]:
-    """Name communities by their colours."""
+    """Return the legend of communities."""
     return [
         Key(
             name if name.startswith("community ") else f"{number + 1} {plain(name, 60)}", _colour(number),
@@ -119,7 +119,7 @@ def community_keys(names: Sequence[str]) -> list[Key]:
 
 
 def class_keys(classes: Sequence[str]) -> list[Key]:
-    """Name the classes of `trace_charts` by their colours."""
+    """Return the legend of the classes of `trace_charts`."""
     keys = [Key(f"true: {plain(name, 60)}", _TRACES[at % len(_TRACES)]) for at, name in enumerate(classes)]
     return [*keys, Key("the same moment, with the votes of all annotators until then", _EDGE)]
 
@@ -174,7 +174,7 @@ def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int])
 def aligned_steps(
     labels: Labels, drift: Drift, annotator: int, marks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give some steps of an annotator, evenly spaced, and the votes of all annotators until each.
+    """Return some steps of an annotator, evenly spaced, and the number of all votes until each.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def aligned_steps(
 
 
 def _places(labels: Labels) -> NDArray[np.int64]:
-    """Count the votes of all annotators before each vote; those of unknown time come last."""
+    """Count the votes of all annotators before each vote; votes of unknown time come last."""
     position = np.arange(len(labels))
     if labels.time is not None:
         position[np.argsort(labels.time, kind="stable")] = np.arange(len(labels))
@@ -200,7 +200,7 @@ def _aligned(
 
 
 def most_changed(constancy: Constancy | None, drift: Drift, limit: int) -> list[int]:
-    """Choose annotators to draw: of those who changed, or else of all, those with the most votes."""
+    """Choose annotators to draw: those who changed, or else all, by number of votes."""
     vote_counts = np.diff(drift.start)
     among = np.arange(len(vote_counts)) if constancy is None else np.sort(constancy.changed())
     if not len(among):
@@ -211,7 +211,7 @@ def most_changed(constancy: Constancy | None, drift: Drift, limit: int) -> list[
 
 
 def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
-    """Give the rows of the table of communities over time."""
+    """Return the rows of the table of communities over time."""
     for at, title in enumerate(course.titles):
         sizes = course.over.moments[at].sizes().tolist()
         for row, number in enumerate(course.over.identity[at].tolist()):
@@ -220,7 +220,7 @@ def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
 
 
 def participation_rows(course: CommunityCourse, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
-    """Give the rows of the table of participation over time, without shares of 0."""
+    """Return the rows of the table of participation over time, without shares of 0."""
     for at, title in enumerate(course.titles):
         communities, identity = course.over.moments[at], course.over.identity[at].tolist()
         for row, annotator in enumerate(communities.members.tolist()):
@@ -231,7 +231,7 @@ def participation_rows(course: CommunityCourse, names: Sequence[str]) -> Iterato
 
 
 def trace_rows(labels: Labels, fusion: LabelFusion) -> Iterator[tuple[object, ...]]:
-    """Give the rows of the table of traces: all annotators' matrices at moments that are the same for all."""
+    """Return the rows of the table of traces: all annotators' matrices at common moments."""
     drift = fusion.drift
     assert drift is not None
     position = _places(labels)
@@ -337,7 +337,7 @@ class GroupedAnswer:
     watch: Watch = silent
 
     def obstacle(self, chart: str) -> str:
-        """Say why something of `WHAT` cannot be shown; nothing where it can."""
+        """Return why an item of `WHAT` cannot be shown; empty if it can."""
         if chart == "traces":
             dynamic = self.fusion.drift is not None
             return "" if dynamic else "traces are those of dynamic IBCC; fuse with --algorithm dynibcc"
@@ -354,7 +354,7 @@ class GroupedAnswer:
         return follow_communities(self.labels, self.fusion, self.rates.mean, self.groups, self.watch)
 
     def drawn(self) -> list[int]:
-        """Choose the annotators who are drawn."""
+        """Choose the annotators to draw."""
         drift = self.fusion.drift
         if drift is None:
             votes = self.labels.votes_of_annotators()
@@ -362,7 +362,7 @@ class GroupedAnswer:
         return most_changed(constancy(self.labels, self.fusion), drift, _MOST_ANNOTATORS)
 
     def charts(self, chart: str) -> tuple[Charts, Sequence[Key]]:
-        """Draw something of `WHAT`, with its legend."""
+        """Draw an item of `WHAT`, with its legend."""
         labels, groups = self.labels, self.groups
         if chart == "traces":
             return trace_charts(labels, self.fusion, self.drawn()), class_keys(self.fusion.classes)
@@ -377,7 +377,7 @@ class GroupedAnswer:
         return course_charts(labels, self.course), keys
 
     def write(self, chart: str, path: Path, form: str) -> Path:
-        """Write something of `WHAT` as "svg" or "csv".
+        """Write an item of `WHAT` as "svg" or "csv".
 
         Raises
         ------
@@ -403,7 +403,7 @@ class GroupedAnswer:
 
 
 def write_all(folder: Path, answer: GroupedAnswer, watch: Watch = silent) -> list[Path]:
-    """Write those of `CHART_FILES` that the answer has."""
+    """Write the available ones of `CHART_FILES`."""
     files = []
     for at, name in enumerate(CHART_FILES):
         part(watch, at / len(CHART_FILES), 1.0)(0.0, f"writing {name}")

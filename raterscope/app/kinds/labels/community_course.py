@@ -58,7 +58,7 @@ class CommunityCourse:
     prototypes: tuple[FloatArray, ...]
 
     def participation(self, moment: int, annotator: int) -> FloatArray:
-        """Give an annotator's share in each lasting community at a moment; zeros for one in none."""
+        """Return an annotator's share in each lasting community at a moment; zeros without one."""
         at_moment, identity = self.over.moments[moment], self.over.identity[moment]
         shares = np.zeros(self.over.count)
         row = np.flatnonzero(at_moment.members == annotator)
@@ -68,7 +68,7 @@ class CommunityCourse:
 
 
 def why_not_over_time(labels: Labels, fusion: LabelFusion | None, basis: str) -> str:
-    """Say why groups cannot be followed over time; nothing where they can."""
+    """Return why groups cannot be followed over time; empty if they can."""
     if basis == "behaviour":
         if fusion is None or fusion.drift is None:
             return (
@@ -83,7 +83,7 @@ def why_not_over_time(labels: Labels, fusion: LabelFusion | None, basis: str) ->
 def communities_by_tasks(
     labels: Labels, mean: FloatArray, votes: NDArray[np.int64] | None, method: str, watch: Watch = silent
 ) -> Communities:
-    """Group by common tasks, by some of the votes or by all."""
+    """Group annotators by common tasks, with some of the votes or all."""
     task, annotator = labels.task, labels.annotator
     if votes is not None:
         task, annotator = task[votes], annotator[votes]
@@ -95,7 +95,7 @@ def communities_by_tasks(
 def follow_communities(
     labels: Labels, fusion: LabelFusion, mean: FloatArray, groups: Groups, watch: Watch = silent
 ) -> CommunityCourse:
-    """Find the communities of earlier moments and join them up to those that there are in the end.
+    """Find the communities at earlier moments and match them with the final ones.
 
     By behaviour, moments are shares of each annotator's own history; by common tasks they are times, and the
     communities those of all votes until then (the dynamic combination paper, sections 9 and 10).
@@ -181,7 +181,7 @@ def _moments_by_tasks(
 
 
 def _mean_then(fusion: LabelFusion, is_before: NDArray[np.bool_]) -> FloatArray:
-    """Give every annotator's expected confusion matrix after the votes that had come."""
+    """Return every annotator's expected confusion matrix after the votes until then."""
     drift, prior = fusion.drift, fusion.confusion.prior
     assert drift is not None
     annotator = np.repeat(np.arange(len(drift.start) - 1), np.diff(drift.start))
@@ -209,7 +209,7 @@ def _format_time(seconds: float, form: str) -> str:
 
 
 def _numbered_by_last(over: CommunitiesOverTime) -> CommunitiesOverTime:
-    """Give the communities of the last moment their numbers in it, and those gone by then the next."""
+    """Renumber communities as at the last moment, with dissolved ones after them."""
     final = over.identity[-1]
     dissolved = np.setdiff1d(np.arange(over.count), final)
     number = np.full(max(over.count, 1), -1, dtype=np.int16)

@@ -47,7 +47,7 @@ NO_TRUTH = "no known truths to measure ROC curves against; import true classes (
 def cross_validate(
     question: Question, settings: FoldedSettings, plan: LabelPlan | None = None, watch: Watch = silent
 ) -> FoldedCurves:
-    """Measure the methods on a question; its own plan is taken for its algorithm.
+    """Measure the methods on a question, with the question's own plan for its algorithm.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def cross_validate(
 
 @dataclass(frozen=True, eq=False)
 class StoredFolds:
-    """Curves of a question as they were measured last.
+    """The stored curves of a question.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class StoredFolds:
 def store_folds(
     question: int, folded: FoldedCurves, study: Study, watch: Watch = silent
 ) -> StoredFolds | None:
-    """Keep curves in the study, in place of those before; None where they are too large for that."""
+    """Store curves in the study in place of the previous ones; None if they are too large."""
     watch(0.0, "keeping what was measured")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day}: {folded.settings.in_words()}."
@@ -102,7 +102,7 @@ def store_folds(
 
 
 def load_folds(question: int, study: Study, watch: Watch = silent) -> StoredFolds | None:
-    """Give the curves that a study keeps of a question; None where there are none that can be read."""
+    """Load the stored curves of a question; None without readable ones."""
     watch(0.0, "reading what was measured")
     record = study.settings.folds(question)
     if record is None:
@@ -129,7 +129,7 @@ def load_folds(question: int, study: Study, watch: Watch = silent) -> StoredFold
 
 
 def area_in_words(values: tuple[float, float, float]) -> str:
-    """Say an AUC with its interval: "0.953 (0.889 to 0.981)"."""
+    """Return an AUC with its interval: "0.953 (0.889 to 0.981)"."""
     mean, low, high = values
     if not np.isfinite(mean):
         return "not known"
@@ -137,7 +137,7 @@ def area_in_words(values: tuple[float, float, float]) -> str:
 
 
 def curves_in_words(folded: FoldedCurves) -> Iterator[str]:
-    """Say how each method does, a line each, the best first."""
+    """Summarise each method, a line each, the best first."""
     yield (
         f"ROC by {folded.folds}-fold cross-validation of {counted(folded.truths, 'known task')}, "
         f"{counted(folded.votes, 'vote')} by {counted(folded.annotators, 'annotator')}:"
@@ -183,14 +183,14 @@ def write_charts(path: Path, folded: FoldedCurves) -> Path:
 
 
 def write_folded(folder: Path, folded: FoldedCurves) -> list[Path]:
-    """Write all of it into a folder: `ROC_FILES`, without the drawing where no class has a curve."""
+    """Write all files into a folder: `ROC_FILES`, without the drawing if no class has a curve."""
     areas, curves, chart = (folder / name for name in ROC_FILES)
     files = [write_areas(areas, folded), write_curves(curves, folded)]
     return [*files, write_charts(chart, folded)] if folded.shown else files
 
 
 def curve_chart(folded: FoldedCurves, true: int, order: Sequence[str] = ()) -> PaperChart:
-    """Draw the pooled ROC curves of a class: methods in an order, by default the best first."""
+    """Draw the pooled ROC curves of a class. By default, the best method comes first."""
     lines = []
     for key, method in zip(curve_keys(folded, true, order), _rank_methods(folded, true, order), strict=True):
         curve = method.pooled.curves[true]
@@ -200,7 +200,7 @@ def curve_chart(folded: FoldedCurves, true: int, order: Sequence[str] = ()) -> P
 
 
 def curve_keys(folded: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[Key]:
-    """Name the methods of `curve_chart`, with their pooled AUC of a class, or the mean of the classes."""
+    """Return the legend of `curve_chart`, with the pooled AUC of a class, or the mean of the classes."""
     return [
         Key(
             f"{labeller_title(method.name)}, AUC {area_in_words(method.area(true))}",

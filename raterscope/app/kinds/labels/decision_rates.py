@@ -48,7 +48,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One method's line, with an interval where it has one.
+    """A method's line, with its interval if there is one.
 
     Attributes
     ----------
@@ -86,14 +86,14 @@ class DecisionRates:
 
     @property
     def step(self) -> str:
-        """What a step is."""
+        """Unit of a step."""
         return "decisions of each annotator" if self.course.repeated else "annotators"
 
 
 def follow_question(
     question: Question, chosen: str | int | None = None, watch: Watch = silent
 ) -> DecisionRates:
-    """Follow the decisions whether tasks are of a class, by default the last.
+    """Follow the decisions on a class, by default the last.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def follow_question(
 def follow_class_decisions(
     labels: Labels, chosen: int, truth: ClassArray, watch: Watch = silent
 ) -> tuple[DecisionCourse, CourseAccuracy | None]:
-    """Follow the decisions whether tasks are of a class, and measure them by known truths.
+    """Follow the decisions on a class, and measure them by known truths.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def follow_class_decisions(
 
 
 def decisions_of(labels: Labels, chosen: int) -> Decisions:
-    """Take every vote as a decision whether its task is of a class, in the order of time."""
+    """Convert every vote into a decision on a class, in the order of time."""
     meaning = np.arange(len(labels.outputs)) if labels.meaning is None else labels.meaning
     means = meaning[labels.label]
     order = np.arange(len(labels.task))
@@ -146,7 +146,7 @@ def decisions_of(labels: Labels, chosen: int) -> Decisions:
 def series_of(
     course: DecisionCourse, measured: CourseAccuracy | None, key: str, annotator: int = -1
 ) -> Sequence[Series]:
-    """Give the lines of one quantity, a method each.
+    """Return the lines of one quantity, a method each.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def series_of(
 
 
 def rates_charts(rates: DecisionRates) -> list[tuple[str, Drawable]]:
-    """Draw rates with intervals; where truths are known errors of rates, decisions and their ROC too."""
+    """Draw rates with intervals; with known truths also errors of rates, decisions and their ROC."""
     charts: list[tuple[str, Drawable]] = [
         (f"{key.capitalize()}, {plain(rates.name, 30)}", _chart(rates, key, key))
         for key in ("sensitivity", "specificity", "prevalence")
@@ -194,13 +194,13 @@ def rates_charts(rates: DecisionRates) -> list[tuple[str, Drawable]]:
 
 
 def rates_keys(rates: DecisionRates) -> list[Key]:
-    """Name the lines of `rates_charts`."""
+    """Return the legend of `rates_charts`."""
     methods = rates.course.estimated if rates.measured is None else rates.measured.methods
     return [Key(METHODS[name], *_line_style(name)) for name in methods]
 
 
 def write_rates(path: Path, rates: DecisionRates) -> Path:
-    """Write the rates of every annotator after each step, by each method; a row without name is the mean."""
+    """Write every annotator's rates after each step, by method. A row without name is the mean."""
     return write_table(path, RATES, _rate_rows(rates))
 
 
@@ -210,7 +210,7 @@ def write_rates_chart(path: Path, rates: DecisionRates) -> Path:
 
 
 def write_rates_files(folder: Path, decision_rates: DecisionRates) -> list[Path]:
-    """Write all of it into a folder: `RATES_FILES`."""
+    """Write all files into a folder: `RATES_FILES`."""
     rates, decisions, chart = (folder / name for name in RATES_FILES)
     return [
         write_rates(rates, decision_rates),

@@ -33,7 +33,7 @@ _NOT_MEASURED = "This method was not measured on comparable crowds."
 
 
 def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust | None:
-    """Compare the probability of each task's consensus with known truths, else with decisions."""
+    """Compare the probability of each task's consensus with known truths, or else with decisions."""
     watch(0.0, "comparing with the ground truth")
     run, result = study.shown.run_and_result(question, "labels", None)
     if run is None or not isinstance(result, LabelResult):
@@ -59,7 +59,7 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
 
 
 def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArray, BoolArray]:
-    """Give the probability of the consensus of each decided task before the decision, and if it is right."""
+    """Return each decided task's probability before the decision, and whether the consensus was right."""
     runs = study.runs.all()
     by_run: dict[int, list[tuple[str, str]]] = {}
     for name, decided_task in fold(study.decisions()).tasks(question).items():
@@ -84,7 +84,7 @@ def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArr
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:
-    """Compare the item by two runs and fill in the differences."""
+    """Compare an item's results in two runs and fill in the differences."""
     old_result, new_result = at.then, at.now
     assert isinstance(old_result, LabelResult)
     assert isinstance(new_result, LabelResult)

@@ -90,7 +90,7 @@ MOST_ENTRIES = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class QuestionOutput:
-    """All that the folder of one question holds.
+    """Contents of the folder of one question.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class QuestionOutput:
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
-    """Write tables and run.json into a folder that is there; gives the files.
+    """Write tables and run.json into an existing folder. Returns the files.
 
     Each file replaces one that is there, whole or not at all. What an earlier run wrote and this one does not
     have is taken away. run.json comes last, and goes first where there is one: where it is, all that it tells
@@ -180,12 +180,12 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
 
 
 def has_confusion(output: QuestionOutput) -> bool:
-    """Tell whether confusion.csv is of a size that anybody opens: of a thousand labels it soon is not."""
+    """Return whether confusion.csv has a practicable size, which it has not with a thousand labels."""
     return output.result.fusion.confusion.alpha.size <= MOST_ENTRIES
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Make the contents of run.json: all that a question's results are made from, and how it went."""
+    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
     outcome, question = answer.outcomes[name], answer.inputs.given[name]
     labels = question.labels
     assert labels.meaning is not None
@@ -204,12 +204,12 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
 
 
 def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
-    """Count every annotator's votes, (K,), of repeated ones those that the plan lets count."""
+    """Count every annotator's votes, (K,). Of repeated votes the ones that the plan uses count."""
     return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
 
 
 def accuracies(rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give how often each annotator is right, (K,), with its interval; NaN for who has no votes."""
+    """Return each annotator's accuracy, (K,), with its interval; NaN without votes."""
     mean, low, high = rates.accuracies()
     mute = rates.votes == 0
     return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
@@ -223,7 +223,7 @@ def write_annotators_table(
     votes: NDArray[np.integer],
     watch: Watch = silent,
 ) -> Path:
-    """Write annotators.csv: the figures that window and report show of each annotator.
+    """Write annotators.csv: the figures of each annotator in window and report.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
 
 
 def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
-    """Give the rows of communities.csv, the largest first."""
+    """Return the rows of communities.csv, the largest first."""
     sizes = groups.found.sizes().tolist()
     for at, name in enumerate(groups.names):
         share, accuracy = format_number(groups.votes[at]), format_number(groups.accuracy[at])
@@ -273,7 +273,7 @@ def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
 
 
 def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:
-    """Give the rows of next_votes.csv, the most telling vote first; no annotator for somebody new."""
+    """Return the rows of next_votes.csv, by information gain; a new annotator has no name."""
     proposals = next_votes(labels, fusion, ASKED, watch=watch)
     labels_found = fusion.label()
     for row in range(len(proposals)):
@@ -291,7 +291,7 @@ def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -
 
 
 def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
-    """Give the rows of evaluation.csv, a method each."""
+    """Return the rows of evaluation.csv, a method each."""
     for method, assessment in assessments.items():
         figures = (
             assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high, assessment.area,
@@ -302,7 +302,7 @@ def evaluation_rows(assessments: Mapping[str, Assessment]) -> Iterator[Row]:
 
 
 def _class_areas(classes: Sequence[str]) -> list[str]:
-    """Name the columns of each class's AUC; of two classes both are the same."""
+    """Name the columns of each class's AUC; two classes have the same AUC."""
     return [f"auc: {name}" for name in classes] if len(classes) > 2 else []
 
 
@@ -312,7 +312,7 @@ _Write = Callable[[Study, QuestionEntry, str, Path, Watch], list[Path]]
 
 
 def export_labels(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write something of labels, a file or two for each question; several go into a folder.
+    """Write an export of labels, a file or two per question, in a folder if there are several.
 
     See `exports.Writer`.
 
@@ -336,7 +336,7 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
 
 @dataclass(frozen=True, eq=False)
 class DecidedAnswer:
-    """What is to be said of every task: the answer, and the expert's decisions since.
+    """An answer with the expert's decisions applied.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class DecidedAnswer:
 
 
 def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:
-    """Lay what the expert decided over an answer."""
+    """Apply the expert's decisions to an answer."""
     tasks, fusion = answered.question.labels.tasks, answered.result.fusion
     index_of = {name: at for at, name in enumerate(tasks)}
     decided = {
@@ -379,7 +379,7 @@ def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:
 
 
 def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
-    """List what the expert decided of a question's tasks and stands, with who, when and why."""
+    """List the expert's decisions on a question's tasks that are in effect, with who, when and why."""
     state: ReviewState = fold(study.decisions())
     labels = []
     for task, decision in state.tasks(entry.id).items():
@@ -491,7 +491,7 @@ def _write_grouped(
 
 
 def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
-    """Write the ROC curves of all methods, which are measured here, with default settings."""
+    """Measure and write the ROC curves of all methods with default settings."""
     answered = _answer(study, entry)
     folded = cross_validate(answered.question, FoldedSettings(), plan_of(answered.run), watch)
     return [(write_charts if form == "svg" else write_curves)(path, folded)]
@@ -505,7 +505,7 @@ def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watc
 
 
 def _write_next(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
-    """Write which votes to ask for, not of tasks that the expert has decided."""
+    """Write the most informative next votes, except on tasks that the expert decided."""
     answered = _answer(study, entry)
     fusion = answered.result.fusion
     certain = apply_decisions(study, answered).posterior[:, : len(fusion.classes)]
@@ -538,7 +538,7 @@ def _model(answered: Answered) -> str:
 
 
 def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
-    """Name the picture of each task: as its votes do, else the image that shows it."""
+    """Name the picture of each task: by its votes, or else the linked image."""
     crowd = study.vote_set(entry.id)
     named = {at: name for at, name in enumerate(crowd.pictures) if name}
     if named:

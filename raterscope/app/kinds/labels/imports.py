@@ -40,7 +40,7 @@ _LONGEST_PRIOR = 1 << 20
 
 @dataclass(frozen=True)
 class QuestionTables:
-    """A question with what several files bring for it: votes, true classes."""
+    """A question with its tables: votes and true classes."""
 
     name: str
     votes: tuple[LabelTable, ...]
@@ -49,7 +49,7 @@ class QuestionTables:
 
 @dataclass(frozen=True)
 class LabelInterpretation:
-    """How labels are to be understood, where somebody says so.
+    """Meaning of labels as given by options.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class LabelInterpretation:
     prior: tuple[tuple[float, ...], ...] | None = None
 
     def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
-        """Give a question's scheme, its outputs being these, and what was taken for granted, in sentences.
+        """Return the scheme of a question with these outputs, and the assumptions made, in sentences.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class LabelInterpretation:
 
 
 def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[QuestionTables], list[str]]:
-    """Sort files by the question that they answer.
+    """Group files by their question.
 
     A file that does not name its question answers the only one that is, if they have a label in common.
     True classes go to the question of their name, else to one that has some of their tasks: rather to one
@@ -169,13 +169,13 @@ def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Q
 def _fit(
     truth: TrueLabels, tasks: Mapping[str, set[str]], outputs_of: Mapping[str, set[str]], key: str
 ) -> tuple[bool, bool, int]:
-    """Say how well true classes fit a question; the greatest fits best."""
+    """Rate the fit of true classes to a question; the greatest fits best."""
     matching = len(tasks[key].intersection(truth.tasks))
     return matching > 0, not outputs_of[key].isdisjoint(truth.classes), matching
 
 
 def join_question(files: QuestionTables, understanding: LabelInterpretation) -> tuple[Question, list[str]]:
-    """Join the votes of a question, and its true classes; gives also what was taken for granted.
+    """Join the votes and the true classes of a question. Also returns the assumptions made.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def join_question(files: QuestionTables, understanding: LabelInterpretation) -> 
 
 
 def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
-    """Read the pseudo-counts of a confusion matrix: "0.5 0.3 0.05; 0.18 0.36 0.41", or a CSV file of them.
+    """Parse the pseudo-counts of a confusion matrix: "0.5 0.3 0.05; 0.18 0.36 0.41", or a CSV file.
 
     A file may begin with a row of the outputs' names, and its rows with the classes' names.
 
@@ -279,12 +279,12 @@ _PAIR = {"left", "right"}
 
 
 def names_label_columns(mapping: Mapping[str, str] | None) -> bool:
-    """Tell whether columns were named by hand as a table of labels has them."""
+    """Return whether a mapping names the columns of a table of labels."""
     return not _OF_LABELS.isdisjoint((mapping or {}).values())
 
 
 def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
-    """Ask for the columns of labels or pairs, where an unknown header is not likely to be one of clicks."""
+    """Return the error for an unknown header that is more likely of labels or pairs than of clicks."""
     assert error.file is not None
     counts = [
         name
@@ -312,7 +312,7 @@ def read_label_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Tables:
-    """Read the labels of some files, all or none; see `formats.labels.read_labels`.
+    """Read the labels of files, all or none; see `formats.labels.read_labels`.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def read_label_files(
 
 
 def names_of(tables: Sequence[LabelTable | TrueLabels]) -> list[str]:
-    """List the names of tasks, and of the files that are said to show them."""
+    """List the names of tasks, and of the files that show them."""
     names: list[str] = []
     for table in tables:
         names += table.tasks
@@ -346,7 +346,7 @@ def names_of(tables: Sequence[LabelTable | TrueLabels]) -> list[str]:
 
 
 def tasks_of(study: Study) -> tuple[str, ...]:
-    """List the names of a study's tasks, and of the files that are said to show them."""
+    """List the names of a study's tasks, and of the files that show them."""
     crowds = [study.vote_set(question.id) for question in study.questions()]
     return tuple(
         name for crowd in crowds for names in (crowd.tasks, crowd.pictures) for name in names if name
@@ -354,7 +354,7 @@ def tasks_of(study: Study) -> tuple[str, ...]:
 
 
 def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch: Watch = silent) -> list[str]:
-    """Bring labels into a study, the votes first.
+    """Store labels in a study, the votes first.
 
     Returns
     -------

@@ -38,7 +38,7 @@ from raterscope.app.study.vote_sets import class_indices
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is fused: votes and imported truths.
+    """Input of a fusion: votes and imported truths.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ Answer = outcome.Answer[LabelPlan, Inputs, LabelResult]
 
 
 def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
-    """Read the votes on questions of a study, in this order; those without any are left out."""
+    """Read the votes on questions of a study, in the given order; questions without votes are skipped."""
     people = study.annotators()
 
     def read(number: int, state: ReviewState) -> Question | None:
@@ -77,7 +77,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
 
 def fuse_inputs(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answer:
-    """Fuse one question after the other; none is lost because another fails."""
+    """Fuse the questions one after the other. A failing question does not lose the others."""
     return outcome.one_by_one(inputs, plan, _fuse, watch)
 
 
@@ -86,7 +86,7 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run whole, without the questions that failed; gives its number."""
+    """Store a run without the questions that failed. Returns its number."""
     plan, questions = answer.plan, answer.inputs.given
     return running.keep(
         answer,
@@ -106,7 +106,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
 
 def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str, Any]:
-    """Say how the fusion of a question went, ready for JSON."""
+    """Describe the fusion of a question, ready for JSON."""
     record: dict[str, Any] = {"question": ended.item, "seconds": round(ended.seconds, 4)}
     if ended.fusion is None:
         return record | {"problem": ended.problem}
@@ -150,7 +150,7 @@ _RATES: WeakKeyDictionary[LabelFusion, Rates] = WeakKeyDictionary()
 
 
 def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
-    """Choose the weight of a vote for a model in which each counts in full; None for other methods."""
+    """Choose the weight of a vote for a model that counts each in full; None for other methods."""
     if fusion.power < 1.0 or not is_modelled(fusion):
         return None
     if fusion not in _TEMPERINGS:
@@ -159,7 +159,7 @@ def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
 
 
 def rates_for(question: Question, result: LabelResult) -> Rates:
-    """Return the annotators' rates, those of excluded ones by the others' answer."""
+    """Return the annotators' rates; for excluded annotators, by the others' answer."""
     if question.excluded is not None:
         return rates_of(question.labels, result.fusion, question.excluded)
     if result.fusion not in _RATES:
@@ -168,12 +168,12 @@ def rates_for(question: Question, result: LabelResult) -> Rates:
 
 
 def unseen_truths(result: LabelResult, truth: ClassArray) -> ClassArray:
-    """Give the truths that a result may be measured against: those that it was not told."""
+    """Return the truths that a result was not told."""
     return np.where(result.fusion.known == OPEN, truth, OPEN).astype(np.int16)
 
 
 def digest_of(questions: Mapping[str, Question]) -> str:
-    """Compute the SHA-256 of the votes on some questions, with what was held fixed and known."""
+    """Compute the SHA-256 of the votes on questions, with fixed and known truths."""
     fingerprint = Fingerprint()
     for name, question in sorted(questions.items()):
         labels = question.labels
@@ -187,7 +187,7 @@ def digest_of(questions: Mapping[str, Question]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question, the answer shown to it, and the votes that went into that with what was held fixed.
+    """A question with the answer shown, its votes and the truths held fixed.
 
     Attributes
     ----------
@@ -206,12 +206,12 @@ class Answered:
 
     @cached_property
     def rates(self) -> Rates:
-        """The annotators' rates, those of excluded ones by the others' answer."""
+        """The annotators' rates; for excluded annotators, by the others' answer."""
         return rates_for(self.question, self.result)
 
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
-    """Read the answer shown to a question; None before there is one."""
+    """Read the answer shown to a question; None without one."""
     run_and_result = study.shown.result(entry.id, "labels")
     if run_and_result is None:
         return None
@@ -225,7 +225,7 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
 
 
 def plan_of(run: RunEntry) -> LabelPlan | None:
-    """Give the plan of a run; None for one of another version that cannot be understood."""
+    """Return the plan of a run; None if another version's plan cannot be read."""
     try:
         return LabelPlan.from_dict(run.settings)
     except SettingsError:
@@ -233,13 +233,13 @@ def plan_of(run: RunEntry) -> LabelPlan | None:
 
 
 def read_truths(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
-    """Give the truths of an answer's tasks, its classes counted as it does; they may have come after it."""
+    """Return the current truths of an answer's tasks, in the answer's numbering of classes."""
     truth = study.vote_set(entry.id).truth[: len(fusion.known)]
     return class_indices(truth, entry.scheme.classes, fusion.classes)
 
 
 def order_like_answer(labels: Labels, fusion: LabelFusion) -> Labels:
-    """Count outputs and classes as an answer from before another order was set does."""
+    """Order outputs and classes as in an answer made before their order changed."""
     if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
         return labels
     assert labels.meaning is not None
@@ -262,7 +262,7 @@ def order_like_answer(labels: Labels, fusion: LabelFusion) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Communities with what is said of them.
+    """Communities with their names and measures.
 
     Attributes
     ----------
@@ -292,7 +292,7 @@ class Groups:
 
 
 def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
-    """Say of an answer's communities what there is to say; None where there are none.
+    """Describe the communities of an answer; None without any.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
 
 
 def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -> Groups:
-    """Say of communities what there is to say.
+    """Name and measure communities.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -
 
 
 def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
-    """Name communities by how they behave, or where that is not what they have in common by their number.
+    """Name communities by their behaviour, or else by number.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ def judge_methods(
     all_methods: bool = False,
     watch: Watch = silent,
 ) -> tuple[dict[str, Assessment], list[str]]:
-    """Judge a result by the truths that were kept from it, the vote beside it.
+    """Assess a result and the majority vote by the truths they were not told.
 
     Parameters
     ----------
@@ -409,14 +409,14 @@ def judge_methods(
 
 
 def assess_result(result: LabelResult, question: Question) -> Assessment | None:
-    """Judge a result by the truths that were kept from it; None where there are none."""
+    """Assess a result by the truths it was not told; None without any."""
     return assess(result.fusion.posterior, unseen_truths(result, question.truth), result.fusion.classes)
 
 
 def advice_on(
     question: Question, result: LabelResult, judged: Mapping[str, Assessment], method: str
 ) -> tuple[str, ...]:
-    """Say what speaks against trusting a result; see `advice`."""
+    """Return reasons not to trust a result; see `advice`."""
     labels, fusion = question.labels, result.fusion
     tempering = tempering_for(labels, fusion)
     rates = None if question.excluded is not None else rates_for(question, result)

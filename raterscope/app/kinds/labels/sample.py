@@ -116,12 +116,12 @@ def make_sample(
 
 
 def simulate_crowd(tasks: int = _TASKS, annotators: int = _ANNOTATORS) -> SimulatedLabels:
-    """Draw the crowd of the sample, with all that is true of it."""
+    """Simulate the crowd of the sample."""
     return simulate_labels(scoring_crowd(tasks, annotators), _SEED)
 
 
 def about() -> str:
-    """Say what in the sample is simulated: all of it."""
+    """Describe the simulated parts of the sample, which are all."""
     crowd = simulate_crowd()
     return _TEXT.format(
         study=STUDY, votes=VOTES, truth=TRUTH, pictures=f"{PICTURES}/", tasks=_TASKS, annotators=_ANNOTATORS,
@@ -154,7 +154,7 @@ def _write_tables(folder: Path, crowd: SimulatedLabels) -> list[Path]:
 
 
 def _disputed(crowd: SimulatedLabels, count: int, watch: Watch) -> NDArray[np.int64]:
-    """Give the tasks that the crowd leaves in most doubt."""
+    """Return the tasks on which the crowd is most divided."""
     doubt = ibcc(crowd.labels, watch=watch).entropy()
     return np.asarray(np.sort(np.argsort(-doubt, kind="stable")[:count]))
 
@@ -176,7 +176,7 @@ METHODS = ("majority", "pooled", "dynibcc")
 
 
 def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    """Make the sample of labels where there is none yet, fuse it, write its results and a report."""
+    """Make the sample of labels if it does not exist, fuse it, and write its results and a report."""
     study_path = make_sample(folder, tools.import_files, watch=part(watch, 0.0, 0.4))
     with Study.open(study_path) as study:
         inputs = gather([question.id for question in study.questions()], study, part(watch, 0.4, 0.45))
@@ -201,7 +201,7 @@ def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
 
 
 def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
-    """Judge every method by the truths, for each question."""
+    """Assess every method by the truths, for each question."""
     judged: dict[str, dict[str, Assessment]] = {}
     for method, answer in answers.items():
         for name, outcome in answer.outcomes.items():

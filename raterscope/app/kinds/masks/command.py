@@ -59,7 +59,7 @@ Records = dict[str, dict[str, MaskRecord]]
 
 
 def fuse_masks(options: argparse.Namespace) -> int:
-    """Fuse files of masks and write the results; the options are the command line's."""
+    """Fuse files of masks and write the results, by the options of the command line."""
     texts = dict(options.settings)
     plan = MaskPlan.make(options.algorithm, texts)
     plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
@@ -99,7 +99,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
 
 
 def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, list[CaseAgreement]]:
-    """Compare raters case by case, where asked for or where the mixture was fitted to several cases."""
+    """Compare raters case by case, on request or if the mixture was fitted to several cases."""
     results = [outcome.fusion for outcome in answer.outcomes.values() if outcome.fusion is not None]
     by_consensus = agreements_of_results(results, CONSENSUS)
     if not requested and (len(results) < 2 or not by_consensus):
@@ -117,7 +117,7 @@ def summarise(
 
 
 def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
-    """Say in a line or two what came out."""
+    """Summarise the results in a line or two."""
     cases = answer.inputs.given.values()
     raters = {name for case in cases for records in case.records.values() for name in records}
     count = sum(len(records) for case in cases for records in case.records.values())
@@ -144,7 +144,7 @@ def _ml(volume: float) -> str:
 
 
 def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[MaskTable, ...], list[str]]:
-    """Read masks, truths and what they were drawn on; find out whose each is and where it lies."""
+    """Read masks, truths and their images; determine rater and image of each."""
     lot = _sorted(options.masks, part(watch, 0.0, 0.2))
     around = (
         sort_files(options.image, None, (), part(watch, 0.2, 0.3)) if options.image else ClassifiedFiles()
@@ -179,7 +179,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
 
 
 def _sorted(paths: Sequence[Path], watch: Watch) -> ClassifiedFiles:
-    """Take files that are named for masks; of folders, what looks like masks."""
+    """Classify files: named files are masks, and in folders whatever looks like one."""
     folders = [path for path in paths if path.is_dir()]
     classified = sort_files(folders, None, (), watch) if folders else ClassifiedFiles()
     if folders and not classified.masks:
@@ -189,7 +189,7 @@ def _sorted(paths: Sequence[Path], watch: Watch) -> ClassifiedFiles:
 
 
 def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, MaskRecord]], list[str]]:
-    """Lay the masks together case by case, and the truth of each case."""
+    """Collect the masks and the truth of each case."""
     records: dict[int, Records] = {}
     truths: dict[int, dict[str, MaskRecord]] = {}
     sentences: list[str] = []
@@ -225,7 +225,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
 
 
 def _refuse_irregular(cases: Mapping[str, Case], *, may_resample: bool) -> None:
-    """Refuse before anything is fused what NIfTI cannot hold, unless it may be resampled."""
+    """Refuse irregular grids before fusing, as NIfTI cannot store them, unless they may be resampled."""
     for name, case in cases.items():
         reason = why_not_regular(case.grid)
         if reason and not may_resample:
@@ -263,7 +263,7 @@ def _write(
 
 
 def _notices(answer: Answer) -> Iterator[str]:
-    """Give what the algorithms had to say, and of which image and structure unless it is of all."""
+    """Return the notices of the algorithms, with image and structure unless all share them."""
     for name, outcome in answer.outcomes.items():
         result: CaseResult | None = outcome.fusion
         fusions = result.fusions if result is not None else ()

@@ -52,7 +52,7 @@ _UNITS = {"truth": "case", "decisions": "region", "raters": "case", "": "case"}
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MasksTrust(Trust):
-    """Probabilities of voxels against true outlines, decisions, or raters left out in turn.
+    """Probabilities of voxels compared with true outlines, decisions, or raters left out in turn.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ class MasksTrust(Trust):
 
     @property
     def units(self) -> int:
-        """How many cases, or decided regions, were compared."""
+        """Number of cases, or decided regions, that were compared."""
         return len(self.bins)
 
     @property
     def p_value(self) -> float:
-        """Of the tests of mean differences in `_RANGES` ranges, by case; NaN with fewer than two."""
+        """P value of the mean differences in `_RANGES` ranges, by case; NaN with fewer than two."""
         if self.units < 2:
             return np.nan
         apart = (self.bins[:, :, 1] - self.bins[:, :, 0]) / self.bins[:, :, 2].sum(axis=1, keepdims=True)
@@ -100,16 +100,16 @@ class MasksTrust(Trust):
 
     @property
     def voxels_contradicted(self) -> bool:
-        """Whether what is known contradicts the probability of voxels."""
+        """Whether truths or decisions contradict the probability of voxels."""
         return self.units >= self._fewest and self.p_value < LEVEL and self.calibration.error > LEAST_ERROR
 
     @property
     def contradicted(self) -> bool:
-        """Whether what is known contradicts probabilities or bands."""
+        """Whether truths, decisions or left-out raters contradict probabilities or bands."""
         return self.voxels_contradicted or self.bands_contradicted
 
     def in_words(self) -> str:
-        """Say it in a few sentences."""
+        """Describe the comparison in a few sentences."""
         sentences = []
         if self.judged:
             sentences.append(
@@ -138,7 +138,7 @@ class MasksTrust(Trust):
         return " ".join(sentences)
 
     def doubt_in_words(self) -> str:
-        """Say in a short sentence what is contradicted; empty where nothing is."""
+        """Describe the contradictions in a short sentence; empty without any."""
         if self.voxels_contradicted:
             by = {"truth": "True outlines", "decisions": "Your decisions"}.get(
                 self.measure, "Left-out raters"
@@ -200,7 +200,7 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
 
 
 def _left_out_logs(run: RunEntry, name: str) -> list[dict[str, Any]]:
-    """Give what a run's log says of left-out raters of a case, for each structure."""
+    """Return the log entries of left-out raters of a case, for each structure."""
     logged: Any = next(
         (image_log for image_log in run.log.get("images", ()) if image_log.get("image") == name), {}
     )
@@ -223,7 +223,7 @@ def _binned(chance: np.ndarray, right: BoolArray) -> FloatArray:
 
 
 def _sum_cases(bins: FloatArray) -> Counted:
-    """Add up cases, each counting the same."""
+    """Sum cases with equal weight."""
     sizes = bins[:, :, 2].sum(axis=1)
     bins = bins[sizes > 0]
     voxels = int(sizes.sum())
@@ -235,7 +235,7 @@ def _sum_cases(bins: FloatArray) -> Counted:
 
 
 def _least_p(apart: FloatArray) -> float:
-    """Give the p value that the mean of (C, K) differences is 0, K tests taken together (Bonferroni)."""
+    """Return the p value for a zero mean of (C, K) differences, K tests together (Bonferroni)."""
     from scipy.stats import t as student_t  # takes a second to import
 
     cases, tests = apart.shape
@@ -245,7 +245,7 @@ def _least_p(apart: FloatArray) -> float:
 
 
 def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
-    """Compare with known true outlines; offset and correlation come from the other cases."""
+    """Compare with true outlines; offset and correlation come from the other cases."""
     known_cases = {
         mask_entry.image for mask_entry in mask_entries(study) if mask_entry.annotator is None
     } & runs.keys()
@@ -267,7 +267,7 @@ def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[Flo
 
 
 def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
-    """Compare with the voxels of regions that the expert settled.
+    """Compare with the voxels of regions that the expert decided.
 
     The probability of the true outline depends on masks alone, so that decisions made before the run count
     too.
@@ -300,7 +300,7 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
 def _settled_voxels(
     calibration: Calibration, chance: np.ndarray, settled: Settled
 ) -> tuple[FloatArray, BoolArray]:
-    """Give the probability of settled voxels, and whether these are inside."""
+    """Return the probability of decided voxels, and whether they are inside."""
     at = np.argwhere(settled.value >= 0)
     inside = settled.value[tuple(at.T)] == 1
     at = at + np.subtract(settled.origin, calibration.origin)
@@ -309,7 +309,7 @@ def _settled_voxels(
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:
-    """Compare the item by two runs and fill in the differences."""
+    """Compare an item's results in two runs and fill in the differences."""
     old_result, new_result = at.then, at.now
     assert isinstance(old_result, CaseResult)
     assert isinstance(new_result, CaseResult)
@@ -363,7 +363,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
 
 
 def _decided_regions(at: ComparedItem, regions: Sequence[Region]) -> set[tuple[str, int | None]]:
-    """Give structure and number of the regions of the earlier run that the expert decided."""
+    """Return structure and number of the earlier run's regions that the expert decided."""
     return {
         (region.subject.structure, region.subject.number)
         for region in regions
@@ -372,14 +372,14 @@ def _decided_regions(at: ComparedItem, regions: Sequence[Region]) -> set[tuple[s
 
 
 def _corner_and_size(box: tuple[slice, ...], low: tuple[int, ...]) -> tuple[Box, Box]:
-    """Give where a box begins in the whole image, and its size."""
+    """Return the origin of a box in the whole image, and its size."""
     first, second, third = (int(span.start + at) for span, at in zip(box, low, strict=True))
     depth, height, width = (int(span.stop - span.start) for span in box)
     return (first, second, third), (depth, height, width)
 
 
 def _least_voxels(fusion: MaskFusion, old_fusion: MaskFusion) -> float:
-    """Give how many voxels a changed region needs to be listed by itself, as a disputed region does."""
+    """Return the smallest size of a changed region that is listed, as for disputed regions."""
     inside = next(
         (case_fusion.mask[0] > 0 for case_fusion in (fusion, old_fusion) if case_fusion.mask[0].any()), None
     )

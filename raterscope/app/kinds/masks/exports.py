@@ -60,7 +60,7 @@ CONSENSUS = "consensus"
 
 @dataclass(frozen=True, eq=False)
 class CaseOutput:
-    """All that the folder of one case holds.
+    """Contents of the folder of one case.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class CaseOutput:
 
 
 def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
-    """Write maps, tables and run.json into a folder that is there; gives the files.
+    """Write maps, tables and run.json into an existing folder. Returns the files.
 
     With several structures the names of the maps say which, and the tables begin with it. Names of files are
     made of what raters and structures are called; run.json says of which each map is. Each file replaces one
@@ -125,7 +125,7 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
 
 
 def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Make the contents of run.json: all that is needed to make a case's results again, and how it went."""
+    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
     outcome = answer.outcomes[name]
     record = record_of(
         answer.plan, seed=getattr(answer.plan.settings, "seed", None),
@@ -139,7 +139,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
 
 
 def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Float32Array]]:
-    """Give what makes the calibrated maps on the whole image, by name; none for a single rater."""
+    """Return functions that make the calibrated maps on the whole image; empty for a single rater."""
     calibration = report.calibration
     if calibration is None:
         return {}
@@ -150,7 +150,7 @@ def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Fl
 
 
 def _makers(report: Report) -> dict[str, Callable[[], Float32Array]]:
-    """Give what makes the calibrated maps on the part of the image that was calibrated."""
+    """Return functions that make the calibrated maps on the calibrated part of the image."""
     calibration = report.calibration
     if calibration is None:
         return {}
@@ -183,14 +183,14 @@ BY_RATER = {
 
 
 def uncertainty_words(report: Report, *, calibrated: bool) -> str:
-    """Say what the map of uncertainty holds."""
+    """Describe the map of uncertainty."""
     if report.calibration is None:
         return "not written: it takes two raters and a mark"
     return PRODUCTS["uncertainty"].format(unit="mm" if calibrated else "pixels")
 
 
 def on_whole_image(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
-    """Put a map of a fusion, (Z, Y, X), onto the whole image, 0 where nothing was fused."""
+    """Place a map of a fusion, (Z, Y, X), on the whole image, with 0 elsewhere."""
     return _whole(fusion.frame, fusion.origin, values)
 
 
@@ -202,7 +202,7 @@ def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
-    """Put a mask onto the whole image; probabilities count as marked above one half."""
+    """Place a mask on the whole image; probabilities above one half count as marked."""
     full = np.zeros(grid.shape, dtype=np.bool_)
     ends = zip(record.origin, record.values.shape, strict=True)
     full[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
@@ -210,7 +210,7 @@ def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
 
 
 def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
-    """Name the columns of annotators.csv; lengths are in mm, or in pixels where no voxel size is known.
+    """Name the columns of annotators.csv; lengths are in mm, or in pixels without a voxel size.
 
     The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
     along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
@@ -225,7 +225,7 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
 
 
 def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Give the rows of annotators.csv for one structure; see `annotator_columns`."""
+    """Return the rows of annotators.csv for one structure; see `annotator_columns`."""
     undefined = np.full(len(fusion.annotators), np.nan)
     sigma = undefined if fusion.sigma is None else np.sqrt(fusion.sigma[0])
     tau = undefined if report.tau is None else report.tau
@@ -239,7 +239,7 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 
 
 def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Give the rows of agreement.csv for one structure: every pair of raters once."""
+    """Return the rows of agreement.csv for one structure: every pair of raters once."""
     for p, name in enumerate(fusion.annotators):
         for q in range(p + 1, len(fusion.annotators)):
             figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
@@ -247,7 +247,7 @@ def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 
 
 def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Give the rows of disputes.csv for one structure; voxels count from 0, the last belongs to the box."""
+    """Return the rows of disputes.csv for one structure; voxels count from 0, ends are inclusive."""
     names = fusion.annotators
     for number, dispute in enumerate(report.disputes, start=1):
         box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
@@ -258,7 +258,7 @@ def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 
 
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
-    """Compare the consensus and everybody with the truth, over the whole image."""
+    """Compare the consensus and each rater with the truth, over the whole image."""
     truth = record_on_whole_image(output.truth[structure], output.grid)
     spacing, positions = output.grid.spacing, output.grid.uneven_positions
     fusion = next(
@@ -296,7 +296,7 @@ def _write_maps(
     used_names: set[str],
     watch: Watch,
 ) -> Iterator[tuple[Path, str, str | None]]:
-    """Write the maps of one structure; gives each file, what it holds, and the rater where it is of one."""
+    """Write the maps of one structure. Returns each file, its content, and its rater if it has one."""
     maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
         ("consensus", None, fusion.origin, lambda: fusion.probability[0]),
         ("consensus_mask", None, fusion.origin, lambda: fusion.mask[0].view(np.uint8)),
@@ -344,13 +344,13 @@ def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Pat
 
 
 def codings_of(study: Study) -> Callable[[str], Coding]:
-    """Give what tells each structure's coding: as the expert chose, else as files and its name say."""
+    """Return a function for each structure's coding: the expert's, or else by files and name."""
     chosen, imported = chosen_codings(study), imported_codings(study)
     return lambda structure: known_coding(chosen, imported, structure)
 
 
 def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> Coding:
-    """Give the coding of one structure: the expert's, else what files say, else what its name suggests.
+    """Return the coding of one structure: the expert's, else the files', else suggested by its name.
 
     That something is tissue is what programs state where nobody chose a code: a usual name tells more.
     """
@@ -360,7 +360,7 @@ def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], s
 
 
 def coding_source(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
-    """Say where a structure's codes come from: "chosen", "file", "name", or "" for none."""
+    """Return the origin of a structure's codes: "chosen", "file", "name", or "" for none."""
     if structure in chosen:
         return "chosen"
     of_files, of_name = imported.get(structure, NOTHING_CODED), suggested(structure)
@@ -387,7 +387,7 @@ def case_pseudonym(entry: ImageEntry) -> str:
 
 
 def with_pseudonyms(fusion: MaskFusion, by: Deidentifier) -> MaskFusion:
-    """Give a fusion whose raters have other names."""
+    """Return a fusion with other names for its raters."""
     return replace(fusion, annotators=tuple(by.names[name] for name in fusion.annotators))
 
 
@@ -400,7 +400,7 @@ _DICOM = ("dicom-seg", "rtstruct")
 
 @dataclass(frozen=True, eq=False)
 class _LazyMap:
-    """A structure's name, what it stands for, and what makes its map when it is written."""
+    """A structure's name, its coding, and the function that makes its map."""
 
     name: str
     coding: Coding
@@ -418,7 +418,7 @@ _COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
 
 @dataclass(frozen=True, eq=False)
 class _FusedCase:
-    """An image with what the run shown says, and what the expert settled."""
+    """An image with the result shown and the expert's decisions."""
 
     entry: ImageEntry
     run: RunEntry
@@ -429,7 +429,7 @@ class _FusedCase:
 
 
 def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write consensus, probability, uncertainty, weights, tau or alternatives, files for each image.
+    """Write consensus, probability, uncertainty, weights, tau or alternatives, as files for each image.
 
     Several images go into a folder. See `exports.Writer`.
 
@@ -475,7 +475,7 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 
 
 def settled_consensus(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> BoolArray:
-    """Give the consensus of one structure on the whole image, (Z, Y, X), what the expert settled on top."""
+    """Return the consensus of one structure on the whole image, (Z, Y, X), with decisions applied."""
     mask: BoolArray = on_whole_image(fusion, fusion.mask[0])
     known_values = _known(study, fusion, regions)
     return mask if known_values is None else np.where(known_values == OPEN, mask, known_values == 1)
@@ -520,7 +520,7 @@ def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
 
 
 def _clean(case: _FusedCase, name: str, number: int, by: Deidentifier | None) -> str:
-    """Take raters' names out of a structure's name; one that holds the patient's becomes its number."""
+    """Remove raters' names from a structure's name. A name with the patient's becomes its number."""
     return name if by is None else by.text(name, case.identifying, f"structure {number}")
 
 
@@ -571,7 +571,7 @@ def _write_case(
 def _write_images(
     study: Study, entry: ImageEntry, request: Request, folder: Path, by: Deidentifier, watch: Watch
 ) -> list[Path]:
-    """Write a case's images without what could tell the patient: DICOM beside DICOM, else NIfTI."""
+    """Write a case's images de-identified: as DICOM if they are DICOM, else as NIfTI."""
     from raterscope.app.formats.masks.export import write_dicom_images, write_nifti_image
 
     source = _source(study, entry, needed=True, images=True)
@@ -589,7 +589,7 @@ def _write_images(
 
 
 def _identifying(source: VolumeFile | None) -> frozenset[str]:
-    """List the names and numbers that identify somebody in a DICOM series."""
+    """List the identifying names and numbers of a DICOM series."""
     from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
     return frozenset() if source is None else identifying_words(read_dataset(source.files[0], pixels=False))
@@ -607,7 +607,7 @@ def _structures(study: Study, case: _FusedCase, request: Request) -> list[_LazyM
 def _of_structure(
     study: Study, case: _FusedCase, fusion: MaskFusion, report: Report, request: Request, coding: Coding
 ) -> list[_LazyMap]:
-    """Name what is to be written of one structure, each with what makes it."""
+    """Return the maps of one structure to write."""
     name = fusion.structures[0]
     several = len(case.result.fusions) > 1
     if request.what == "consensus":
@@ -657,7 +657,7 @@ def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Reg
 
 
 def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
-    """Find the DICOM series that an image is, which a DICOM file refers to; with `images` any image."""
+    """Find the DICOM series that an image belongs to, for references; with `images` any image."""
     from raterscope.app.formats.volumes import find_volumes
 
     if not (needed or entry.identifier):

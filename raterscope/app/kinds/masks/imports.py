@@ -32,7 +32,7 @@ NAMELESS = "structure"
 
 @dataclass(frozen=True, eq=False)
 class AttributedMask:
-    """A mask of which is known who drew it.
+    """A mask with its rater.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def assign_raters(
     naming: str | None = None,
     truth: bool = False,
 ) -> list[AttributedMask]:
-    """Find out who drew every mask.
+    """Determine the rater of every mask.
 
     What is told by hand goes before what a file says of itself, and that before what the names of all files
     together let guess. A file called truth, gt or gold holds the truth.
@@ -110,7 +110,7 @@ _SMALL_LABEL = re.compile(r"label \d{1,2}")
 
 @dataclass(frozen=True)
 class Site:
-    """An image that masks may lie on.
+    """An image that masks may belong to.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Site:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where masks lie.
+    """Masks with their images.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ def place_masks(
 
 
 def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
-    """Make a mask ready to be stored on an image's grid; taken there from its own where that is another.
+    """Prepare a mask for storage on an image's grid; resampled if its own grid differs.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
 
 
 class _Sites:
-    """Finds the image of a mask among those given, by series, by name, by grid.
+    """Finds the image of a mask among the given ones, by series, name or grid.
 
     Words of names and shapes are looked up once, for there may be thousands of images and masks.
     """
@@ -246,7 +246,7 @@ class _Sites:
             self._by_shape.setdefault(site.grid.shape, []).append(at)
 
     def site_of(self, mask: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
-        """Find a mask's image, None for a case of its own; and its structure's name."""
+        """Return a mask's image, None for a case of its own; and its structure's name."""
         sites, grid = self._sites, mask.mask.grid
         named = self._named(mask.item) or self._named(mask.hint)
         if named:
@@ -280,7 +280,7 @@ class _Sites:
         raise _other_grid(mask, sites[nearest])
 
     def _named(self, name: str | None) -> list[int]:
-        """Find the images that a name or a series' UID means, the surest way that finds any."""
+        """Find the images that match a name or a series UID, by the most certain rule that finds any."""
         if name is None:
             return []
         words = tuple(words_of(name))
@@ -302,7 +302,7 @@ def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
 def _marked_alone(
     truth: AttributedMask, masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
 ) -> int | None:
-    """Find the only case that may be meant by a truth: of its grid, and not both of them are named."""
+    """Find the only case that a truth can belong to: on its grid, and not both named."""
     stated = truth.item or truth.hint
     cases = {
         at
@@ -313,7 +313,7 @@ def _marked_alone(
 
 
 def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> list[AttributedMask]:
-    """Give what nobody named a name, by what others marked on the image.
+    """Name unnamed structures after the others on the image.
 
     It is the one structure that others marked; but where they marked labels with small numbers, it is label
     1, as the file of one who marked no other label looks like a mask.
@@ -335,7 +335,7 @@ def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> 
 
 
 def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> tuple[str, ...]:
-    """Say which masks came with images and fit none of them."""
+    """Report masks that came with images but fit none of them."""
     if not any(site.fresh for site in sites):
         return ()
     pairs = zip(masks, where, strict=True)
@@ -370,7 +370,7 @@ def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:
 
 @dataclass(frozen=True)
 class MaskOptions:
-    """What is told of masks by hand.
+    """Options of reading masks.
 
     Attributes
     ----------
@@ -392,7 +392,7 @@ class MaskOptions:
 
 @dataclass(frozen=True)
 class StudyImages:
-    """What the study has that files come to.
+    """Images of the study that new files may belong to.
 
     Attributes
     ----------
@@ -411,11 +411,11 @@ class StudyImages:
     clicked: tuple[str, ...] = ()
 
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """Give the images' shapes."""
+        """Return the images' shapes."""
         return tuple(entry.lattice.shape for entry in self.entries)
 
     def series(self, watch: Watch = silent) -> list[VolumeFile]:
-        """Find the DICOM series of the study again, which contours need; those that are gone are left out."""
+        """Find the DICOM series of the study again, which contours need; missing ones are skipped."""
         from raterscope.app.formats.volumes import find_volumes
 
         volumes_found: list[VolumeFile] = []
@@ -431,7 +431,7 @@ class StudyImages:
 
 
 def images_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
-    """Name the images of a study that were clicked on and whose files are still to come."""
+    """Name the clicked images of a study whose files are still missing."""
     return tuple(item.name for item in items["clicks"] if isinstance(item, ImageEntry) and item.path is None)
 
 
@@ -451,7 +451,7 @@ def read_mask_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[tuple[MaskTable, ...], list[InputError]]:
-    """Read the masks of some files.
+    """Read the masks of files.
 
     Parameters
     ----------
@@ -506,7 +506,7 @@ def read_mask_files(
 def list_sites(
     entries: Sequence[ImageEntry], images: Sequence[ImageFile] = (), volumes: Sequence[VolumeFile] = ()
 ) -> list[Site]:
-    """List the images that masks may lie on: those that come with them, in order, then the study's others."""
+    """List the images that masks may belong to: imported ones in order, then the study's."""
     from raterscope.algorithms.masks.grid import Grid
 
     sites = [Site(image.name, Grid.plain((1, image.height, image.width)), fresh=True) for image in images]

@@ -184,7 +184,7 @@ def _rows(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 def _scans(connection: sqlite3.Connection) -> tuple[dict[int, _Scan], dict[int, int]]:
-    """Read the scans, and which of them each annotation is of."""
+    """Read the scans, and the scan of each annotation."""
     heights: dict[int, list[float]] = {}
     for number, height in _rows(connection, "SELECT scan_id, val FROM zvals"):
         heights.setdefault(number, []).append(height)
@@ -228,6 +228,7 @@ def _outlines(connection: sqlite3.Connection) -> _Outlines:
 
 
 def _marks(outlines: _Outlines) -> list[_Mark]:
+    """Return the annotations with their outlines' boxes."""
     lengths = np.diff(outlines.start)
     first = np.flatnonzero(np.diff(outlines.annotation, prepend=outlines.annotation[0] - 1))
     ends = np.append(first[1:], len(outlines.annotation))

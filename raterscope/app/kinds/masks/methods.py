@@ -66,7 +66,7 @@ _MOST_RATERS = 12
 
 @dataclass(frozen=True, eq=False)
 class CaseMethods:
-    """The methods on one structure of one case; lengths are in the unit, mm or px."""
+    """The methods on one structure of one case; lengths are in its unit, mm or px."""
 
     name: str
     unit: str
@@ -75,7 +75,7 @@ class CaseMethods:
 
 @dataclass(frozen=True, eq=False)
 class ComparedMethods:
-    """Methods on several cases.
+    """Comparison of methods on several cases.
 
     Attributes
     ----------
@@ -95,19 +95,19 @@ class ComparedMethods:
 
     @property
     def truth(self) -> bool:
-        """Whether the truth of any case is known."""
+        """Whether any case has ground truth."""
         return any(case.compared.truth for case in self.cases)
 
     @property
     def unit(self) -> str:
-        """Of lengths; empty where the cases' differ."""
+        """Unit of lengths; empty if the cases' units differ."""
         units = {case.unit for case in self.cases}
         return units.pop() if len(units) == 1 else ""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodBox:
-    """One method, one rater, or all raters together, by one figure.
+    """Values of one method, one rater or all raters together, for one figure.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class MethodBox:
 
 
 def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) -> list[MaskPlan]:
-    """Make a plan of each method; of settings each takes what it has.
+    """Make a plan of each method, with the shared settings that it has.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) 
 
 
 def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = silent) -> ComparedMethods:
-    """Run methods on every structure of cases, one after the other; none is lost because another fails.
+    """Run methods on every structure of cases. A failing one does not lose the others.
 
     Nothing is kept in a study. What the expert settled is held fixed, as in a fusion.
 
@@ -195,7 +195,7 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
 
 
 def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
-    """Give what is drawn as box plots (Figs. 11, 13 and 14 of the robust fusion paper), in order.
+    """Return the boxes of a plot (Figs. 11, 13 and 14 of the robust fusion paper), in order.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def _of_fits(comparison: ComparedMethods, method: str, figure: str) -> FloatArra
 
 
 def method_rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
-    """Give the rows of methods.csv: every method and rater with the truth and with each other rater.
+    """Return the rows of methods.csv: every method and rater with the truth and with each other rater.
 
     Lengths are in the unit that the row names. Bound, iterations and seconds are those of the method.
     """
@@ -313,7 +313,7 @@ def method_rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
 
 
 def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
-    """Write methods.csv and methods.svg into a folder; without cases, take away those that are there."""
+    """Write methods.csv and methods.svg into a folder; without cases, remove existing ones."""
     if not comparison.cases:
         remove_file(folder / "methods.csv")
         remove_file(folder / "methods.svg")
@@ -325,7 +325,7 @@ def write_methods(folder: Path, comparison: ComparedMethods) -> list[Path]:
 
 
 def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
-    """Say how each method did, a line each: median Dice and HD95, median time."""
+    """Summarise each method in a line: median Dice and HD95, median time."""
     reference = "truth" if comparison.truth else "raters"
     dice, away, times = (
         {box.name: box for box in method_boxes(comparison, figure, reference) if not box.rater}
@@ -343,7 +343,7 @@ def methods_in_words(comparison: ComparedMethods) -> Iterator[str]:
 
 
 def store_methods(comparison: ComparedMethods, study: Study, watch: Watch = silent) -> None:
-    """Keep the figures in a study, without the masks, in place of those before."""
+    """Store the figures in a study, without the masks, in place of the previous ones."""
     watch(0.0, "keeping compared methods")
     study.settings.keep_compared_methods(
         {
@@ -373,7 +373,7 @@ def store_methods(comparison: ComparedMethods, study: Study, watch: Watch = sile
 
 
 def load_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
-    """Give what a study keeps; None where there is nothing, or nothing that can be read."""
+    """Load the stored comparison; None without a readable one."""
     watch(0.0, "reading compared methods")
     record = study.settings.compared_methods()
     if record is None:
@@ -416,7 +416,7 @@ _OF_FIT = ("method", "seconds", "bound", "iterations", "converged", "volume_ml")
 
 
 def _plain(value: Any) -> Any:
-    """Make a figure JSON, which has no numbers that are not finite."""
+    """Convert a figure for JSON, which has no infinite or undefined numbers."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

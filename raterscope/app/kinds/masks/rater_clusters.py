@@ -35,7 +35,7 @@ TREE = ("basis", "distance", "annotators")
 
 
 def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreement]:
-    """Give the similarity of the raters of every case and structure, by the latest run that tells it.
+    """Return the similarity of the raters of every case and structure, by the latest run that has it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreeme
 
 
 def agreements_of_results(results: Iterable[CaseResult], basis: str) -> list[CaseAgreement]:
-    """Give the same of what was just fused; none by consensus of other algorithms than the mixture."""
+    """Return the similarity of raters in new results; by consensus only for the mixture."""
     agreements = []
     for result in results:
         for fusion, report in zip(result.fusions, result.reports, strict=True):
@@ -108,7 +108,7 @@ def _by_consensus(fusion: MaskFusion) -> CaseAgreement:
 
 
 def clusters_in_words(tree: RaterTree) -> str:
-    """Say who always follows the same consensus, and who is joined last, in a sentence."""
+    """Name the raters who always follow the same consensus, and who is joined last, in a sentence."""
     together = [cluster for cluster in tree.cut(0.0) if len(cluster) > 1]
     groups = "; ".join(
         ", ".join(plain(name, 40) for name in sorted(cluster_names)) for cluster_names in together

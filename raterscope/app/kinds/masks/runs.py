@@ -38,7 +38,7 @@ _FUSED = 0.8  # share of a case's time, the rest is measuring
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The masks of one image, as they are stored; laid together only while they are fused.
+    """The masks of one image as stored; assembled only while they are fused.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Case:
     truth: Mapping[str, MaskRecord] = field(default_factory=dict)
 
     def masks(self, structure: str, look: Callable[[], object] = lambda: None) -> Masks:
-        """Lay the masks of a structure together, what was settled held fixed; see `assemble`."""
+        """Assemble the masks of a structure, with decisions held fixed; see `assemble`."""
         return assemble(
             self.records[structure], self.grid, structure, margin=MARGIN, regions=self.regions,
             settled=self.settled, look=look,
@@ -74,7 +74,7 @@ Answer = outcome.Answer[MaskPlan, Inputs, CaseResult]
 
 
 def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
-    """Read the masks on images of a study, in this order; images without any are left out."""
+    """Read the masks on images of a study, in the given order; images without masks are skipped."""
     entries = {entry.id: entry for entry in study.images()}
 
     def read(image: int, state: ReviewState) -> Case | None:
@@ -103,7 +103,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
 
 
 def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
-    """Fuse every structure of a case by itself, and measure the raters against what comes out."""
+    """Fuse every structure of a case separately, and compare the raters with the result."""
     fusions, reports = [], []
     for step, structure in enumerate(case.records):
         step_watch = part(watch, step / len(case.records), (step + 1) / len(case.records))
@@ -117,7 +117,7 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
 def fuse_inputs(
     inputs: Inputs, plan: MaskPlan, watch: Watch = silent, *, fuse_each: Callable[..., CaseResult] = fuse_case
 ) -> Answer:
-    """Fuse one case after the other, all processors on each; none is lost because another fails.
+    """Fuse the cases one after the other, each on all processors. A failing case does not lose the others.
 
     ``each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases.
     """
@@ -125,7 +125,7 @@ def fuse_inputs(
 
 
 def _pool_calibrations(answer: Answer) -> Answer:
-    """Estimate the multipliers of the bands from all cases, and the crowd's error from known outlines."""
+    """Estimate the bands' multipliers from all cases, and the crowd's error from true outlines."""
     cases = answer.inputs.given
     calibrations, truths = [], []
     for name, case_outcome in answer.outcomes.items():
@@ -154,7 +154,7 @@ def _pool_calibrations(answer: Answer) -> Answer:
 
 
 def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
-    """Give a true outline on the part of the grid that was calibrated."""
+    """Return a true outline on the calibrated part of the grid."""
     out = np.zeros(calibration.ratio.shape, dtype=np.bool_)
     low = np.maximum(truth.origin, calibration.origin)
     ends = [
@@ -171,7 +171,7 @@ def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run whole, without the cases that failed; gives its number."""
+    """Store a run without the cases that failed. Returns its number."""
     return running.keep(
         answer,
         study,
@@ -189,7 +189,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
 
 def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
-    """Say how the fusion of a case went, ready for JSON: iterations, bound, doubt, agreement, seconds."""
+    """Describe the fusion of a case, ready for JSON: iterations, bound, dispute, agreement, seconds."""
     record: dict[str, Any] = {"image": ended.item, "seconds": round(ended.seconds, 4)}
     if sentences := describe_slices(case.grid):
         record["notices"] = list(sentences)
@@ -221,7 +221,7 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
 
 
 def followed_consensus(fusion: MaskFusion) -> list[int] | None:
-    """Give the consensus that each rater follows, the heaviest being 0; None of all but the mixture."""
+    """Return each rater's consensus, the heaviest being 0; None without a mixture."""
     if fusion.algorithm != "mixture":
         return None
     if not fusion.alternatives:
@@ -233,7 +233,7 @@ def followed_consensus(fusion: MaskFusion) -> list[int] | None:
 
 
 def _calibration_record(report: Report) -> dict[str, Any] | None:
-    """Say what the maps of another rater, the true outline and the uncertainty rest on."""
+    """Describe the basis of the maps of another rater, the true outline and the uncertainty."""
     calibration = report.calibration
     if calibration is None:
         return None
@@ -252,7 +252,7 @@ def _calibration_record(report: Report) -> dict[str, Any] | None:
 
 
 def _left_out_record(calibration: Calibration) -> dict[str, Any] | None:
-    """Say how often the bands and probabilities of the others were right about raters left out in turn."""
+    """Describe how well bands and probabilities predicted raters left out in turn."""
     if calibration.covered is None or calibration.bins is None:
         return None
     coverage = zip(LEVELS, calibration.covered.tolist(), strict=True)
@@ -270,7 +270,7 @@ def _rounded(table: FloatArray) -> list[list[float | None]]:
 
 
 def digest_of(cases: Iterable[Case]) -> str:
-    """Compute the SHA-256 of the masks of some cases, what was settled included."""
+    """Compute the SHA-256 of the masks of cases, with the expert's decisions."""
     fingerprint = Fingerprint()
     for case in sorted(cases, key=lambda case_to_sort: case_to_sort.name):
         fingerprint.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
@@ -295,7 +295,7 @@ _ROUNDED = 1e-3
 
 
 def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
-    """Lay the masks of all structures together, as labels; as probabilities where any are such.
+    """Combine the masks of all structures as labels, or as probabilities if any are.
 
     Who marked some of the structures is taken to have seen none of the others. What is settled is not held.
 
@@ -330,7 +330,7 @@ def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
 
 
 def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
-    """Fuse the structures of a case as classes of one model, and measure each by itself."""
+    """Fuse the structures of a case as classes of one model, and compare the raters for each."""
     masks = stack_structures(case)
     reports = []
     count = len(masks.structures)
@@ -358,7 +358,7 @@ def _of(masks: Masks, structure: int) -> Masks:
 
 
 def _extract_structure(fusion: MaskFusion, structure: int) -> MaskFusion:
-    """Take one structure out of a fusion of several."""
+    """Extract one structure from a fusion of several."""
     rows = slice(structure, structure + 1)
     maps: dict[str, Any] = {
         name: None if (values := getattr(fusion, name)) is None else values[rows]

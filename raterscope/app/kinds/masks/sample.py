@@ -132,7 +132,7 @@ def make_sample(
 
 
 def write_files(folder: Path, cases: int = len(_CASES), watch: Watch = silent) -> dict[str, list[Path]]:
-    """Write the simulated volumes, the raters' masks and the true outlines; gives the files by structure."""
+    """Write the simulated volumes, the raters' masks and the truth. Returns the files by structure."""
     grid = Grid.plain(_SHAPE, _SPACING, calibrated=True)
     files: dict[str, list[Path]] = {}
     described = list(zip(_names(), _CASES, strict=True))[:cases]
@@ -149,12 +149,12 @@ def write_files(folder: Path, cases: int = len(_CASES), watch: Watch = silent) -
 
 
 def two_schools() -> list[str]:
-    """Name the cases in which raters are planted who follow another outline."""
+    """Name the cases in which some simulated raters follow another outline."""
     return [name for name, (_, _, divided) in zip(_names(), _CASES, strict=True) if divided]
 
 
 def choose_nodules(nodules: Sequence[Nodule]) -> list[Nodule]:
-    """Choose the nodules that the radiologists agree on least, and most; the largest of each patient."""
+    """Choose the nodules with the lowest and the highest agreement; the largest of each patient."""
     largest: dict[str, Nodule] = {}
     for nodule in nodules:
         largest.setdefault(nodule.patient, nodule)
@@ -164,7 +164,7 @@ def choose_nodules(nodules: Sequence[Nodule]) -> list[Nodule]:
 
 
 def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch = silent) -> str:
-    """Take up nodules, each a case of its own, with readers whom no other CT has; see `add_masks`."""
+    """Add nodules, each as a case of its own with other readers; see `add_masks`."""
     masks = []
     for nodule in nodules:
         # Short, for narrow columns; the CT first, so that names sort by it.
@@ -177,24 +177,24 @@ def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch
 
 
 def is_real(entry: ImageEntry) -> bool:
-    """Tell whether a case of the sample is a real nodule, by radiologists."""
+    """Return whether a case of the sample is a real nodule, by radiologists."""
     return entry.path is None
 
 
 def about(study: Study) -> str:
-    """Say what in the sample is simulated and what is real, and whose it is."""
+    """Describe the simulated and the real parts of the sample, and their owners."""
     real = _REAL if any(map(is_real, study.images())) else _MISSING
     text = _SIMULATED.format(study=STUDY, last=len(_CASES), schools=" and ".join(two_schools()))
     return text + real.format(study=STUDY, disputed=_DISPUTED, agreed=_AGREED)
 
 
 def _names() -> list[str]:
-    """Name the cases, shortly enough for a narrow list."""
+    """Name the cases, short enough for a narrow list."""
     return [f"simulated_{number}" for number in range(1, len(_CASES) + 1)]
 
 
 def _arrays(case: SimulatedCase) -> list[tuple[str, NDArray[np.generic]]]:
-    """Give what is written of a case, and what the file's name ends in."""
+    """Return the arrays of a case to write, and the endings of the files' names."""
     masks = [
         (f"_{rater.name.replace(' ', '_')}", mask.astype(np.uint8))
         for rater, mask in zip(case.raters, case.masks, strict=True)
@@ -208,7 +208,7 @@ Truth = Mapping[str, Mapping[str, MaskRecord]]
 
 
 def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    """Make the sample of masks where there is none yet, fuse it, write its results and a report."""
+    """Make the sample of masks if it does not exist, fuse it, and write its results and a report."""
     study_path = make_sample(folder, tools.import_files, find_database(), watch=part(watch, 0.0, 0.4))
     clock = time.perf_counter()
     with Study.open(study_path) as study:

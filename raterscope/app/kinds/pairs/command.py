@@ -53,7 +53,7 @@ from raterscope.app.study.pairs import placed
 
 
 def fuse_pairs(options: argparse.Namespace) -> int:
-    """Fuse files of comparisons and write the results; the options are the command line's."""
+    """Fuse files of comparisons and write the results, by the options of the command line."""
     plan = PairPlan.make(options.path, _settings(options))
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
@@ -83,7 +83,7 @@ def fuse_pairs(options: argparse.Namespace) -> int:
 
 
 def _refuse(answer: Answer, tables: list[PairTable]) -> None:
-    """Name the file where it is one, and holds what cannot be fused."""
+    """Raise the error with the file's name if there is one file."""
     paths = {table.path for table in tables}
     (first, *rest) = answer.outcomes.values()
     if not rest and len(paths) == 1 and first.problem and not first.details:
@@ -99,7 +99,7 @@ def summarise(
 
 
 def summary_of(answer: Answer, seconds: float, other_results: Mapping[str, OtherResults]) -> Iterator[str]:
-    """Say in a few lines what came out; with what stands beside the fusion of each question."""
+    """Summarise the results in a few lines, with those of other methods."""
     questions = answer.inputs.given
     annotators = {
         question.annotators[index]
@@ -175,7 +175,7 @@ def _of_ranking(fusion: PairFusion, other_result: OtherResults) -> Iterator[str]
 
 
 def notices_of(answer: Answer) -> Iterator[str]:
-    """Give what the algorithms had to say."""
+    """Return the notices of the algorithms."""
     return by_item(answer, lambda _, fusion: fusion.notices)
 
 
@@ -214,7 +214,7 @@ def _inputs(question_files: list[QuestionTables], excluded: list[str]) -> tuple[
 
 
 def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:
-    """Ask the other methods about the comparisons of each question that was fused."""
+    """Run the other methods on the comparisons of each question that was fused."""
     results = {}
     for done, (name, outcome) in enumerate(answer.outcomes.items()):
         step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
@@ -252,7 +252,7 @@ def _write(
 ) -> tuple[list[Path], list[str]]:
     """Write the results of each question.
 
-    Gives the files, and what is left out of them.
+    Returns the files, and what is left out of them.
     """
     inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     files: list[Path] = []

@@ -38,7 +38,7 @@ _LOOKED_AT = 0.05
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairsTrust(Trust):
-    """Flags against decisions, and the flip test against comparisons whose sides are drawn again.
+    """Flags compared with decisions, and the flip test on comparisons with redrawn sides.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class PairsTrust(Trust):
         return self.too_many_cleared or self.too_many_below or bool(self.sides)
 
     def in_words(self) -> str:
-        """Say it in a few sentences."""
+        """Describe the comparison in a few sentences."""
         sentences = []
         if self.sides:
             sentences.append(
@@ -123,7 +123,7 @@ class PairsTrust(Trust):
         return " ".join([*sentences, *([self.comparable] if self.comparable and not judged else [])])
 
     def as_dict(self) -> dict[str, object]:
-        """Give the figures, ready for JSON; None where nothing was measured."""
+        """Return the figures, ready for JSON; None where nothing was measured."""
         drawn = self.draws > 0
         return {
             "contradicted": self.contradicted,
@@ -140,7 +140,7 @@ class PairsTrust(Trust):
         }
 
     def doubt_in_words(self) -> str:
-        """Say in a short sentence what contradicts the rate; empty where nothing does."""
+        """Describe the contradictions in a short sentence; empty without any."""
         if self.sides:
             return "The false discovery rate is not guaranteed: sides were not randomised."
         if self.too_many_cleared:
@@ -149,7 +149,7 @@ class PairsTrust(Trust):
 
 
 def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsTrust | None:
-    """Compare the flags of the run shown with later decisions, and with redrawn sides; None without a run."""
+    """Compare the flags of the run shown with later decisions and redrawn sides; None without a run."""
     entry = next(
         (question_entry for question_entry in study.pair_questions() if question_entry.id == question), None
     )
@@ -158,7 +158,7 @@ def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsT
 
 
 def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> PairsTrust:
-    """Compare the flags of an answer with what is known, see `trust_in_pairs`."""
+    """Compare the flags of an answer with decisions and redrawn sides; see `trust_in_pairs`."""
     fusion, pairs, run = answered.fusion, answered.pairs, answered.run
     watch(0.0, "comparing with your decisions")
     flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
@@ -170,7 +170,7 @@ def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> 
 def trust_in_fusion(
     pairs: Pairs, fusion: PairFusion, plan: PairPlan | None, verbs: Sequence[str] = (), watch: Watch = silent
 ) -> PairsTrust:
-    """Compare the flags of a fusion with what is known.
+    """Compare the flags of a fusion with decisions and redrawn sides.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _spread(redrawn: RedrawnSides) -> float:
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:
-    """Compare the item by two runs and fill in the differences."""
+    """Compare an item's results in two runs and fill in the differences."""
     old_fusion, new_fusion = at.then, at.now
     names = at.study.annotators()
     old = _flags(old_fusion, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
@@ -256,7 +256,7 @@ def _flags(fusion: Any, people: np.ndarray) -> dict[int, tuple[bool, float]]:
 def _count_flagged(
     flags: Mapping[int, tuple[bool, float]], names: Sequence[str], judged: Mapping[str, Judged]
 ) -> int:
-    """Count who is flagged with the expert's word in place of the run's."""
+    """Count the flagged annotators with the expert's decisions applied."""
     return sum(
         judged[names[annotator]].verb == "flag" if names[annotator] in judged else flag
         for annotator, (flag, _) in flags.items()

@@ -38,7 +38,7 @@ MOST_ENTRIES = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class QuestionOutput:
-    """All that the folder of one question holds.
+    """Contents of the folder of one question.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class QuestionOutput:
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
-    """Write tables and run.json into a folder that is there; gives the files.
+    """Write tables and run.json into an existing folder. Returns the files.
 
     Each file replaces one that is there, whole or not at all; a path that an earlier run wrote and this one
     does not is taken away. run.json comes last, and goes first where there is one: where it is, all that it
@@ -85,14 +85,14 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
 
 
 def has_path(fusion: PairFusion) -> bool:
-    """Tell whether path.csv is of a size that anybody opens."""
+    """Return whether path.csv has a practicable size."""
     return fusion.path.size <= MOST_ENTRIES
 
 
 def run_record(
     answer: Answer, name: str, inputs: Sequence[Mapping[str, object]], other_result: OtherResults
 ) -> dict[str, Any]:
-    """Make the contents of run.json: all that a question's results are made from, and how it went."""
+    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
     outcome, pairs = answer.outcomes[name], answer.inputs.given[name]
     fusion, settings = outcome.fusion, answer.plan.settings.as_dict()
     assert fusion is not None
@@ -113,7 +113,7 @@ _Write = Callable[[Study, Answered, Path, Watch], Path]
 
 
 def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write something of pairs, a file for each question; several go into a folder.
+    """Write an export of pairs, a file per question, in a folder if there are several.
 
     See `exports.Writer`.
 

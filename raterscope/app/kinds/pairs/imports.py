@@ -23,14 +23,14 @@ UNNAMED = "pairs"
 
 @dataclass(frozen=True)
 class QuestionTables:
-    """A question with what several files bring for it."""
+    """A question with its tables."""
 
     name: str
     tables: tuple[PairTable, ...]
 
 
 def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
-    """Sort files by the question that they answer, in the order of first appearance.
+    """Group files by their question, in the order of first appearance.
 
     A file that does not name its question answers the only one that is, if they have an item in common.
     """
@@ -58,7 +58,7 @@ def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
 
 
 def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
-    """Join the comparisons of one question, those of some annotators left out.
+    """Join the comparisons of one question, without excluded annotators.
 
     Who is left out is no annotator of what is given; items stay.
 
@@ -100,7 +100,7 @@ def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> 
 
 
 def _of_grades(tables: Sequence[PairTable]) -> list[str]:
-    """Tell where graded answers meet bare sides, since a large number then counts for many answers."""
+    """Return notices where graded answers meet bare sides, as a large grade counts for many answers."""
     graded = {bool((np.abs(table.choice) > 1).any()): table for table in tables if len(table)}
     if len(graded) < 2:
         return []
@@ -115,7 +115,7 @@ _OF_PAIRS = {"left", "right", "choice", "left_picture", "right_picture"}
 
 
 def names_pair_columns(mapping: Mapping[str, str] | None) -> bool:
-    """Tell whether columns were named by hand as a table of comparisons has them."""
+    """Return whether a mapping names the columns of a table of comparisons."""
     return not _OF_PAIRS.isdisjoint((mapping or {}).values())
 
 
@@ -125,7 +125,7 @@ def read_pair_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[PairTable, ...]:
-    """Read the comparisons of some files, all or none; see `formats.pairs.read_pairs`.
+    """Read the comparisons of files, all or none; see `formats.pairs.read_pairs`.
 
     Parameters
     ----------
@@ -144,12 +144,12 @@ def read_pair_files(
 
 
 def names_of(tables: Sequence[PairTable]) -> list[str]:
-    """List the names of items, and of the files that are said to show them."""
+    """List the names of items, and of the files that show them."""
     return [name for table in tables for name in (*table.items, *table.pictures.values())]
 
 
 def items_of(study: Study) -> tuple[str, ...]:
-    """List the names of the items of a study's pairs, and of the files that are said to show them."""
+    """List the names of the items of a study's pairs, and of the files that show them."""
     benches = [study.comparison_set(question.id) for question in study.pair_questions()]
     return tuple(
         name for bench in benches for names in (bench.items, bench.pictures) for name in names if name
@@ -157,7 +157,7 @@ def items_of(study: Study) -> tuple[str, ...]:
 
 
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
-    """Bring comparisons into a study; gives what came in, a sentence or more each."""
+    """Store comparisons in a study. Returns a sentence or more for each table."""
     sentences = []
     for done, table in enumerate(tables):
         step = part(watch, done / len(tables), (done + 1) / len(tables))

@@ -41,7 +41,7 @@ Answer = outcome.Answer[PairPlan, Inputs, PairFusion]
 
 
 def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
-    """Read the comparisons for questions of a study, in this order; those without any are left out."""
+    """Read the comparisons for questions of a study, in the given order; empty questions are skipped."""
     people = study.annotators()
 
     def read(number: int, state: ReviewState) -> Pairs | None:
@@ -57,12 +57,12 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
 
 def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer:
-    """Fuse one question after the other; none is lost because another fails."""
+    """Fuse the questions one after the other. A failing question does not lose the others."""
     return outcome.one_by_one(inputs, plan, fuse, watch)
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run whole, without the questions that failed; gives its number."""
+    """Store a run without the questions that failed. Returns its number."""
     plan, questions = answer.plan, answer.inputs.given
     return running.keep(
         answer,
@@ -82,7 +82,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
 
 def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:
-    """Say how the fusion of a question went, ready for JSON."""
+    """Describe the fusion of a question, ready for JSON."""
     record: dict[str, Any] = {"question": ended.item, "seconds": round(ended.seconds, 4)}
     if ended.fusion is None:
         return record | {"problem": ended.problem}
@@ -120,7 +120,7 @@ def _undecidable(fusion: PairFusion) -> int:
 
 
 def digest_of(questions: Mapping[str, Pairs]) -> str:
-    """Compute the SHA-256 of the comparisons of some questions."""
+    """Compute the SHA-256 of the comparisons of questions."""
     fingerprint = Fingerprint()
     for name, pairs in sorted(questions.items()):
         fingerprint.texts(name, *pairs.annotators, "", *pairs.items)
@@ -149,7 +149,7 @@ class Answered:
 
 
 def read_answer(study: Study, question: PairQuestion) -> Answered | None:
-    """Read the answer shown to a question; None before there is one."""
+    """Read the answer shown to a question; None without one."""
     result = study.shown.result(question.id, "pairs")
     if result is None:
         return None
@@ -158,7 +158,7 @@ def read_answer(study: Study, question: PairQuestion) -> Answered | None:
 
 
 def plan_of(run: RunEntry) -> PairPlan | None:
-    """Give the plan of a run; None for one of another version that cannot be understood."""
+    """Return the plan of a run; None if another version's plan cannot be read."""
     try:
         return PairPlan.from_dict(run.settings)
     except SettingsError:
@@ -166,7 +166,7 @@ def plan_of(run: RunEntry) -> PairPlan | None:
 
 
 def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> PairFusion:
-    """Let the expert's decisions have the last word on who is flagged, and rank the items anew by that.
+    """Apply the expert's decisions to the flags, and rank the items again.
 
     Biases, statistics and the path stay as the run left them.
     """
@@ -210,7 +210,7 @@ _HALF = 0.5
 
 @dataclass(frozen=True, eq=False)
 class OtherResults:
-    """What stands beside a fusion, to compare with.
+    """Results of other methods to compare a fusion with.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class OtherResults:
     bradley_terry: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the figures, ready for JSON."""
+        """Return the figures, ready for JSON."""
         consistency = self.consistency
         figures = {
             "explained_by_ranking": consistency.ranking, "disagreement": consistency.disagreement,
@@ -242,7 +242,7 @@ class OtherResults:
 def run_other_methods(
     pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = silent
 ) -> OtherResults:
-    """Ask the other methods about the comparisons that were fused."""
+    """Run the other methods on the comparisons that were fused."""
     if not getattr(plan.settings, "graded", True):
         pairs = replace(pairs, choice=np.sign(pairs.choice))
     split = consistency(pairs, fusion.component, fusion.score, part(watch, 0.0, 0.5))
@@ -262,7 +262,7 @@ def run_other_methods(
 
 
 def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
-    """Say why the rate of false discoveries is not guaranteed of a fusion; nothing where it is.
+    """Return why a fusion's rate of false discoveries is not guaranteed; empty if it is.
 
     It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
     flip test where sides are drawn at random, simulated crowds show it.
@@ -287,13 +287,13 @@ def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
 
 @dataclass(frozen=True)
 class RankingAgreements:
-    """How far the ranking of all answers and the corrected one agree with the ground truth."""
+    """Agreement of the original and the corrected ranking with the ground truth."""
 
     original: RankingAgreement
     corrected: RankingAgreement
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the figures, ready for JSON."""
+        """Return the figures, ready for JSON."""
         return {
             name: {
                 "items": ranking.items, "agreeing": ranking.agreeing, "opposed": ranking.opposed,
@@ -304,7 +304,7 @@ class RankingAgreements:
         }  # fmt: skip
 
     def in_words(self) -> str:
-        """State both values of Kendall's tau in a sentence without its full stop."""
+        """Return both values of Kendall's tau as a sentence without its full stop."""
         if not math.isfinite(self.original.tau):
             return "the ground-truth ranking orders no two items that comparisons link"
         return (
@@ -316,7 +316,7 @@ class RankingAgreements:
 def compare_with_truth(
     original: FloatArray, corrected: FloatArray, component: IndexArray, truth: TrueRanking
 ) -> RankingAgreements:
-    """Compare both rankings of n items with the known one."""
+    """Compare both rankings of n items with the ground truth."""
     original_agreement, corrected_agreement = (
         compare_rankings(score, component, truth) for score in (original, corrected)
     )

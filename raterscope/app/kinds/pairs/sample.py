@@ -100,12 +100,12 @@ def make_sample(folder: Path, watch: Watch = silent) -> Path:
 
 @cache
 def simulate_crowd() -> SimulatedPairs:
-    """Draw the crowd of the sample, with all that is true of it."""
+    """Simulate the crowd of the sample."""
     return simulate_pairs(_CROWD, _SEED)
 
 
 def about() -> str:
-    """Say what in the sample is simulated: all of it."""
+    """Describe the simulated parts of the sample, which are all."""
     crowd = simulate_crowd()
     counts = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
     always, mostly, doubt, tires = counts[1:]
@@ -142,7 +142,7 @@ REPORT = "pairs-report.html"
 
 
 def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    """Make the sample of pairs where there is none yet, fuse it, write its results and a report."""
+    """Make the sample of pairs if it does not exist, fuse it, and write its results and a report."""
     study_path = make_sample(folder, part(watch, 0.0, 0.4))
     with Study.open(study_path) as study:
         inputs = gather([question.id for question in study.pair_questions()], study, part(watch, 0.4, 0.45))
@@ -161,7 +161,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
 
 
 def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
-    """Say who of the simulated crowd was found: it is known who prefers a side."""
+    """Compare the flagged annotators with the simulated ones who prefer a side."""
     crowd = simulate_crowd()
     biased = {name for name, flag in zip(crowd.pairs.annotators, crowd.biased.tolist(), strict=True) if flag}
     flagged = {name for name, flag in zip(annotators, fusion.flagged.tolist(), strict=True) if flag}
@@ -172,7 +172,7 @@ def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
 
 
 def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, OtherResults]:
-    """Write the results; gives what stands beside the fusion of each question."""
+    """Write the results. Returns the results of other methods for each question."""
     other_results = {}
     for name, outcome in answer.outcomes.items():
         if outcome.fusion is None:

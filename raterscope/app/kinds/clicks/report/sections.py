@@ -44,7 +44,7 @@ _MOST = 30
 def detections_gallery(
     study: Study, images: Sequence[CountedImage], measures: Measures, watch: Watch = silent
 ) -> Gallery | None:
-    """Show the images, of many those with the most spots in dispute; None where no file is at hand."""
+    """Show the images, the most disputed ones if there are many; None without readable files."""
     order = sorted(range(len(images)), key=lambda at: -int(images[at].disputed.sum()))
     shown_images = [images[at] for at in sorted(order[:_MOST])]
     pictures = []
@@ -118,7 +118,7 @@ def clicks_section(
     excluded: Mapping[str, str],
     watch: Watch = silent,
 ) -> Section:
-    """Tell of all images of clicks that were fused; `excluded` gives the reason of each as it stands now."""
+    """Report on all fused images of clicks; `excluded` gives the current reason of each exclusion."""
     last = max((image.run for image in images), key=lambda run: run.id)
     weighed = reduced_weights(last, study.decisions())
     people = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
@@ -134,7 +134,7 @@ def clicks_section(
 
 
 def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
-    """Say which results did not converge or are not settled by the votes, with advice; None where none."""
+    """List results that did not converge or are not settled by the votes; None without any."""
     images_by_words: dict[str, list[str]] = {}
     for image in images:
         words = of_clicks(image.fusion, image.run.settings)
@@ -205,7 +205,7 @@ _SCORED = ("images", "detections")
 
 
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
-    """Count on the images; with the option `crowd_size`, measure against the number of annotators too."""
+    """Report the counts on the images; with the option `crowd_size`, also accuracy by crowd size."""
     study, state = request.study, request.state
     crowd_size = request.options.get("crowd_size")
     ids = {item.id for item in request.items}
@@ -234,7 +234,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 def held_fixed(
     run: RunEntry, state: ReviewState, names: Mapping[tuple[str, int], str], fixed: bool
 ) -> tuple[str, str]:
-    """Describe control images, viewed spots, scores and other images of a run; see `Report.held_fixed`."""
+    """Describe controls, viewed spots, scores and other images of a run; see `Report.held_fixed`."""
     controls = _controls(run, state, names)
     words = _TEACHING if fixed else ""
     viewed = run.log.get("viewed")
@@ -252,7 +252,7 @@ def held_fixed(
 
 
 def _scores(run: RunEntry) -> str:
-    """Say that a program's scores were weighed in a run of clicks; empty where none were."""
+    """Describe how a program's scores were used in a run; empty without scores."""
     scores = run.log.get("scores")
     if not isinstance(scores, dict) or not all(isinstance(scores.get(key), int) for key in _SCORED):
         return ""
@@ -267,7 +267,7 @@ def _scores(run: RunEntry) -> str:
 
 
 def _controls(run: RunEntry, state: ReviewState, items: Mapping[tuple[str, int], str]) -> str:
-    """Name the control images of a run of clicks; empty where it has none."""
+    """Name the control images of a run; empty without any."""
     sentences = []
     for kind, holds, rule in (
         ("Positive", True, "a run without any structure is excluded by them"),

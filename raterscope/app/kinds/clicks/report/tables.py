@@ -51,7 +51,7 @@ from raterscope.text.numbers import estimate, part_of_one
 
 @dataclass(frozen=True, eq=False)
 class CountedImage:
-    """What is found on one image: the fusion's clusters with the expert's word in place of the posterior.
+    """Spots of one image: the fusion's clusters with the expert's decisions applied.
 
     Attributes
     ----------
@@ -76,13 +76,13 @@ class CountedImage:
 
     @property
     def disputed(self) -> BoolArray:
-        """Which spots are in dispute, (M,)."""
+        """Whether each spot is disputed, (M,)."""
         low, high = DISPUTED
         return ~self.spots.decided & (self.spots.posterior > low) & (self.spots.posterior < high)
 
 
 def read_counted_image(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
-    """Read the fusion shown of an image and lay the expert's decisions over it; None without one."""
+    """Read the fusion shown of an image and apply the expert's decisions; None without a fusion."""
     result = study.shown.result(entry.id)
     if result is None:
         return None
@@ -99,7 +99,7 @@ def read_counted_image(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -
 
 
 def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
-    """Compare with ground truth within a radius, on the images that have some; nothing without."""
+    """Compare with ground truth within a radius on the images that have it; empty without any."""
     known_images = [image for image in images if image.truth.known]
     if not known_images:
         return []
@@ -161,7 +161,7 @@ def _share(part: int, total: int) -> str:
 
 
 def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
-    """Draw precision over sensitivity and the calibration of all spots together, before the expert."""
+    """Draw precision over sensitivity and the calibration of all spots, before the expert's decisions."""
     posterior, true = match_spots([(image.fusion, image.truth.places) for image in images], radius)
     curves, reliability = (
         curves_of(posterior, true, sum(len(image.truth) for image in images)),
@@ -196,7 +196,7 @@ def crowd_size_section(
     settings: CrowdSizeSettings,
     watch: Watch = silent,
 ) -> Section:
-    """Measure crowds of several sizes on images with ground truth, and draw what comes of it.
+    """Measure and draw the accuracy with crowds of several sizes on images with ground truth.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def crowd_size_section(
 
 
 def stored_crowd_size_section(study: Study) -> Section | None:
-    """Draw the curves that the study keeps; None where there are none."""
+    """Draw the stored curves of the study; None without any."""
     stored = load_crowd_sizes(study)
     return None if stored is None else _section(stored.curves, stored.facts)
 
@@ -255,7 +255,7 @@ def _colours(curves: Sequence[CrowdSizeCurve]) -> dict[str, str]:
 
 
 def _clustering(method: str) -> str:
-    """Give a method's name without that of a published detector."""
+    """Return a method's name without the name of a published detector."""
     for detector in DETECTORS_PUBLISHED:
         method = method.removesuffix(f", {detector}")
     return method
@@ -308,7 +308,7 @@ _MOST_COMPARED = 1000
 
 
 def counts_table(images: Sequence[CountedImage]) -> Table:
-    """Tell how many structures are on each image and on all together."""
+    """Report the number of structures on each image and on all together."""
     rows = shortened([_counts(plain(image.entry.name), [image]) for image in images])
     if len(images) > 1:
         rows.append(_counts("all images", images))
@@ -342,7 +342,7 @@ def _counts(name: str, images: Sequence[CountedImage]) -> Sequence[str]:
 
 
 def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
-    """Tell the parasitaemia; None where nothing was counted that parasites are told for."""
+    """Report the parasitaemia; None without counts to relate parasites to."""
     if not measures.counting:
         return None
     fields = [
@@ -362,7 +362,7 @@ def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Ta
 
 
 def measurements_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
-    """List what was drawn on the images, where something was."""
+    """List the measured lengths and outlines; None without any."""
     rows = []
     for image in images:
         size = measures.pixel_size(image.entry.id, image.entry.pixel_size)
@@ -385,7 +385,7 @@ def annotators_table(
     excluded: Mapping[str, str],
     watch: Watch = silent,
 ) -> Table:
-    """List who clicked most: how reliable they are, how far they agree with the others, how much they count.
+    """List the most active annotators with reliability, agreement with the others, and weight.
 
     Parameters
     ----------
@@ -462,7 +462,7 @@ def _agreement(images: Sequence[CountedImage], compared: set[str], watch: Watch)
 
 
 def _mean_of_pairs(agreement: ClickAgreement, measure: FloatArray) -> float:
-    """Give the mean over pairs, weighted by the spots in common; NaN without a pair."""
+    """Return the mean over pairs, weighted by common spots; NaN without a pair."""
     pairs = np.triu(np.isfinite(measure) & (agreement.clusters > 0), 1)
     return float(np.average(measure[pairs], weights=agreement.clusters[pairs])) if pairs.any() else math.nan
 

@@ -78,7 +78,7 @@ _MOST_THUMBNAILS = 12
 
 @dataclass(frozen=True, eq=False)
 class AnsweredQuestion:
-    """What the report says of a question, in numbers.
+    """Figures of a question in the report.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class AnsweredQuestion:
 def read_question(
     study: Study, entry: QuestionEntry, excluded: Mapping[str, str], watch: Watch = silent
 ) -> AnsweredQuestion | None:
-    """Read the answer shown to a question and measure what it does not say; None before there is one."""
+    """Read the answer shown to a question and compute further figures; None without an answer."""
     watch(0.0, f"reading {plain(entry.name)}")
     answered = read_answer(study, entry)
     if answered is None:
@@ -153,7 +153,7 @@ def read_question(
 
 
 def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assessment]:
-    """Judge the latest run of every other algorithm by the same truths, unless it was told some of them."""
+    """Assess the latest run of every other algorithm by the same truths, unless it used some of them."""
     truth = unseen_truths(answered.result, answered.question.truth)
     assessments: dict[str, Assessment] = {}
     entry = answered.entry
@@ -178,7 +178,7 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
 
 
 def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
-    """List the most doubtful tasks; a certain one is in nobody's way."""
+    """List the most disputed tasks."""
     order = np.argsort(-answer.entropy, kind="stable")
     doubtful = [
         int(at) for at in order[: 10 * _MOST_DISPUTED] if answer.entropy[at] > _LEAST_DOUBT and votes[at]
@@ -187,7 +187,7 @@ def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
 
 
 def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: Watch) -> dict[int, Picture]:
-    """Read small pictures of some tasks; those whose file is not at hand are left out."""
+    """Read small pictures of tasks, except those without a readable file."""
     from raterscope.app.formats.images import load_image
 
     image_ids = pictures_of(study, entry.id)
@@ -246,7 +246,7 @@ def question_section(
     curves: FoldedCurves | None = None,
     over_time: DecisionRates | None = None,
 ) -> Section:
-    """Tell of one question, with ROC curves by cross-validation and rates over time where there are some."""
+    """Report on one question, with ROC curves by cross-validation and rates over time if available."""
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(question)]
     unsettled = of_labels(question.answered.result.fusion, question.answered.run.settings)
@@ -389,7 +389,7 @@ def _rates_over_time(rates: DecisionRates) -> Gallery:
 
 
 def _triangles(question: AnsweredQuestion, watch: Watch) -> list[Block]:
-    """Draw communities and traces in triangles, and participation over time, where there is any."""
+    """Draw communities and traces in triangles, and participation over time, if available."""
     answered = question.answered
     grouped = GroupedAnswer(
         answered.question.labels,
@@ -410,7 +410,7 @@ def _triangles(question: AnsweredQuestion, watch: Watch) -> list[Block]:
 
 
 def _movers(question: AnsweredQuestion) -> list[Block]:
-    """Tell who changed the most over their votes, with the rates of the first few as lines."""
+    """List the annotators who changed most, with the rates of the first few as lines."""
     fusion, labels = question.answered.result.fusion, question.answered.question.labels
     drift = fusion.drift
     if drift is None or question.moved is None or question.trend is None:
@@ -494,7 +494,7 @@ _MEASURES = (
 
 
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
-    """Describe each question; with `folds` ROC curves are measured, with `over_time` rates are followed."""
+    """Report on each question; `folds` measures ROC curves, `over_time` follows rates."""
     sections: list[Section] = []
     runs: dict[int, RunEntry] = {}
     for done, entry in enumerate(request.items):

@@ -100,7 +100,7 @@ def share_of(value: float) -> str:
 
 
 def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table:
-    """Hold every method against the truths that were kept from it, and against the vote."""
+    """Compare every method with the truths it was not told, and with the majority vote."""
     vote = judged.get(VOTE)
     rows = []
     for name, assessment in judged.items():
@@ -135,7 +135,7 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
 
 
 def crowd_table(answered: Answered, rates: Rates) -> Table:
-    """Show the confusion matrix of all annotators taken for one, darker for more, with intervals."""
+    """Show the confusion matrix of all annotators together, darker for more, with intervals."""
     fusion = answered.result.fusion
     together = rates.together(np.flatnonzero(answered.question.labels.votes_of_annotators()))
     mean, (low, high) = together.mean[0], together.interval()
@@ -199,7 +199,7 @@ def annotators_table(
     groups: Groups | None,
     excluded: Mapping[str, str],
 ) -> Table:
-    """List the best and the worst annotators, and those that are left out."""
+    """List the best and the worst annotators, and the excluded ones."""
     labels, fusion = answered.question.labels, answered.result.fusion
     assert labels.meaning is not None
     mean, low, high = rates.accuracies()
@@ -254,7 +254,7 @@ def moved_table(
     trend: FloatArray,
     points: Mapping[int, Sequence[ChangePoint]],
 ) -> Table:
-    """List who changed the most over their votes, and where."""
+    """List the annotators who changed most over their votes, and when."""
     labels, fusion = answered.question.labels, answered.result.fusion
     votes = labels.votes_of_annotators()
     rows = []
@@ -292,7 +292,7 @@ def _changed(change: ChangePoint, classes: Sequence[str], outputs: Sequence[str]
 
 
 def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[int]) -> Table:
-    """List the most doubtful tasks that nobody decided: what is probable, who says what."""
+    """List the most disputed undecided tasks: probabilities and votes."""
     labels, fusion = answered.question.labels, answered.result.fusion
     where = np.full(len(labels.tasks), -1, dtype=np.int64)
     where[list(tasks)] = np.arange(len(tasks))

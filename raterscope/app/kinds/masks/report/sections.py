@@ -74,7 +74,7 @@ def case_section(
     excluded: Mapping[str, str],
     watch: Watch,
 ) -> Section:
-    """Tell of one case.
+    """Report on one case.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def case_section(
 
 
 def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
-    """List all cases and structures: how large, how much is disputed, what is left to decide."""
+    """List all cases and structures: size, disputed part, regions left to decide."""
     rows = []
     for case in cases:
         for figures in case:
@@ -151,7 +151,7 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
 
 
 def grid_in_words(entry: ImageEntry) -> str:
-    """Say an image's grid."""
+    """Describe an image's grid."""
     grid = entry.lattice
     words = grid.in_words()
     names = "rows x columns" if grid.flat else "slices x rows x columns"
@@ -292,7 +292,7 @@ def _slice(scene: SliceScene, figures: StructureFigures, units: Units, index: in
 
 
 def _roomy(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int, int]]:
-    """Give the consensus in a box with some room about it, and the box's origin."""
+    """Return the consensus in a box with a margin, and the box's origin."""
     grid, piece = figures.entry.lattice, figures.final
     past = [at + n for at, n in zip(piece.origin, piece.values.shape, strict=True)]
     low, high = map(
@@ -345,7 +345,7 @@ _MEASURES = (
 
 
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
-    """Read and measure the cases; with the option `methods`, compare methods on the same cases too."""
+    """Report on the cases; with the option `methods`, compare methods on them too."""
     study, state = request.study, request.state
     methods: Sequence[str] | None = request.options.get("methods")
     ids = {item.id for item in request.items}
@@ -389,7 +389,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 
 
 def _ties(figures: Sequence[StructureFigures]) -> str:
-    """Say how ties went: what the method says itself, else the rule and how many voxels it decided."""
+    """Describe how ties were decided: as the method says, or else by rule and number of voxels."""
     tie_notices = dict.fromkeys(
         sentence
         for structure_figures in figures
@@ -418,7 +418,7 @@ _LEAST_SECONDS = 1e-4
 def compared_methods_section(
     study: Study, images: Sequence[int], methods: Sequence[str] | None, watch: Watch = silent
 ) -> Section | None:
-    """Compare methods on cases, or show what the study keeps of the last comparison.
+    """Compare methods on cases, or show the stored comparison.
 
     Parameters
     ----------

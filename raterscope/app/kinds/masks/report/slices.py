@@ -52,13 +52,13 @@ _MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
 
 
 def colour_of(number: int) -> str:
-    """Give the colour of the annotator of a number in the study."""
+    """Return the colour of an annotator by number in the study."""
     return ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)]
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A mask, or a map, on a part of the image.
+    """A mask or a map on a part of the image.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class SliceScene:
-    """What is drawn on every slice of one structure.
+    """Content of every slice picture of one structure.
 
     Attributes
     ----------
@@ -100,11 +100,11 @@ class SliceScene:
     window: tuple[float, float] = (127.5, 255.0)
 
     def plane(self) -> Plane:
-        """Give the plane in which the slices were taken."""
+        """Return the plane of the slices."""
         return next(plane for plane in planes_of(self.grid).values() if plane.normal == 0)
 
     def frame(self) -> Frame:
-        """Give the part of the plane that is shown: about all masks, of one shape for all slices."""
+        """Return the visible part of the plane: around all masks, of one shape for all slices."""
         plane = self.plane()
         boxes = [
             _box_of(plane, layer)
@@ -126,7 +126,7 @@ class SliceScene:
 
 
 def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6) -> list[int]:
-    """Choose the slices worth a picture, in order.
+    """Choose the slices to show, in order.
 
     First that slice of each disputed region in which it is largest, the regions with the most doubt first;
     then those with the most doubt that are not next to one chosen. Where nobody differs, that in which the
@@ -152,7 +152,7 @@ def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6
 
 
 def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Picture:
-    """Draw one slice as radiologists read it: the patient's right at the left of an axial one."""
+    """Draw one slice in radiological orientation: the patient's right is at the left of an axial one."""
     plane, frame = scene.plane(), scene.frame()
     across, down = frame[2] - frame[0], frame[3] - frame[1]
     scale = _SIDE * _FINE / max(across, down)
@@ -181,7 +181,7 @@ def _box_of(plane: Plane, layer: Layer) -> Frame:
 
 
 def _span(middle: float, side: float, end: float) -> tuple[float, float]:
-    """Place a length about a middle within 0 to `end`."""
+    """Place an interval of a length around a middle within 0 to `end`."""
     side = min(side, end)
     start = min(max(middle - side / 2, 0.0), end - side)
     return start, start + side
@@ -196,7 +196,7 @@ def _ground(scene: SliceScene, plane: Plane, frame: Frame, index: int, size: tup
 
 
 def _cells(plane: Plane, frame: Frame) -> Frame:
-    """Turn a part of the plane from lengths into voxels, within the plane."""
+    """Convert a part of the plane from lengths to voxels, within the plane."""
     wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
     columns, rows = plane.shape[plane.across], plane.shape[plane.down]
     return (
@@ -298,7 +298,7 @@ class Voxels:
 
 
 def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxels:
-    """Read an image's voxels, or say why there are none to show."""
+    """Read an image's voxels, or return why there are none."""
     from raterscope.app.formats.volumes import find_volumes, load_volume
 
     if entry.path is None:
@@ -323,7 +323,7 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
 def window_of(
     volume: Volume, modality: str, inside: BoolArray, origin: tuple[int, int, int]
 ) -> tuple[Window, str]:
-    """Choose (centre, width) for a structure, and say it: "W 1500 L -600, lung".
+    """Choose (centre, width) for a structure, with its description: "W 1500 L -600, lung".
 
     For CT that of lung or bone where the structure lies in it; else that of the file, else for CT that of
     soft tissue, else one that covers the values.
@@ -369,7 +369,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class AgainstTruth:
-    """How raters and consensus stand to a truth that is known.
+    """Raters and consensus compared with the truth.
 
     Attributes
     ----------
@@ -385,7 +385,7 @@ class AgainstTruth:
 
 @dataclass(frozen=True, eq=False)
 class StructureFigures:
-    """One structure of one case.
+    """Figures of one structure of one case.
 
     Attributes
     ----------
@@ -437,7 +437,7 @@ class StructureFigures:
     truth: AgainstTruth | None = None
 
     def without_maps(self) -> StructureFigures:
-        """Leave out what pictures are drawn from: of many cases together it would fill the memory."""
+        """Drop the maps, which would fill the memory with many cases."""
         nothing = np.zeros((len(self.fusion.structures), 0, 0, 0), dtype=np.float32)
         fusion = replace(
             self.fusion, mask=nothing > 0, probability=nothing, distance=None, deviation=None, weight=None,
@@ -451,7 +451,7 @@ class StructureFigures:
         return replace(self, fusion=fusion, report=report, masks=masks, final=final, doubt=nothing[0])
 
     def said_of(self) -> Mapping[int, Region]:
-        """Give the last word on each region of the run; to pass over a settled one changes nothing."""
+        """Return the latest verdict on each region of the run. Skipping a decided region changes nothing."""
         last: dict[int, Region] = {}
         for decision in self.decided:
             number = decision.subject.number
@@ -467,7 +467,7 @@ class StructureFigures:
 def read_figures(
     study: Study, entry: ImageEntry, regions: Sequence[Region], watch: Watch = silent
 ) -> list[StructureFigures]:
-    """Read what the run shown says of every structure of a case, and measure what it does not say.
+    """Read the results shown of every structure of a case, and compute further figures.
 
     Parameters
     ----------
@@ -573,7 +573,7 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
 
 
 def _bounding_box(pieces: Sequence[tuple[Box, Box]]) -> tuple[Box, Box]:
-    """Give origin and shape of the box about some boxes."""
+    """Return origin and shape of the box around some boxes."""
     low = np.min([origin for origin, _ in pieces], axis=0)
     high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
     z, y, x = (int(at) for at in low)

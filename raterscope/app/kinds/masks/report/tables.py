@@ -41,7 +41,7 @@ _SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
 def raters_table(
     figures: StructureFigures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
 ) -> Table:
-    """Tell how each rater's mask stands to the consensus: bias with its direction, overlap, exclusion."""
+    """Compare each rater's mask with the consensus: bias with its direction, overlap, exclusion."""
     fusion, report = figures.fusion, figures.report
     unit = units.length
     columns: dict[str, list[str]] = {
@@ -84,7 +84,7 @@ def raters_table(
 
 
 def model_table(figures: StructureFigures, units: Units, numbers: Mapping[str, int]) -> Table | None:
-    """Tell what the model estimates of each rater; None for a method that estimates nothing."""
+    """List the model's estimates of each rater; None for a method without any."""
     fusion, report = figures.fusion, figures.report
     unit, undefined = units.length, np.full(len(figures.fusion.annotators), np.nan)
     sigma = undefined if fusion.sigma is None else np.sqrt(fusion.sigma[0])
@@ -122,7 +122,7 @@ def model_table(figures: StructureFigures, units: Units, numbers: Mapping[str, i
 
 
 def band_table(figures: StructureFigures, units: Units) -> Table | None:
-    """Give the bands of another rater's outline with what they rest on; None without them."""
+    """List the bands of another rater's outline and their basis; None without them."""
     calibration = figures.report.calibration
     if calibration is None:
         return None
@@ -168,7 +168,7 @@ def dice_table(figures: StructureFigures, numbers: Mapping[str, int]) -> Table:
 
 
 def disputes_table(figures: StructureFigures, units: Units) -> Table:
-    """List the disputed regions, the most doubt first, with where they are, who differs, what was decided."""
+    """List the disputed regions, the most disputed first: position, differing raters, decision."""
     fusion, grid = figures.fusion, figures.entry.lattice
     names = [plain(name) for name in fusion.annotators]
     middle = _middle(fusion.mask[0], fusion.origin)
@@ -193,7 +193,7 @@ def disputes_table(figures: StructureFigures, units: Units) -> Table:
 
 
 def alternatives_table(figures: StructureFigures, units: Units) -> Table | None:
-    """List the consensuses of a mixture and who follows each; None for a single one."""
+    """List the consensuses of a mixture and their followers; None for a single one."""
     calibration = figures.fusion.alternatives
     if len(calibration) < 2:
         return None
@@ -215,7 +215,7 @@ def alternatives_table(figures: StructureFigures, units: Units) -> Table | None:
 
 
 def _verdict(region: Region | None) -> str:
-    """Say what the expert decided on a disputed region."""
+    """Describe the expert's decision on a disputed region."""
     if region is None:
         return "open"
     if region.verb == "take":
@@ -276,7 +276,7 @@ def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
 
 
 def _where(dispute: Dispute, middle: FloatArray, grid: Grid, units: Units) -> str:
-    """Say the slices, and how far to which sides of the structure's middle."""
+    """Describe slices, and distances and directions from the structure's middle."""
     centre = _middle(dispute.voxels(), dispute.origin)
     first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
     words = []
@@ -305,7 +305,7 @@ _MOST_RATERS = 12
 
 
 def agreement_section(cases: Sequence[Sequence[StructureFigures]], numbers: Mapping[str, int]) -> Section:
-    """Tell of the agreement of all raters on every structure, case by case and over the cases."""
+    """Report the agreement of all raters on every structure, case by case and over the cases."""
     structures = dict.fromkeys(figures.structure for case in cases for figures in case)
     inner = []
     for structure in structures:
@@ -519,7 +519,7 @@ _MOST_IN_TREE = 30
 
 
 def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) -> Section | None:
-    """Tell who outlines alike over the cases; None for fewer than two cases or three raters.
+    """Show which raters outline alike over the cases; None for fewer than two cases or three raters.
 
     Parameters
     ----------
@@ -579,7 +579,7 @@ def _distances(trees: Mapping[str, tuple[RaterTree, int]]) -> Table:
 
 
 def draw_tree(tree: RaterTree, title: str, words: str = "") -> Picture:
-    """Draw a dendrogram; the leaves have the raters' places in `tree.names`, from 1 on."""
+    """Draw a dendrogram; leaves are numbered from 1, in the order of `tree.names`."""
     x = {int(leaf): float(at) for at, leaf in enumerate(tree.order)}
     y = dict.fromkeys(range(len(tree.names)), 0.0)
     high = max([1e-6, *(float(height) for height in tree.linkage[:, 2] if height <= 1)]) * 1.1

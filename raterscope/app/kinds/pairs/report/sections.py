@@ -28,7 +28,7 @@ from raterscope.text.numbers import percent
 
 
 def compared_section(question: ComparedQuestion, watch: Watch = silent) -> Section:
-    """Tell of one question."""
+    """Report on one question."""
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(question)]
     if question.later:
@@ -220,7 +220,7 @@ _MEASURES = (
 
 
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
-    """Describe each question."""
+    """Report on each question."""
     study, state = request.study, request.state
     ids = {item.id for item in request.items}
     entries = [entry for entry in study.pair_questions() if entry.id in ids]

@@ -39,7 +39,7 @@ from raterscope.text.numbers import estimate, percent
 
 @dataclass(frozen=True, eq=False)
 class ComparedQuestion:
-    """What the report says of a question, in numbers.
+    """Figures of a question in the report.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def read_compared(
     excluded: Mapping[str, str],
     watch: Watch = silent,
 ) -> ComparedQuestion | None:
-    """Read the fusion shown of a question and measure what it does not say; None before there is one."""
+    """Read the fusion shown of a question and compute further figures; None without a fusion."""
     watch(0.0, f"reading {plain(entry.name)}")
     result = study.shown.result(entry.id, "pairs")
     if result is None:
@@ -211,7 +211,7 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
 
 
 def _drawn(at: FloatArray) -> NDArray[np.bool_]:
-    """Tell which places of a path have room on a logarithmic axis."""
+    """Return the positions of a path that fit a logarithmic axis."""
     above = at > 0
     logs = np.log10(at, where=above, out=np.full(len(at), np.inf))
     first = logs[np.argmax(above)]
@@ -219,7 +219,7 @@ def _drawn(at: FloatArray) -> NDArray[np.bool_]:
 
 
 def _powers(at: FloatArray, positions: FloatArray) -> list[tuple[float, str]]:
-    """Give the powers of ten on a logarithmic axis; its ends where there are fewer than two."""
+    """Return the powers of ten on a logarithmic axis, or its ends if there are fewer than two."""
     logs = np.log10(at)
     powers = list(range(math.ceil(logs.min()), math.floor(logs.max()) + 1))
     if len(powers) < 2:
@@ -249,7 +249,7 @@ _VERBS = {"flag": "flagged", "clear": "cleared"}
 
 
 def flagged_table(question: ComparedQuestion) -> Table:
-    """List who is flagged, by the run or the expert, who was cleared, and who was left out."""
+    """List flagged annotators, by run or expert, and cleared and excluded ones."""
     pairs, fusion = question.pairs, question.fusion
     is_listed = question.flagged | fusion.flagged
     is_listed |= np.array([name in question.judged for name in pairs.annotators], dtype=bool)
@@ -346,7 +346,7 @@ def truth_table(question: ComparedQuestion) -> Table | None:
 
 
 def ranking_table(question: ComparedQuestion) -> Table:
-    """List the best and the worst items and those that moved the most, before and after."""
+    """List the best, the worst and the most moved items, before and after."""
     pairs, fusion = question.pairs, question.fusion
     mine = np.flatnonzero(fusion.component == 0)
     order = mine[np.lexsort((mine, question.after[mine]))]
@@ -411,7 +411,7 @@ def _behaviour(question: ComparedQuestion, k: int) -> str:
 
 
 def _flip_figures(question: ComparedQuestion, k: int) -> tuple[str, str, str]:
-    """Give p, q and the detectable bias of the flip test."""
+    """Return p, q and the detectable bias of the flip test."""
     fusion = question.fusion
     q = float("nan") if fusion.q_value is None else float(fusion.q_value[k])
     reached = float("nan") if fusion.detectable is None else float(fusion.detectable[k])
