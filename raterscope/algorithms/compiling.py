@@ -56,8 +56,8 @@ def compiled(
 @cache
 def _warn_without_cache() -> None:
     logging.getLogger("raterscope").warning(
-        "note: there is no folder to keep compiled code in: the first fusion takes longer at each start; "
-        "set NUMBA_CACHE_DIR to a folder that can be written."
+        "note: compiled code cannot be stored: the first fusion takes longer at each start. "
+        "Set NUMBA_CACHE_DIR to a writable folder."
     )
 
 

@@ -60,24 +60,26 @@ class CommonTaskSettings(FactorisationSettings):
     """Settings of `common_task_communities`."""
 
     most: int = integer(
-        40, "Communities at most", "How many a search starts with; it takes out those that explain nothing.",
+        40, "Communities at most", "Number at the start of a search, which removes those that explain "
+                                   "nothing.",
         minimum=1, maximum=1000, advanced=True,
     )  # fmt: skip
     evidence: float | None = number(  # type: ignore[assignment]  # it may be left open
-        None, "Evidence", "How many observations the links of an annotator count for together: more splits "
-        "communities, less joins them. Left open: what gives the highest modularity.",
+        None, "Evidence", "Number of observations that an annotator's links count as: more splits "
+        "communities, less joins them. Empty: the value with the highest modularity.",
         minimum=1, maximum=1e5, optional=True, advanced=True,
     )  # fmt: skip
     restarts: int = integer(
-        1, "Restarts", "Searches from other starts; the best is kept.", minimum=1, maximum=100, advanced=True
+        1, "Restarts", "Searches from different starts; the best is "
+                       "kept.", minimum=1, maximum=100, advanced=True
     )  # fmt: skip
-    method: str = choice("nmf", "Method", "How the network of annotators is taken apart.", METHODS)
+    method: str = choice("nmf", "Method", "How the network of annotators is divided.", METHODS)
     least_tasks: int = integer(
-        10, "Tasks at least", "Annotators with fewer are left out: their links are mostly chance.",
+        10, "Tasks at least", "Annotators with fewer are excluded: their links are mostly chance.",
         unit="tasks", minimum=1,
     )  # fmt: skip
     most_tasks: float | None = number(
-        None, "Tasks at most", "Annotators with more are left out. Empty: no limit.",
+        None, "Tasks at most", "Annotators with more are excluded. Empty: no limit.",
         unit="tasks", minimum=1, optional=True, advanced=True,
     )  # fmt: skip
 
@@ -265,7 +267,7 @@ def _between(tasks: CommonTasks, community: NDArray[Any], count: int, watch: Wat
     member[np.arange(len(community)), community] = 1.0
     links = np.zeros((count, count))
     for first in range(0, len(community), _CHUNK):
-        watch(first / len(community), "measuring how communities hold together")
+        watch(first / len(community), "measuring the modularity")
         block = slice(first, min(first + _CHUNK, len(community)))
         links += member[block].T.astype(np.float64) @ (tasks.links(block) @ member).astype(np.float64)
     return links

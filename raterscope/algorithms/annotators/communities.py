@@ -76,11 +76,11 @@ def group_into_cells(rows: Float32Array, most: int, watch: Watch = silent) -> Ce
         return Cells(cell.ravel(), centre, count.astype(np.float32))
     cell = _cut(rows, most, watch)
     for at in range(_ROUNDS):
-        watch(0.2 + 0.8 * at / _ROUNDS, "gathering annotators who are alike")
+        watch(0.2 + 0.8 * at / _ROUNDS, "grouping similar annotators")
         centre = _centres(rows, cell)[0]
         half = (centre * centre).sum(axis=1) / np.float32(2)
         for first in range(0, len(rows), _ROWS_OF_CELLS):
-            watch(0.2 + 0.8 * at / _ROUNDS, "gathering annotators who are alike")
+            watch(0.2 + 0.8 * at / _ROUNDS, "grouping similar annotators")
             block = slice(first, first + _ROWS_OF_CELLS)
             cell[block] = (half - rows[block] @ centre.T).argmin(axis=1)
         cell = np.unique(cell, return_inverse=True)[1].ravel()
@@ -101,7 +101,7 @@ def _cut(rows: Float32Array, most: int, watch: Watch) -> NDArray[np.int64]:
     push(np.arange(len(rows)))
     while len(heap) < most and -heap[0][0] > 1e-9:
         if len(heap) % 50 == 0:
-            watch(0.2 * len(heap) / most, "gathering annotators who are alike")
+            watch(0.2 * len(heap) / most, "grouping similar annotators")
         _, _, members, widest = heapq.heappop(heap)
         values = rows[members, widest]
         low = values < values.mean(dtype=np.float64)
@@ -274,19 +274,19 @@ _CHUNK = 100
 class CommunitySettings(FactorisationSettings):
     """Settings of `communities`."""
 
-    method: str = choice("nmf", "Method", "How the network of annotators is taken apart.", METHODS)
+    method: str = choice("nmf", "Method", "How the network of annotators is divided.", METHODS)
     least_votes: int = integer(
-        10, "Votes at least", "Annotators with fewer are left out: what is known of them is mostly prior.",
+        10, "Votes at least", "Annotators with fewer are excluded: their rates are mostly prior.",
         unit="votes", minimum=0,
     )  # fmt: skip
     most_votes: float | None = number(
-        None, "Votes at most", "Annotators with more are left out. Empty: no limit.",
+        None, "Votes at most", "Annotators with more are excluded. Empty: no limit.",
         unit="votes", minimum=1, optional=True, advanced=True,
     )  # fmt: skip
     scale: float | None = number(
-        None, "Similarity scale", "How fast similarity falls with distance: more tells apart finer "
-        "differences, and begins to split by chance. Left open: 30, or less where even like ones "
-        "lie apart; 1 with updates as printed.",
+        None, "Similarity scale", "How fast similarity falls with distance: a larger scale separates finer "
+        "differences, and begins to split by chance. Empty: 30, or less if even similar annotators differ; 1 "
+        "for updates as printed.",
         minimum=0.01, maximum=1000, optional=True, advanced=True,
     )  # fmt: skip
 
@@ -505,16 +505,14 @@ def _by_factors(
     factors = factorise(similarity.network(), settings, part(watch, 0.0, 0.8), cells.weight)
     notices: tuple[str, ...] = ()
     if not factors.converged:
-        notices = (
-            "The search for communities was stopped before it had settled: who belongs where is rough.",
-        )
+        notices = ("The search for communities did not converge: memberships are approximate.",)
     if factors.member.shape[1] == settings.most > 1:
-        notices = (*notices, f"All {settings.most} communities that are allowed were needed; allow more.")
+        notices = (*notices, f"All {settings.most} communities allowed were needed: raise the limit.")
     if len(cells.weight) == len(rows):
         return factors.participation[cells.cell], notices
     share = np.empty((len(rows), factors.member.shape[1]), dtype=np.float32)
     for first in range(0, len(rows), _CHUNK):
-        watch(0.8 + 0.2 * first / len(rows), "placing every annotator")
+        watch(0.8 + 0.2 * first / len(rows), "assigning annotators")
         block = slice(first, first + _CHUNK)
         start = factors.member[cells.cell[block]]
         share[block] = join_communities(factors, similarity(rows[block]), cells.weight, start)
@@ -541,10 +539,10 @@ def _links(
     to = np.zeros((len(rows), count), dtype=np.float32)
     to[np.arange(len(rows)), community] = 1.0
     for first in range(0, len(rows), _CHUNK):
-        watch(first / len(rows), "measuring how communities hold together")
+        watch(first / len(rows), "measuring the modularity")
         block = slice(first, first + _CHUNK)
         near = similarity_of_roots(rows[block], rows, similarity.classes, similarity.scale)
         near[np.arange(len(near)), np.arange(first, first + len(near))] = 0.0
         links += to[block].T.astype(np.float64) @ (near @ to).astype(np.float64)
-    watch(1.0, "measuring how communities hold together")
+    watch(1.0, "measuring the modularity")
     return links

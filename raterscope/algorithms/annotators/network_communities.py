@@ -68,15 +68,17 @@ class FactorisationSettings(Settings):
     """Settings of `factorise`."""
 
     most: int = integer(
-        30, "Communities at most", "How many a search starts with; it takes out those that explain nothing.",
+        30, "Communities at most", "Number at the start of a search, which removes those that explain "
+                                   "nothing.",
         minimum=1, maximum=1000, advanced=True,
     )  # fmt: skip
     evidence: float = number(
-        40.0, "Evidence", "How many observations the links of an annotator count for together: more splits "
+        40.0, "Evidence", "Number of observations that an annotator's links count as: more splits "
         "communities, less joins them.", minimum=1, maximum=1e5, advanced=True,
     )  # fmt: skip
     restarts: int = integer(
-        3, "Restarts", "Searches from other starts; the best is kept.", minimum=1, maximum=100, advanced=True
+        3, "Restarts", "Searches from different starts; the best is "
+                       "kept.", minimum=1, maximum=100, advanced=True
     )  # fmt: skip
     max_iterations: int = integer(500, "Iterations", "Most iterations of a search.", minimum=1, advanced=True)
     seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)

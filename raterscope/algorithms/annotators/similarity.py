@@ -78,7 +78,7 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
     sample = roots[:: -(-len(roots) // 1000)]
     far = []
     for first in range(0, len(sample), _CHUNK):
-        watch(first / len(sample), "measuring how far annotators lie apart")
+        watch(first / len(sample), "measuring distances of annotators")
         distance = np.float32(classes) - sample[first : first + _CHUNK] @ roots.T
         far.append(np.partition(distance, near, axis=1)[:, near])
     return min(SCALE, 1.0 / max(float(np.median(np.concatenate(far))), 1e-6))

@@ -486,7 +486,7 @@ def fit_crowd(
     watch : Watch
     """
     crowd = Crowd(cells, annotators, area, model)
-    done, words = 0.0, "choosing where clusters begin"
+    done, words = 0.0, "choosing initial clusters"
 
     def tick() -> None:
         watch(done, words)

@@ -235,10 +235,11 @@ class KMeansSettings(Settings):
     """Settings of `kmeans`."""
 
     clusters: int | None = integer(
-        None, "Clusters", "Left open: twice the mean clicks of an annotator, as the paper takes.", minimum=1
+        None, "Clusters", "Empty: twice the mean clicks of an annotator, as in the paper.", minimum=1
     )  # fmt: skip
     restarts: int = integer(
-        3, "Restarts", "Runs from other starts; the tightest is kept.", minimum=1, maximum=100, advanced=True
+        3, "Restarts", "Runs from different starts; the tightest is "
+                       "kept.", minimum=1, maximum=100, advanced=True
     )  # fmt: skip
     max_iterations: int = integer(100, "Iterations", "Most iterations of a run.", minimum=1, advanced=True)
     seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
@@ -329,15 +330,15 @@ class HACSettings(Settings):
     """Settings of `hac`."""
 
     linkage: str = choice(
-        "ward", "Linkage", "What counts as the distance of two clusters; with nearest, chains merge.",
+        "ward", "Linkage", "Distance of two clusters; with nearest, chains merge.",
         {"ward": "growth of variance", "average": "mean", "complete": "farthest", "single": "nearest"},
     )  # fmt: skip
     cut: float | None = number(
-        None, "Cut", "Clusters farther apart than this are not merged. Left open, merging stops at the "
-        "number of clusters.", unit="px", minimum=0.0,
+        None, "Cut", "Clusters farther apart than this are not merged. Empty: merging stops at the number of "
+        "clusters.", unit="px", minimum=0.0,
     )  # fmt: skip
     clusters: int | None = integer(
-        None, "Clusters", "Used where the cut is open. Left open: twice the mean clicks of an annotator.",
+        None, "Clusters", "Used if the cut is empty. Empty: twice the mean clicks of an annotator.",
         minimum=1,
     )  # fmt: skip
 
@@ -409,7 +410,7 @@ class CEMSettings(MixtureSettings):
     """Settings of `cem`."""
 
     covariance: str = choice("free", "Covariance", "Of the clusters.", COVARIANCES, advanced=True)
-    criterion: str = choice("length", "Criterion", "What the number of clusters is chosen by.", CRITERIA)
+    criterion: str = choice("length", "Criterion", "Criterion for the number of clusters.", CRITERIA)
     version: str = choice(
         "corrected", "Version", "The paper's begins exactly as OEM as printed: scatter from the variance of "
         "the clicks, no cap on the initial number, one-sided eq. 17, 10 to 500 iterations. The thesis's "
@@ -439,14 +440,11 @@ class CEMSettings(MixtureSettings):
         return (
             "covariances have a floor",
             "eq. 2.17 annihilates one component after the other",
-            "removal may go on to no cluster at all",
+            "removal may end without any cluster",
             *(
                 ()
                 if self.criterion == "length"
-                else (
-                    "the observed likelihood with the penalties of eq. 16 takes "
-                    "the place of the message length",
-                )
+                else ("the observed likelihood with the penalties of eq. 16 replaces the message length",)
             ),
         )
 

@@ -64,10 +64,10 @@ class CrowdSizeSettings(Settings):
 
     fewest: int = integer(5, "Fewest annotators", "Of the smallest crowd.", minimum=1)
     most: int | None = integer(
-        None, "Most annotators", "Of the largest crowd. Left open, all of the image with the most.",
+        None, "Most annotators", "Of the largest crowd. Empty: all of the image with the most.",
         minimum=1, left_open="all",
     )  # fmt: skip
-    crowds: int = integer(6, "Sizes", "How many sizes of crowd are measured.", minimum=1, maximum=100)
+    crowds: int = integer(6, "Sizes", "Number of crowd sizes to measure.", minimum=1, maximum=100)
     draws: int = integer(
         10, "Draws", "Crowds drawn at random from each image; the paper draws 300.", minimum=1, maximum=10_000
     )

@@ -129,7 +129,7 @@ class Clicks:
         if len(extent) != 4 or not np.isfinite(extent).all():
             raise ClicksError(f"the image's extent is {self.extent}; expected left, top, right, bottom.")
         if extent[2] <= extent[0] or extent[3] <= extent[1]:
-            raise ClicksError(f"the image's extent is {self.extent}; expected an area above nothing.")
+            raise ClicksError(f"the image's extent is {self.extent}; expected an area above 0.")
         time = None if self.time is None else np.asarray(self.time, dtype=np.float64)
         if time is not None and len(time) != len(x):
             raise ClicksError(f"{len(time)} times for {len(x)} clicks.")

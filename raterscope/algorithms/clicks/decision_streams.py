@@ -42,8 +42,8 @@ class DecisionSettings(Settings):
     """Settings of EM on streams of decisions."""
 
     as_printed: bool = switch(
-        False, "As printed", "Follow the thesis's letter: no priors, and recursion goes on from its last "
-        "estimates alone."
+        False, "As printed", "Uncorrected published version: no priors, and recursion continues from its "
+        "last estimates alone."
     )  # fmt: skip
     expected_rate: float = number(
         0.7, "Expected rate", "Mean of the prior of sensitivities and specificities.",
@@ -56,7 +56,7 @@ class DecisionSettings(Settings):
     )  # fmt: skip
     iterations: int = integer(500, "Iterations", "Most iterations of batch EM.", minimum=1)
     tolerance: float = number(
-        1e-6, "Tolerance", "Summed change of the parameters beneath which batch EM ends.", minimum=0.0
+        1e-6, "Tolerance", "Convergence of batch EM: summed change of the parameters.", minimum=0.0
     )
 
 

@@ -74,7 +74,7 @@ class DEMSettings(Settings):
         if self.prior != "none":
             departures.append("the M step counts the votes of priors")
         if self.prior == "crowd":
-            departures.append("structures differ in how easily they are seen, and artefacts draw clicks")
+            departures.append("structures differ in how easily they are seen, and artefacts attract clicks")
         if self.start == "best":
             departures.append("the start of eq. 34 is tried as well")
         if self.objective == "likelihood":
@@ -84,7 +84,7 @@ class DEMSettings(Settings):
         return tuple(departures)
 
     prior: str = choice(
-        "crowd", "Prior", "What is held of clusters and annotators before the votes are seen.",
+        "crowd", "Prior", "Prior of clusters and annotators.",
         {
             "crowd": "Beta priors, structures that differ in how easily they are seen, artefacts",
             "beta": "Beta priors",
@@ -98,30 +98,29 @@ class DEMSettings(Settings):
         5.0, "Strength of sensitivity", "Weight of the prior.", unit="votes", minimum=0.0, advanced=True
     )
     specificity_mean: float | None = number(
-        None, "Expected specificity", "Mean of the prior. Left open, it follows from how often each "
-        "annotator's stray clicks would meet a cluster by chance; where that is not known, it is that of the "
-        "sensitivity.",
+        None, "Expected specificity", "Mean of the prior. Empty: from the chance that each annotator's stray "
+        "clicks meet a cluster; if that is unknown, the mean of the sensitivity.",
         minimum=0.01, maximum=0.9999, advanced=True,
     )  # fmt: skip
     specificity_strength: float | None = number(
-        None, "Strength of specificity", "Weight of the prior. Left open: 25 where stray clicks say what to "
-        "expect, otherwise 5.", unit="votes", minimum=0.0, advanced=True,
+        None, "Strength of specificity", "Weight of the prior. Empty: 25 if the mean follows from stray "
+        "clicks, otherwise 5.", unit="votes", minimum=0.0, advanced=True,
     )  # fmt: skip
     expected_share: float | None = number(
-        None, "Expected share of structures", "Of all clusters, as known from other runs or from the expert. "
-        "It resolves runs that may hold artefacts alone, which votes cannot tell. Left open, the votes and "
-        "your decisions decide.",
+        None, "Expected share of structures", "Of all clusters, from other runs or from the expert. It "
+        "resolves runs that may hold artefacts alone, which votes cannot show. Empty: the votes and your "
+        "decisions decide.",
         minimum=0.01, maximum=0.99, advanced=True,
     )  # fmt: skip
     expected_share_error: float | None = number(
-        None, "Uncertainty of the expected share", "Half of its 95 % interval. Left open, the expected share "
-        "weighs as 20 clusters whose truth is known.", minimum=0.001, maximum=0.5, advanced=True,
+        None, "Uncertainty of the expected share", "Half of its 95 % interval. Empty: the expected share "
+        "counts as 20 clusters with known truth.", minimum=0.001, maximum=0.5, advanced=True,
     )  # fmt: skip
     start: str = choice(
-        "best", "Start", "Posteriors to begin with.",
+        "best", "Start", "Initial posteriors.",
         {
             "best": "the best of all three",
-            "paper": "the better of share and majority, as the paper takes",
+            "paper": "the better of share and majority, as in the paper",
             "share": "share of votes (eq. 32)",
             "majority": "majority vote (eq. 33)",
             "weight": "weight of the cluster (eq. 34)",
@@ -129,8 +128,8 @@ class DEMSettings(Settings):
         advanced=True,
     )  # fmt: skip
     objective: str = choice(
-        "likelihood", "Objective", "By what an ascent ends and the best of several starts is chosen. "
-        "Algorithm 2 takes Q_d, which prefers certain posteriors.", OBJECTIVES, advanced=True,
+        "likelihood", "Objective", "Objective for convergence and for the best of several starts. Algorithm "
+        "2 uses Q_d, which prefers certain posteriors.", OBJECTIVES, advanced=True,
     )  # fmt: skip
     detection_threshold: float = number(
         0.5, "Detection threshold", "A cluster is detected when its posterior reaches this.",
@@ -140,7 +139,7 @@ class DEMSettings(Settings):
         500, "Detection iterations", "Most iterations from each start.", minimum=1, advanced=True
     )
     detection_tolerance: float = number(
-        1e-6, "Detection tolerance", "Relative gain beneath which an ascent ends.", minimum=0.0, maximum=0.1,
+        1e-6, "Detection tolerance", "Convergence: relative gain of an iteration.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
     interval_draws: int = integer(
@@ -151,8 +150,8 @@ class DEMSettings(Settings):
         0, "Seed of draws", "Of the draws for the intervals.", minimum=0, maximum=2**31 - 1, advanced=True
     )
     learn_across_images: bool = switch(
-        True, "Learn across images", "What all images of a run say of the crowd and of each annotator "
-        "helps to judge each of them; needs the crowd's prior and clustering that knows outliers.",
+        True, "Learn across images", "Each image uses priors of the crowd and of each annotator from all "
+        "images of the run; needs the crowd's prior and clustering with outliers.",
     )  # fmt: skip
 
 
@@ -442,7 +441,7 @@ def _intervals(
         if prior.places:
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
             drawn[begin:end] = honesty.scored_draws(generator, drawn[begin:end])
-        watch(end / draws, "weighing what is not known of the annotators")
+        watch(end / draws, "drawing annotators' rates")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)
     known = problem.known
@@ -454,13 +453,13 @@ class RecursiveSettings(Settings):
     """Settings of `recursive` and `detect_online`."""
 
     recursion: str = choice(
-        "renewed", "Recursion", "At each annotator EM goes on from the last posteriors, or from the share of "
-        "votes where that explains the votes better, with DEM's priors; as printed from the last posteriors "
+        "renewed", "Recursion", "At each annotator EM continues from the last posteriors, or from the share "
+        "of votes if that explains the votes better, with DEM's priors; as printed, from the last posteriors "
         "alone and without priors.",
         {"renewed": "with priors, likelier start", "printed": "as printed"},
     )  # fmt: skip
     first_annotators: int = integer(
-        10, "First annotators", "How many are judged together before the others come one by one.",
+        10, "First annotators", "Number who are fused together before the others join one by one.",
         minimum=1, advanced=True,
     )  # fmt: skip
     detection_threshold: float = number(

@@ -285,7 +285,7 @@ def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
         return None
     others = "Another image was" if missing == 1 else f"{missing:,} other images were"
     return (
-        f"{others} not fused in this run. What they say of the annotators is not used, so that detections "
+        f"{others} not fused in this run. Their votes do not count for the annotators' rates: detections "
         "may differ from those of a fusion of all images."
     )
 

@@ -91,7 +91,7 @@ LITERAL_FLOOR = "covariances have a floor"
 
 REFRESHED = (
     "eq. 16 uses the posteriors of the new parameters, not of the E step before",
-    "eq. 17 starts afresh after each forced removal",
+    "eq. 17 restarts after each forced removal",
     "weights are renormalised after a forced removal",
     "there is no minimum of ten iterations",
 )
@@ -102,7 +102,7 @@ CORRECTED = (
     "the initial number of clusters is at most a quarter of the clicks",
     "eq. 15 annihilates one component after the other",
     "eq. 17 needs a small change in either direction and an unchanged number of clusters",
-    "removal may go on to no cluster at all",
+    "removal may end without any cluster",
 )
 
 PENALTIES = {"quarter": "L/4, the paper's", "half": "L/2, the thesis's"}
@@ -113,21 +113,21 @@ class MixtureSettings(Settings):
     """Settings that OEM and CEM share. Without a value, the click scatter is estimated from the data."""
 
     click_scatter: float | None = number(
-        None, "Click scatter", "Standard deviation of a click about its object along an axis. Left open, it "
-        "is learnt from how far apart different annotators click.", unit="px", minimum=1e-6,
+        None, "Click scatter", "Standard deviation of a click around its object along an axis. Empty: "
+        "estimated from the distances between clicks of different annotators.", unit="px", minimum=1e-6,
     )  # fmt: skip
     initial_clusters: int | None = integer(
-        None, "Initial number", "Clusters to begin with. Left open: six times the mean clicks of an "
+        None, "Initial number", "Initial number of clusters. Empty: six times the mean clicks of an "
         "annotator. At most a quarter of the clicks unless as printed.", minimum=1, advanced=True,
     )  # fmt: skip
     lower_bound: int = integer(
-        0, "Lower bound", "Fewest clusters that removal goes down to.", minimum=0, advanced=True
+        0, "Lower bound", "Smallest number of clusters after removal.", minimum=0, advanced=True
     )
     max_iterations: int = integer(
-        5000, "Iterations", "Most iterations; the paper takes 500.", minimum=1, advanced=True
+        5000, "Iterations", "Most iterations; the paper uses 500.", minimum=1, advanced=True
     )
     tolerance: float = number(
-        1e-5, "Tolerance", "Relative gain beneath which the weakest cluster is removed (eq. 17).",
+        1e-5, "Tolerance", "Relative gain below which the weakest cluster is removed (eq. 17).",
         minimum=1e-12, maximum=0.1, advanced=True,
     )  # fmt: skip
     covariance: str = choice(
@@ -164,9 +164,9 @@ class OEMSettings(MixtureSettings):
         if self.covariance == "held":
             departures.append("covariances are held at the click scatter")
         if self.criterion == "observed":
-            departures.append("the observed likelihood takes the place of its expectation in eq. 16")
+            departures.append("the observed likelihood replaces its expectation in eq. 16")
         if self.criterion == "thesis":
-            departures.append("the thesis's cost (section 2.1) takes the place of eq. 16")
+            departures.append("the thesis's cost (section 2.1) replaces eq. 16")
         if self.penalty == "half":
             departures.append("eq. 15 subtracts L/2")
         if self.max_iterations != 500:
@@ -176,8 +176,8 @@ class OEMSettings(MixtureSettings):
     criterion: str = choice(
         "evidence",
         "Criterion",
-        "What the number of clusters is chosen by. The evidence comes with a model of the "
-        "crowd and a removal of its own; the others follow Algorithm 1 of the paper.",
+        "Criterion for the number of clusters. The evidence uses a model of the crowd and its own removal; "
+        "the others follow Algorithm 1 of the paper.",
         CRITERIA,
     )
     penalty: str = choice(
@@ -200,19 +200,19 @@ class OEMSettings(MixtureSettings):
     own_hands: bool = switch(
         True,
         "Own offset and scatter",
-        "With the evidence, let every annotator have an offset and a scatter of his own.",
+        "With the evidence, estimate an own offset and scatter for every annotator.",
     )
     repeats: str = choice(
         "learnt", "Repeats", "With the evidence, how often an annotator clicks an object.", REPEATS
     )
     initial_reliability: float = number(
-        0.9, "Initial reliability", "Annotators' reliability to begin with, p0.", minimum=0.01, maximum=0.99,
+        0.9, "Initial reliability", "Initial reliability of the annotators, p0.", minimum=0.01, maximum=0.99,
         advanced=True,
     )  # fmt: skip
     carry_reliability: bool = switch(
-        False, "Carry reliability on", "Start each image with the reliabilities that annotators had on the "
-        "image before (section 4), in the order of the images, instead of p0 for all; in a stream, with "
-        "those on all other images.", advanced=True,
+        False, "Carry reliability on", "Start each image with the annotators' reliabilities on the previous "
+        "image (section 4), in the order of the images, instead of p0 for all; in a stream, with those on "
+        "all other images.", advanced=True,
     )  # fmt: skip
 
 
@@ -306,12 +306,12 @@ def fit_evidence(
     """Fit the crowd model; also return its initial parameters. `reliability` as in `oem`."""
     from raterscope.algorithms.clicks._crowd import fit_crowd
 
-    watch(0.0, "learning how far clicks scatter")
+    watch(0.0, "estimating the click scatter")
     habits = learn_habits(clicks)
     model = crowd_model(settings, habits, len(clicks))
 
     def tick() -> None:
-        watch(0.02, "sorting clicks by place")
+        watch(0.02, "sorting clicks by position")
 
     tick()
     cells = sort_into_cells(clicks, 2 * model.scatter, tick)
@@ -379,7 +379,7 @@ def walk_path(
     """Run Algorithm 1 from the centroids of k-means, with or without outliers."""
     if not len(clicks):
         return empty_clustering(len(clicks.annotators))
-    watch(0.0, "learning how far clicks scatter")
+    watch(0.0, "estimating the click scatter")
     if printed:
         scatter = max(math.sqrt(_variance(clicks) / 200), 1e-9)
     else:
@@ -391,7 +391,7 @@ def walk_path(
     )
     if not printed:
         wanted = min(wanted, max(1, int(number // 4)))
-    watch(0.02, "choosing where clusters begin")
+    watch(0.02, "choosing initial clusters")
     cells = sort_into_cells(clicks, 3 * scatter)
     points = np.column_stack([cells.x, cells.y])
     mean = k_means(points, worth[cells.order], min(wanted, len(clicks)), settings.seed)

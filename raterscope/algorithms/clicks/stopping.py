@@ -154,9 +154,9 @@ class StoppingSettings(Settings):
     """Settings of `predict_outlook` and `is_settled`: when an image needs no further annotators."""
 
     rule: str = choice(
-        "share", "Stop rule", "The share of decisions that more annotators would change, and that as many "
-        "did change last, suits images of any kind; the chance of any change suits images of a few "
-        "structures; the paper's rule waits until nothing changed.", RULES,
+        "share", "Stop rule", "The share of decisions that more annotators would change, and that the last "
+        "ones changed, suits all images; the chance of any change suits images with few structures; the "
+        "paper's rule waits until no decision changes.", RULES,
     )  # fmt: skip
     limit: float = number(
         0.02, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
@@ -470,9 +470,9 @@ class RankedAnnotators:
         gain = self.gain[row]
         decisions = "decision" if f"{gain:.1f}" == "1.0" else "decisions"
         return (
-            f"Marks {100 * self.sensitivity[row]:.0f} % of the structures, and "
-            f"{100 * self.reliability[row]:.0f} % of the marks meet those of others; expected to set right "
-            f"{gain:.1f} {decisions}, somebody new {self.gain_of_new:.1f}."
+            f"Marks {100 * self.sensitivity[row]:.0f} % of the structures; "
+            f"{100 * self.reliability[row]:.0f} % of the marks agree with others. Expected to correct "
+            f"{gain:.1f} {decisions}, a new annotator {self.gain_of_new:.1f}."
         )
 
 
@@ -533,7 +533,7 @@ def rank_annotators(
     for row in range(len(free)):
         candidate = Newcomers(candidates.rate[row : row + 1], candidates.stray[row : row + 1])
         gain[row] = _gain(crowd, outset, candidate, threshold)
-        watch((row + 1) / len(free), "weighing annotators")
+        watch((row + 1) / len(free), "ranking annotators")
     order = np.argsort(-gain, kind="stable")
     ranked = tuple(free[index] for index in order)
     return RankedAnnotators(
@@ -564,7 +564,7 @@ def rank_images(
     for row, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
         crowd = image_model_of(own, fusion, plan.detection)
         gain[row] = _gain(crowd, finding_chances(crowd, fusion, 1), draw_newcomers(crowd, 1), threshold)
-        watch((row + 1) / len(fusions), "weighing images")
+        watch((row + 1) / len(fusions), "ranking images")
     order = np.argsort(-gain, kind="stable").astype(np.int64)
     return RankedImages(order, gain[order])
 

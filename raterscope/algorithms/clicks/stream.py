@@ -63,13 +63,13 @@ class StreamSettings(Settings):
     """Settings of a stream."""
 
     update: str = choice(
-        "local", "Update", "How clusters go on when clicks come: opened anew near new clicks, as many as the "
-        "evidence is for, and all of them from time to time; or by Algorithm 3 to the letter, with a new one "
-        "at every click.", {"local": "anew near new clicks", "printed": "as printed"},
+        "local", "Update", "How new clicks update clusters: new ones start near new clicks, the evidence "
+        "keeps them, and all are fitted again from time to time; or by Algorithm 3 as printed, with a new "
+        "one at every click.", {"local": "near new clicks", "printed": "as printed"},
     )  # fmt: skip
     growth: float = number(
-        0.2, "Growth", "All clusters are found anew once the clicks, or those who clicked, have grown by "
-        "this share; never as printed.", minimum=0.0, advanced=True,
+        0.2, "Growth", "All clusters are fitted again once the clicks or their annotators have grown by this "
+        "share; never as printed.", minimum=0.0, advanced=True,
     )  # fmt: skip
 
 
@@ -142,8 +142,8 @@ class StreamPlan:
     def in_words(self) -> str:
         """Describe the plan, for the methods section of a report."""
         return (
-            f"{self.fusion.in_words()} Clicks came one after the other and were fused as they came (OEM-DEM "
-            f"paper, Algorithm 3; {self.stream.in_words()})."
+            f"{self.fusion.in_words()} Clicks were fused as a stream, in order of arrival (OEM-DEM paper, "
+            f"Algorithm 3; {self.stream.in_words()})."
         )
 
 

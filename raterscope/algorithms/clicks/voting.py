@@ -36,12 +36,12 @@ class AssignmentSettings(Settings):
     """Settings of `assign`."""
 
     outlier_threshold: float = number(
-        0.5, "Inlier threshold", "A click is a vote when the probability that it is no outlier reaches this.",
+        0.5, "Inlier threshold", "A click is a vote if its inlier probability reaches this.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
     vote_coverage: float = number(
-        0.975, "Vote coverage", "A click is a vote within the ellipse that holds this share of its cluster's "
-        "clicks; 1 asks for nothing, as the paper.", minimum=0.1, maximum=1.0, advanced=True,
+        0.975, "Vote coverage", "A click is a vote within the ellipse with this share of its cluster's "
+        "clicks; 1 for no limit, as in the paper.", minimum=0.1, maximum=1.0, advanced=True,
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class AssignmentSettings(Settings):
         tuple of str
             Clauses for the methods text of a report.
         """
-        merged = "an annotator's clicks at the very same place count once"
+        merged = "an annotator's clicks at exactly the same position count once"
         if self.vote_coverage < 1:
             return merged, "a vote lies within its cluster's ellipse, for which the paper has no bound"
         return (merged,)
@@ -307,7 +307,7 @@ class ShareSettings(Settings):
     """Settings of `share`."""
 
     share: float = number(
-        0.2, "Share of votes", "Least share of the annotators who marked it.", minimum=0.0, maximum=1.0
+        0.2, "Share of votes", "Smallest share of annotators who mark a detection.", minimum=0.0, maximum=1.0
     )
 
 

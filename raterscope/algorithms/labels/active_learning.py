@@ -167,7 +167,7 @@ def _eligible(labels: Labels, annotators: Collection[str] | None) -> NDArray[np.
 def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> NDArray[np.int64]:
     """Find the tasks on which the best of a few annotators would tell most."""
     doubt = np.empty(len(posterior))
-    for span in _spans(len(posterior), posterior.shape[1], part(watch, 0.0, 0.3), "finding doubtful tasks"):
+    for span in _spans(len(posterior), posterior.shape[1], part(watch, 0.0, 0.3), "finding uncertain tasks"):
         doubt[span] = _entropy(posterior[span])
     doubtful = np.flatnonzero(doubt > _LEAST)
     if len(doubtful) <= many:

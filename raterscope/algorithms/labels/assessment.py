@@ -450,7 +450,7 @@ def _of_swaps(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[
         first, second = (labels.classes[j] for j in swapped[0])
         return [
             f"What the model calls {first} most annotators call {second}, and the other way round: these"
-            " classes may have changed places. Give the truth of some tasks, or take the vote."
+            " classes may be swapped. Give the truth of some tasks, or take the vote."
         ]
     votes = labels.votes_of_annotators()
     _, _, high = (rates_of(labels, fusion) if rates is None else rates).accuracies()

@@ -122,14 +122,14 @@ class Labels:
         if self.meaning is None and len(self.outputs) != len(self.classes):
             raise LabelsError(
                 f"{len(self.outputs)} outputs for {len(self.classes)} classes;"
-                " expected to be told which output stands for which class."
+                " expected the class of each output."
             )
         meanings = range(len(self.classes)) if self.meaning is None else self.meaning
         meaning = np.ascontiguousarray(meanings, dtype=np.int16)
         if meaning.shape != (len(self.outputs),) or not OPEN <= meaning.min() <= meaning.max() < len(
             self.classes
         ):
-            raise LabelsError("an output stands for a class that there is not.")
+            raise LabelsError("an output stands for an unknown class.")
         object.__setattr__(self, "meaning", meaning)
 
     def _check_rest(self) -> None:
@@ -143,7 +143,7 @@ class Labels:
             if known.shape != (len(self.tasks),):
                 raise LabelsError(f"{known.shape} known classes; expected one a task.")
             if known.size and not OPEN <= known.min() <= known.max() < len(self.classes):
-                raise LabelsError("a task is known to be of a class that there is not.")
+                raise LabelsError("the known class of a task does not exist.")
             object.__setattr__(self, "known", None if bool((known == OPEN).all()) else known)
         if self.prior is not None:
             prior = np.ascontiguousarray(self.prior, dtype=np.float64)
@@ -365,7 +365,7 @@ class LabelSettings(Settings):
     """Settings of every method without time."""
 
     repeats: Literal["all", "first", "last"] = choice(
-        "all", "Repeated votes", "What an annotator's several votes on one task count for.", REPEATS
+        "all", "Repeated votes", "Use of an annotator's repeated votes on one task.", REPEATS
     )
 
 
@@ -375,14 +375,13 @@ class PriorSettings(Settings):
 
     prior_strength: float | None = number(
         None, "Prior strength",
-        "How many votes of each class the prior counts for. Left open: one for every label, and one more for "
-        "the right one. The pooled consensus estimates it from the crowd.",
+        "Number of votes of each class that the prior counts as. Empty: one for every label, and one more "
+        "for the right one. The pooled consensus estimates it from the crowd.",
         unit="votes", minimum=1e-6, maximum=1e8, left_open="usual",
     )  # fmt: skip
     prior_accuracy: float | None = number(
         None, "Prior accuracy",
-        "How often an annotator of whom nothing is known is right. Left open: a little more often than by "
-        "chance.",
+        "Expected accuracy of an unknown annotator. Empty: slightly above chance.",
         minimum=1e-6, maximum=1 - 1e-6, left_open="usual",
     )  # fmt: skip
     share_strength: float = number(

@@ -460,7 +460,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     null = _null()
     for at, annotator in enumerate(np.flatnonzero(many >= LEAST_VOTES).tolist()):
         if at % 256 == 0:
-            watch(annotator / people, "looking for who changed")
+            watch(annotator / people, "testing annotators for changes")
         rows = slice(start[annotator], start[annotator + 1])
         statistic, split = _strongest_split(residual[rows])
         above = len(null) - int(np.searchsorted(null, statistic, side="left"))

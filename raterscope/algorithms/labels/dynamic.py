@@ -40,9 +40,9 @@ from raterscope.algorithms.settings import choice, integer, number
 __all__ = ["FORMS", "DynamicSettings", "dynibcc"]
 
 FORMS = {
-    "scalar": "each class by itself, doubtful votes in parts; without drift it is the static model",
-    "paper": "all classes together, as in the paper with its misprints put right;"
-    " the rates of more than two outputs are biased",
+    "scalar": "each class separately, uncertain votes by probability; without drift it is the static model",
+    "paper": "all classes together, as in the paper with its misprints corrected; the rates of more than two "
+    "outputs are biased",
 }
 
 _T = TypeVar("_T")
@@ -72,12 +72,12 @@ class DynamicSettings(PriorSettings):
     """Settings of `dynibcc`."""
 
     form: str = choice(
-        "scalar", "Form", "How an annotator is followed where a task's class is doubtful.", FORMS
+        "scalar", "Form", "Update of an annotator's rates if a task's class is uncertain.", FORMS
     )
     iterations: int = integer(200, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-6, "Tolerance", "Largest change of a task's probability beneath which this ends; there is no bound"
-        " to go by.", minimum=0.0, maximum=0.1, advanced=True,
+        1e-6, "Tolerance", "Convergence: largest change of a task's probability; the model has no lower "
+        "bound.", minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
         )
         return replace(fusion, notices=(*_warning(labels, fusion), *fusion.notices))
 
-    fusion = _run_aside(finished, partial(watch, 0.98, "looking at who changed"))
+    fusion = _run_aside(finished, partial(watch, 0.98, "checking for changes"))
     watch(1.0, f"{len(trace.change)} iterations")
     return fusion
 
@@ -196,8 +196,8 @@ def _unsettled(trace: LabelTrace) -> list[str]:
     if trace.converged:
         return []
     return [
-        f"The probabilities still changed by up to {trace.change[-1]:.2g} in the last of"
-        f" {len(trace.change):,} iterations; nothing says which of the last ones is the best."
+        f"Did not converge in {len(trace.change):,} iterations: a task's probabilities still changed by"
+        f" up to {trace.change[-1]:.2g}."
     ]
 
 
@@ -305,7 +305,7 @@ class _Run:
     def drift(self, labels: Labels) -> tuple[Confusion, Drift]:
         """Follow the annotators once more, and keep every step."""
         alpha = np.empty((len(self._steps.task), *self._prior.shape), dtype=np.float32)
-        self._pass("keeping every step", alpha)
+        self._pass("storing every step", alpha)
         confusion = Confusion(self._final, self._prior)
         if self._prior.shape[1] == 1:
             confusion = count_confusion(labels, self._posterior, self._prior)

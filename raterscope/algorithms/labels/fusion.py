@@ -178,7 +178,7 @@ def _tasks(count: int) -> str:
     return "1 task gets" if count == 1 else f"{count:,} tasks get"
 
 
-_OVERRIDDEN = "The prior that was set for the question is taken, not that of the settings."
+_OVERRIDDEN = "The prior set for the question is used, not that of the settings."
 _IN_FULL = "Each vote counts in full: this algorithm has no prior of the annotators to weigh it by."
 _TEMPERED = "The pooled consensus weights correlated votes itself: the setting for that changes nothing."
 SCORING = ("weighted-sum", "mean-score")
@@ -217,15 +217,15 @@ class QuestionSettings(Settings):
     truths: str = choice(
         "measure",
         "Known truths",
-        "What imported truths are for. What you decided is always held fixed.",
+        "Use of imported truths. Your decisions are always held fixed.",
         TRUTHS,
     )
     counting: str = choice(
         "full",
         "Each vote counts",
-        "Annotators err together on hard tasks, which makes a model too sure. In part: with the weight that "
-        "predicts held-out votes best from the others on their task. The order of tasks hardly changes, the "
-        "probabilities are better calibrated. For models with a prior of the annotators.",
+        "Annotators make the same errors on hard tasks, which makes a model overconfident. In part: with the "
+        "weight that best predicts held-out votes from the others on their task. The order of tasks hardly "
+        "changes, the probabilities are better calibrated. For models with a prior of the annotators.",
         COUNTS,
     )
     communities: str = choice(
@@ -244,8 +244,8 @@ class QuestionSettings(Settings):
         minimum=0.01, maximum=1000, optional=True, advanced=True,
     )  # fmt: skip
     community_evidence: float | None = number(
-        None, "Community evidence", "How many observations an annotator's links count for together: more "
-        "splits communities, less joins them. Empty: 40 by behaviour, by common tasks the value of highest "
+        None, "Community evidence", "Number of observations that an annotator's links count as: more splits "
+        "communities, less joins them. Empty: 40 by behaviour, by common tasks the value of highest "
         "modularity.",
         minimum=1, maximum=1e5, optional=True, advanced=True,
     )  # fmt: skip

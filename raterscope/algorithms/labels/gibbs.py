@@ -61,8 +61,8 @@ class GibbsSettings(PriorSettings, LabelSettings):
         2000, "Samples", "Sweeps that count, at most.", unit="sweeps", minimum=1, maximum=10_000_000
     )  # fmt: skip
     tolerance: float = number(
-        0.01, "Tolerance", "This ends when 20 samples in a row each change the mean probabilities, summed "
-        "over all tasks, by no more; 0 for all samples.", minimum=0.0, maximum=1e6, advanced=True,
+        0.01, "Tolerance", "Sampling ends when 20 samples in a row each change the mean probabilities, "
+        "summed over all tasks, by no more; 0 for all samples.", minimum=0.0, maximum=1e6, advanced=True,
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the random draws.", minimum=0, maximum=2**31 - 1, advanced=True)
 
@@ -158,7 +158,7 @@ def _sort(labels: Labels, watch: Watch) -> _Votes:
     stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
     repeated = False
     for first, last in task_spans(votes.start, _TERMS):
-        watch(0.5 + 0.5 * first / len(labels.tasks), "looking for repeated votes")
+        watch(0.5 + 0.5 * first / len(labels.tasks), "finding repeated votes")
         repeated |= number_repeats(first, last, votes.start, annotator, label, *stamps, again, output)
     if not repeated:
         again = output = np.empty(0, dtype=np.int32)

@@ -294,7 +294,7 @@ class IBCCSettings(PriorSettings, LabelSettings):
 
     iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-4, "Tolerance", "Change of every task's probabilities beneath which this ends.",
+        1e-4, "Tolerance", "Convergence: largest change of a task's probabilities.",
         minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
@@ -399,12 +399,12 @@ class DawidSkeneSettings(LabelSettings):
 
     smoothing: float = number(
         1e-10, "Smoothing", "Added to every count of a confusion matrix, and to the tasks of each class. "
-        "Next to nothing: the likeliest rates, however few votes they rest on.",
+        "Near 0: maximum likelihood, however few votes the rates rest on.",
         unit="votes", minimum=1e-10, maximum=1e6, advanced=True,
     )  # fmt: skip
     iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-3, "Tolerance", "Change of every task's probabilities beneath which this ends.",
+        1e-3, "Tolerance", "Convergence: largest change of a task's probabilities.",
         minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 

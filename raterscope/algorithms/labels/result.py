@@ -127,15 +127,15 @@ def convergence_notices(trace: LabelTrace) -> list[str]:
     if trace.converged:
         return []
     return [
-        f"After {_many(len(trace.change), 'iteration', 'iterations')} a task's probabilities still changed by"
-        f" {trace.change[-1]:.2g}: they are not final."
+        f"Did not converge in {_many(len(trace.change), 'iteration', 'iterations')}: a task's probabilities"
+        f" still changed by {trace.change[-1]:.2g}."
     ]
 
 
 def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
     if not len(labels):
-        return ["There are no votes: nothing is said that was not known or taken for granted."]
+        return ["There are no votes: results show only known truths and the prior."]
     sentences = []
     if voteless:
         rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
@@ -148,7 +148,7 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     if mute:
         sentences.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
     if len(present) - mute == 1:
-        sentences.append("Only one annotator voted: how accurate the votes are cannot be estimated.")
+        sentences.append("Only one annotator voted: the accuracy of the votes cannot be estimated.")
     assert labels.meaning is not None
     meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]
     if labels.known is not None:

@@ -151,7 +151,7 @@ _LEVEL = 0.95
 class FoldedSettings(Settings):
     """Settings of the comparison: methods, tasks and the number of folds."""
 
-    methods: str = choice("all", "Methods", "Which are compared.", METHODS)
+    methods: str = choice("all", "Methods", "Methods to compare.", METHODS)
     folds: int = integer(
         5, "Folds", "The truths of all folds but one are given to a method, which predicts the others.",
         minimum=2, maximum=100,
@@ -161,8 +161,8 @@ class FoldedSettings(Settings):
         "the dynamic combination paper.",
     )  # fmt: skip
     class_votes: int = integer(
-        50, "Votes of each class", "From which on an annotator is experienced: votes on tasks of each true "
-        "class. For the subsample.", unit="votes", minimum=1,
+        50, "Votes of each class", "Votes on tasks of each true class that make an annotator experienced. "
+        "For the subsample.", unit="votes", minimum=1,
     )  # fmt: skip
     experienced: int = integer(
         10, "Experienced annotators", "Tasks with votes of fewer are left out. For the subsample.", minimum=1

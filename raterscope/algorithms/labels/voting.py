@@ -58,12 +58,12 @@ class WeightedSettings(LabelSettings):
     """Settings of `weighted_majority` and `weighted_sum`."""
 
     beta: float = number(
-        0.99, "Penalty", "What an annotator's weight is multiplied by for every mistake; 1 for no penalty.",
+        0.99, "Penalty", "Factor of an annotator's weight for every mistake; 1 for no penalty.",
         minimum=1e-6, maximum=1.0,
     )  # fmt: skip
     mistakes: str = choice(
-        "number", "Mistakes that count", "Their number is the original rule; it is hard on those who give "
-        "many votes, where annotators differ in that.",
+        "number", "Mistakes that count", "Their number is the original rule; it penalises annotators with "
+        "many votes.",
         {"number": "all", "share": "those in a hundred votes"},
     )  # fmt: skip
 
@@ -294,7 +294,7 @@ def _mistakes(labels: Labels, posterior: FloatArray, watch: Watch) -> NDArray[np
     assert labels.meaning is not None
     mistakes = np.zeros(len(labels.annotators))
     best = posterior.max(axis=1) - _TIE
-    for votes in _chunks(labels, watch, "weighing annotators"):
+    for votes in _chunks(labels, watch, "ranking annotators"):
         meant = labels.meaning[labels.label[votes]]
         task = labels.task[votes]
         wrong = (meant != OPEN) & (posterior[task, meant] < best[task])
@@ -321,7 +321,7 @@ def _by_score(
     mean = np.divide(total, weights, out=np.zeros(tasks), where=scored)
     placed = np.zeros((tasks, len(labels.classes)))
     placed[scored] = _place_scores(labels, scores, mean[scored])
-    notices = () if numbers else ("The outputs are no numbers: their order is taken as their score.",)
+    notices = () if numbers else ("The outputs are not numbers: their order is used as their score.",)
     return _shares(labels, placed), notices
 
 
@@ -357,7 +357,7 @@ def _ties(labels: Labels, posterior: FloatArray) -> tuple[str, ...]:
 def _unsettled(trace: LabelTrace) -> tuple[str, ...]:
     if trace.converged:
         return ()
-    return (f"After {_ROUNDS} rounds the weights still moved, shares by up to {trace.change[-1]:.2g}.",)
+    return (f"Did not converge in {_ROUNDS} rounds: shares still changed by up to {trace.change[-1]:.2g}.",)
 
 
 def _result(

@@ -232,7 +232,7 @@ def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]
         for group in range(groups):
             members = np.flatnonzero(best.groups == group)
             for split in _splits(errors.products, members):
-                watch((len(path) - 1) / most, f"looking for consensus {groups + 1}")
+                watch((len(path) - 1) / most, f"searching for consensus {groups + 1}")
                 labels = best.groups.copy()
                 labels[members[split]] = groups
                 fitted.append(evidence(errors, labels))

@@ -242,11 +242,11 @@ class Calibration:
 
     def notices(self) -> tuple[str, ...]:
         """Describe what the numbers rest on, a sentence each."""
-        sentences = ["The band holds at each place by itself; of a long outline some part leaves it."]
+        sentences = ["The band holds at each position separately; some part of a long outline lies outside."]
         if self.raters == 2:
             sentences.append(
-                "Two raters say little about their spread: the bands take multipliers measured on other "
-                f"crowds, and no rater can be left out here to check them. {TWO_RATERS}"
+                "Two raters show little of their spread: the bands use multipliers measured on other "
+                f"crowds, and leave-one-out cannot check them. {TWO_RATERS}"
             )
         elif not self.cases:
             sentences.append("The multipliers of the bands were measured on other crowds.")
@@ -258,7 +258,7 @@ class Calibration:
             )
         else:
             sentences.append(
-                f"The probability of the true outline takes an offset of {self.offset:+.2g} and a "
+                f"The probability of the true outline uses an offset of {self.offset:+.2g} and a "
                 f"correlation of {self.correlation:.2g}, estimated from gold cases ({self.gold})."
             )
         return tuple(sentences)
@@ -290,7 +290,7 @@ class Distances:
 def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     """Measure signed distances to the raters' outlines, as far as `calibrate` needs them."""
     clip = _clip(masks.spacing)
-    cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "looking for what is marked"))
+    cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "finding marked voxels"))
     away = np.empty(cut.values.shape, dtype=np.float32)
     for p, layer in enumerate(cut.values):
         look = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")

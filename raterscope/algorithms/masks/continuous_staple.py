@@ -51,18 +51,18 @@ class ContinuousSTAPLESettings(Settings):
         unit="mm", minimum=0.1, maximum=1000.0,
     )  # fmt: skip
     slope: float = number(
-        5.0, "Slope of probabilities", "Of the sigmoid that took distances to the probabilities given; masks "
-        "do not need it.", unit="/mm", minimum=0.01, maximum=100.0, advanced=True,
+        5.0, "Slope of probabilities", "Of the sigmoid that mapped distances to the given probabilities; not "
+        "used for masks.", unit="/mm", minimum=0.01, maximum=100.0, advanced=True,
     )  # fmt: skip
     domain: str = choice(
         "masks",
         "Voxels that count",
-        "Background that all agree on makes every rater look more exact.",
+        "Background that all agree on makes every rater look more accurate.",
         DOMAINS,
     )
     iterations: int = integer(1000, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-10, "Tolerance", "Relative change of every variance beneath which this ends.", minimum=0.0,
+        1e-10, "Tolerance", "Convergence: relative change of every variance.", minimum=0.0,
         maximum=0.1, advanced=True,
     )  # fmt: skip
 
@@ -121,7 +121,7 @@ def continuous_staple(
     (139, 119)
     """
     settings = ContinuousSTAPLESettings() if settings is None else settings
-    cut = domain(masks, settings.clip, partial(watch, 0.0, "looking for what is marked"))
+    cut = domain(masks, settings.clip, partial(watch, 0.0, "finding marked voxels"))
     frame = masks.frame or masks.shape
     voxels = math.prod(frame) if settings.domain == "frame" else math.prod(cut.shape)
     floor = _FLOOR * min(masks.spacing[1:]) ** 2
@@ -140,7 +140,7 @@ def continuous_staple(
         deviation[s] = (1.0 / variance).sum() ** -0.5
         away, chance = distance[s].ravel(), probability[s].ravel()
         for begin in range(0, len(away), _AT_ONCE):
-            look(1.0, "drawing the consensus")
+            look(1.0, "computing the consensus")
             block = slice(begin, begin + _AT_ONCE)
             away[block] = -float(share @ bias)
             for weight, values in zip(share, distances, strict=True):
@@ -162,7 +162,9 @@ def continuous_staple(
     if count > 1:
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):
-        notices.append(f"The variances still changed after {settings.iterations:,} iterations.")
+        notices.append(
+            f"Did not converge in {settings.iterations:,} iterations: the variances still changed."
+        )
     return make_fusion(
         masks,
         "continuous_staple",

@@ -159,7 +159,7 @@ class Masks:
         """
         rows = [p for p, name in enumerate(self.annotators) if name not in annotators]
         if not rows:
-            raise MasksError("every rater is left out; expected at least one.")
+            raise MasksError("all raters are excluded; expected at least one.")
         return replace(self, values=self.values[rows], annotators=tuple(self.annotators[p] for p in rows))
 
 

@@ -219,7 +219,7 @@ def disputes(
     shape = (high[0] - low[0], high[1] - low[1], high[2] - low[2])
     regions: list[Dispute] = []
     for s, name in enumerate(fusion.structures):
-        look = partial(watch, s / len(fusion.structures), f"looking for disputes about {name}")
+        look = partial(watch, s / len(fusion.structures), f"finding disputes about {name}")
         look()
         scene = _scene(fusion, masks, labels, s, origin, shape, look)
         regions += _regions(scene, tolerance, look)

@@ -84,7 +84,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     (141, 119)
     """
     plan = plan or MaskPlan()
-    look = partial(watch, 0.0, "looking for what is marked")
+    look = partial(watch, 0.0, "finding marked voxels")
     trivial = _trivial(masks, look)
     if trivial is not None:
         return trivial

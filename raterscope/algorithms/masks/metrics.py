@@ -492,7 +492,7 @@ def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shap
 def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> _Scene:
     """Cut the raters' masks of a structure, and a reference, to the box around all that is marked."""
     labels = labels_of(masks)
-    look = partial(watch, 0.0, "looking for what is marked")
+    look = partial(watch, 0.0, "finding marked voxels")
     box = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
     crop = tuple(slice(at, at + n) for at, n in zip(*(box or ((0, 0, 0), (1, 1, 1))), strict=True))
     judged = []

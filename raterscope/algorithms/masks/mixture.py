@@ -38,18 +38,16 @@ _SMALLEST = 1e-12
 class MixtureSettings(Settings):
     """Settings of `mixture`."""
 
-    most: int = integer(3, "Most consensuses", "No more than this many are looked for.", minimum=1, maximum=9)
+    most: int = integer(3, "Most consensuses", "Largest number to search for.", minimum=1, maximum=9)
     slope: float = number(
         5.0, "Slope", "Of the sigmoid between distances and probabilities.", unit="/mm", minimum=0.01,
         maximum=100.0,
     )  # fmt: skip
-    clip: float = number(
-        5.0, "Clip", "Distances beyond this count as this.", unit="mm", minimum=0.1, maximum=100.0
-    )
+    clip: float = number(5.0, "Clip", "Largest distance that counts.", unit="mm", minimum=0.1, maximum=100.0)
     as_printed: bool = switch(
         False,
         "As printed",
-        "The paper's Algorithm 1 to the letter, which in practice does not open a second consensus.",
+        "Uncorrected published version: Algorithm 1, which in practice finds no second consensus.",
         advanced=True,
     )
     iterations: int = integer(
@@ -125,7 +123,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     0
     """
     settings = MixtureSettings() if settings is None else settings
-    inner = domain(masks, settings.clip, partial(watch, 0.0, "looking for what is marked"))
+    inner = domain(masks, settings.clip, partial(watch, 0.0, "finding marked voxels"))
     distances = _distances(inner, settings, part(watch, 0.0, 0.4))
     work = part(watch, 0.4, 0.8)
     if settings.as_printed:
@@ -136,7 +134,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     order = np.argsort(-weight, kind="stable")
     outlines = []
     for index, m in enumerate(order):
-        look = partial(watch, 0.8 + 0.2 * index / len(order), "drawing the consensuses")
+        look = partial(watch, 0.8 + 0.2 * index / len(order), "computing the consensuses")
         drawn = _consensus(distances, mixed.responsibility[:, m], mixed.variance, look)
         outlines.append(_settle(inner, drawn, settings, look))
     mask, probability, distance = outlines[0]
@@ -151,7 +149,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
         distance=distance,
         variance=np.tile(mixed.variance, (len(masks.structures), 1)),
     )
-    watch(1.0, "drew the consensuses")
+    watch(1.0, "computed the consensuses")
     if len(order) == 1:
         return fusion
     alternatives = tuple(
@@ -221,7 +219,7 @@ def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatA
         return np.ones((raters, 1))
     score = np.full((raters, groups), best.score)
     for p in range(raters):
-        watch(p / raters, "weighing the raters' groups")
+        watch(p / raters, "comparing groupings of the raters")
         for m in range(groups):
             if m != best.groups[p]:
                 moved = best.groups.copy()
@@ -333,7 +331,7 @@ def _settle(
 
 def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: bool) -> Iterator[str]:
     if as_printed:
-        yield "This is the paper's Algorithm 1 to the letter, which seldom opens a second consensus."
+        yield "This is the paper's Algorithm 1 as printed, which seldom finds a second consensus."
     else:
         yield (
             "This is a variant of the paper's mixture of consensuses: groupings of the raters are compared "
@@ -342,7 +340,7 @@ def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: boo
     raters = len(masks.annotators)
     if len(order) == 1:
         if raters == 2:
-            yield "Two raters cannot be told apart into groups: there is one consensus."
+            yield "Two raters cannot be divided into groups: there is one consensus."
         elif raters > 2:
             yield "One consensus explains all raters: there is no alternative."
         return

@@ -496,7 +496,7 @@ def multiclass(
         return _result(likelihood, masks, columns, fitted, settings, look)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4 if smooth else 0.3, 0.95), result)
-    watch(0.95, "putting the result together")
+    watch(0.95, "assembling the result")
     return result()
 
 
@@ -588,7 +588,7 @@ def _result(
         tau = np.broadcast_to(spread(np.minimum(scales, MOST_TAU).astype(np.float16)), several)
     notices = []
     if len(masks.annotators) == 2:
-        notices.append("Of two raters only the sum of the variances is certain: which of them errs is not.")
+        notices.append("With two raters only the sum of the variances is certain, not which of them errs.")
     factor = covariance_factor(fitted.likelihood.kind, size, fitted.dof)
     fusion = make_fusion(
         masks,

@@ -124,7 +124,7 @@ def box_of(
     step = max(1, _CHUNK // (raters * columns))
     flat = labels.reshape(raters, slices * rows, columns)
     for start in range(0, slices * rows, step):
-        watch(start / (slices * rows), "looking for what is marked")
+        watch(start / (slices * rows), "finding marked voxels")
         mark_rows(flat, start, min(start + step, slices * rows), row_any, column_any)
     if known is not None:
         inside = known > 0

@@ -87,8 +87,8 @@ class RobustSettings(Settings):
     """Settings that the four likelihoods share."""
 
     clip: float = number(
-        2.763, "Clip", "Distances count no further than this. The default is the logit of 1 - 10⁻⁶ at a "
-        "slope of 5/mm; the paper states no limit.", unit="mm", minimum=0.01, maximum=1000.0,
+        2.763, "Clip", "Largest distance that counts. The default is the logit of 1 - 10⁻⁶ at a slope of "
+        "5/mm; the paper states no limit.", unit="mm", minimum=0.01, maximum=1000.0,
     )  # fmt: skip
     slope: float = number(
         5.0, "Slope", "Of the sigmoid that turns distances into probabilities and back. It matters for "
@@ -101,13 +101,13 @@ class RobustSettings(Settings):
     )  # fmt: skip
     spatial_prior: bool = switch(False, "Spatial prior", "Draw the consensus towards a smooth map.")
     spatial_spacing: float | None = number(
-        None, "Spacing of the bumps", "From one to the next along each axis. Left open, half the radius; the "
-        "paper takes 4 (section 4.2) and states no unit.", unit="mm", minimum=0.1, maximum=1000.0,
+        None, "Spacing of the bumps", "From one to the next along each axis. Empty: half the radius; the "
+        "paper uses 4 (section 4.2) and states no unit.", unit="mm", minimum=0.1, maximum=1000.0,
         advanced=True,
     )  # fmt: skip
     spatial_radius: float | None = number(
-        None, "Radius of the bumps", "Standard deviation. Left open, from the size of what was marked; the "
-        "paper takes 12 (section 4.2) without a unit; 12 mm round off small structures.", unit="mm",
+        None, "Radius of the bumps", "Standard deviation. Empty: from the size of the marked structure; the "
+        "paper uses 12 (section 4.2) without a unit; 12 mm round off small structures.", unit="mm",
         minimum=0.1, maximum=1000.0, advanced=True,
     )  # fmt: skip
     tolerance: float = number(
@@ -117,8 +117,8 @@ class RobustSettings(Settings):
     )  # fmt: skip
     max_iterations: int = integer(500, "Iterations", "Most iterations.", minimum=1, advanced=True)
     start: str = choice(
-        "mean", "Start", "Where to begin. Student's t and the double Pareto may end elsewhere from the "
-        "median.", STARTS, advanced=True,
+        "mean", "Start", "Initial consensus. Student's t and the double Pareto may converge to another "
+        "result from the median.", STARTS, advanced=True,
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class RobustSettings(Settings):
             Clauses for the methods text of a report.
         """
         departures = [
-            "K - 1 log-ratios take the place of K values, of which Sigma_p would not have full rank",
+            "K - 1 log-ratios replace K values, for which Sigma_p would not have full rank",
             "distances are clipped",
         ]
         if self.floor:
@@ -157,7 +157,7 @@ class StudentSettings(RobustSettings):
     """Settings of `student`."""
 
     dof: float | None = number(
-        None, "Degrees of freedom", "The fewer, the heavier the tails. Left open, each rater's is learnt.",
+        None, "Degrees of freedom", "The fewer, the heavier the tails. Empty: estimated for each rater.",
         minimum=0.05, maximum=1e4,
     )  # fmt: skip
 
@@ -172,8 +172,8 @@ class GDPSettings(RobustSettings):
     """Settings of `gdp`."""
 
     shape: float | None = number(
-        2.0, "Shape", "The smaller, the heavier the tails. Left open, each rater's is estimated with the "
-        "joint form; it is 2, the paper's, with the other.", minimum=0.05, maximum=1e4, optional=True,
+        2.0, "Shape", "The smaller, the heavier the tails. Empty: estimated for each rater with the joint "
+        "form; 2, as in the paper, with the other.", minimum=0.05, maximum=1e4, optional=True,
     )  # fmt: skip
     scales: str = choice(
         "joint", "Scales", "Posterior of the two scale variables at each voxel: joint, in closed form and "
@@ -442,7 +442,7 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
     bias, _, sigma, dof = fitted.rater.copy()
     notices: tuple[str, ...] = ()
     if len(masks.annotators) == 2 and fitted.prior is None:
-        notices = ("Of two raters only the sum of the variances is certain: which of them errs is not.",)
+        notices = ("With two raters only the sum of the variances is certain, not which of them errs.",)
     return MaskFusion(
         algorithm=name,
         structures=masks.structures,

@@ -87,7 +87,7 @@ class STAPLESettings(Settings):
     )  # fmt: skip
     iterations: int = integer(2000, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-9, "Tolerance", "Change of every rate beneath which this ends; with smoothing, a thousand times "
+        1e-9, "Tolerance", "Convergence: change of every rate; with smoothing, a thousand times "
         "that.", minimum=0.0, maximum=0.1, advanced=True,
     )  # fmt: skip
 
@@ -135,14 +135,14 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     theta = _start(len(masks.annotators), patterns.classes)
     run = _smoothed if smooth else _merged
     posterior, weight, trace = run(patterns, count, prior, theta, settings, part(watch, 0.4, 1.0))
-    look = partial(watch, 1.0, "deciding on the consensus")
+    look = partial(watch, 1.0, "computing the consensus")
     inside, mask = _decided(posterior, look)
     if not smooth:
         inside, mask = spread_rows(patterns.row, inside, look), spread_rows(patterns.row, mask, look)
     sensitivity, specificity = rates(theta, weight)
     notices = [background_in_words(masks, voxels, settings.domain)]
     if not trace.converged:
-        notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
+        notices.append(f"Did not converge in {settings.iterations:,} iterations: the rates still changed.")
     return make_fusion(
         masks,
         "staple",
@@ -351,7 +351,7 @@ class PSTAPLESettings(Settings):
         "robust fusion paper, 0 for none.", minimum=0.0, maximum=20.0,
     )  # fmt: skip
     slope: float = number(
-        5.0, "Slope", "Of the sigmoid that makes probabilities of masks' signed distances.",
+        5.0, "Slope", "Of the sigmoid that maps masks' signed distances to probabilities.",
         unit="/mm", minimum=0.01, maximum=100.0,
     )  # fmt: skip
     domain: str = choice(
@@ -359,12 +359,12 @@ class PSTAPLESettings(Settings):
         "specificities; counted over the whole image, the consensus is larger.", DOMAINS,
     )  # fmt: skip
     margin: float = number(
-        MARGIN, "Margin", "Around all masks, of the voxels that are looked at.", unit="mm", minimum=0.1,
+        MARGIN, "Margin", "Around all masks, of the voxels that count.", unit="mm", minimum=0.1,
         maximum=1000.0, advanced=True,
     )  # fmt: skip
     iterations: int = integer(300, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
     tolerance: float = number(
-        1e-5, "Tolerance", "Change of every rate beneath which this ends.", minimum=0.0, maximum=0.1,
+        1e-5, "Tolerance", "Convergence: change of every rate.", minimum=0.0, maximum=0.1,
         advanced=True,
     )  # fmt: skip
 
@@ -404,7 +404,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     (131, 119)
     """
     settings = PSTAPLESettings() if settings is None else settings
-    cut = domain(masks, settings.margin, partial(watch, 0.0, "looking for what is marked"))
+    cut = domain(masks, settings.margin, partial(watch, 0.0, "finding marked voxels"))
     frame = masks.frame or masks.shape
     voxels = math.prod(frame) if settings.domain == "frame" else math.prod(cut.shape)
     count = len(masks.structures)
@@ -422,7 +422,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     if count > 1:
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):
-        notices.append(f"The rates still changed after {settings.iterations:,} iterations.")
+        notices.append(f"Did not converge in {settings.iterations:,} iterations: the rates still changed.")
     sensitivity, specificity = (np.concatenate(figure) for figure in zip(*figures, strict=True))
     return make_fusion(
         masks,

@@ -262,16 +262,17 @@ class PairSettings(Settings):
         "choices to reveal it is not decidable.", minimum=0.01, maximum=1.0,
     )  # fmt: skip
     gate: float = number(
-        0.04, "Crowd test", "Nobody is flagged if the p value of the crowd is above. 1 removes this "
-        "safeguard and finds more lone offenders. For the flip test.",
+        0.04, "Crowd test", "Nobody is flagged if the p value of the crowd is larger. 1 removes this "
+        "safeguard and finds more single offenders. For the flip test.",
         minimum=0.001, maximum=1.0, advanced=True,
     )  # fmt: skip
     draws: int = integer(
-        50, "Draws", "Of random knockoffs. One draw is a lottery: the list of the next may be half as long.",
+        50, "Draws", "Number of random knockoffs. Results of one draw vary strongly: the next list may be "
+                     "half as long.",
         minimum=1, maximum=1000,
     )  # fmt: skip
     share: float = number(
-        0.5, "Share of draws", "Those are flagged whom at least this share of the draws selects.",
+        0.5, "Share of draws", "Annotators selected by at least this share of the draws are flagged.",
         minimum=0.01, maximum=1.0,
     )  # fmt: skip
     plus: bool = switch(
@@ -279,7 +280,8 @@ class PairSettings(Settings):
         "knockoff flags somebody in half of all crowds. It cannot flag fewer than 1 / rate.",
     )  # fmt: skip
     knockoffs: str = choice(
-        "entropy", "Knockoffs", "How far they are from their annotators, where these are hard to tell apart.",
+        "entropy", "Knockoffs", "Distance of knockoffs from their annotators, where these are hard to "
+                                "separate.",
         CONSTRUCTIONS, advanced=True,
     )  # fmt: skip
     local: bool = switch(
@@ -292,7 +294,7 @@ class PairSettings(Settings):
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
     graded: bool = switch(
-        True, "As graded", "How far a choice is from 0 counts; else its side alone does. A tie is 0.",
+        True, "As graded", "Count the distance of a choice from 0; otherwise only its side. A tie is 0.",
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the draws.", minimum=0, maximum=2**32 - 1, advanced=True)
 
@@ -307,10 +309,10 @@ class LBISettings(PairSettings):
     """Settings of the linearised Bregman iteration."""
 
     kappa: float = number(
-        100.0, "Kappa", "The greater the nearer to the inverse scale space, and the slower; 1 finds nobody.",
+        100.0, "Kappa", "Larger is closer to the inverse scale space, and slower; 1 finds nobody.",
         minimum=1.0, maximum=1e5, advanced=True,
     )  # fmt: skip
     steps: int = integer(
-        20_000, "Steps", "At most. Who has not come in by then counts as coming in last.",
+        20_000, "Steps", "At most. Annotators who have not entered by then count as entering last.",
         minimum=100, maximum=10_000_000, advanced=True,
     )  # fmt: skip

@@ -130,8 +130,8 @@ def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
     side = "left" if leftwards == most else "right"
     return [
         f"{most:,} of {len(seen):,} annotators lean to the {side}, and {left / max(left + right, 1):.0%} of "
-        "all choices are of the left side: that few are biased, which all this rests on, does not hold, and "
-        "the flagged are but the strongest."
+        "all choices are of the left side: the assumption that few are biased does not hold. Only the "
+        "strongest biases are flagged."
     ]
 
 
@@ -140,9 +140,9 @@ def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, b
     fewest = math.ceil(1.0 / settings.rate - 1e-9)
     if not settings.plus or not tested or flagged.any():
         return []
-    words = f"Knockoff+ at a rate of {settings.rate:g} selects {fewest:,} annotators or more, or nobody"
+    words = f"At a rate of {settings.rate:g}, knockoff+ cannot flag fewer than {fewest:,} annotators"
     if tested < fewest:
-        return [f"{words}, and {tested:,} were tested: it can flag nobody; look at the t test."]
+        return [f"{words}, and only {tested:,} were tested: nobody can be flagged. See the t test."]
     if by_t_test:
         return [f"{words}; the t test with Benjamini-Hochberg at that rate finds {by_t_test:,}."]
     return []
@@ -256,7 +256,7 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
     small = gram_matrices(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
     heavy = len(small.people) > _MANY
-    words = "looking who can be tested"
+    words = "checking who can be tested"
     problem, known = wait_watching(lambda: scale_grams(small), watch, 0.16, words, small=not heavy)
     untested = _untested(small, known, count)
     words = "estimating biases"
@@ -288,7 +288,7 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
     watch(0.98, "classifying annotators")
     behaviour, matches = behaviours(pairs, flagged, flips.decidable), match_ratio(pairs, after.score)
     unexplained = inconsistency(pairs, component, before.score)
-    watch(0.99, "looking for what should be known")
+    watch(0.99, "collecting notices")
     notices = [
         *data_notices(pairs, component, untested, settings.least),
         *bias_notices(pairs, bias),

@@ -34,7 +34,7 @@ UNTESTED = {
     1: "took no part",
     2: "made too few comparisons to be tested",
     3: "cannot be tested: all the comparisons are of items that nothing else ranks",
-    4: "cannot be tested: the bias cannot be told from the scores of the items or from others' bias",
+    4: "cannot be tested: the bias cannot be separated from the scores of the items or from others' bias",
 }
 """Why an annotator was not tested, for people: "annotator 7 took no part"."""
 

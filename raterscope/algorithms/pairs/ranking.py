@@ -248,7 +248,7 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     )
     annotators &= np.bincount(pairs.annotator, minlength=len(annotators)) > 0
     members = np.flatnonzero(annotators)
-    watch(0.0, "counting comparisons of the biased")
+    watch(0.0, "counting comparisons of biased annotators")
     small = None if not len(members) else _biased_sums(pairs, annotators)
     score, spread = np.full(count, np.nan), np.full(count, np.nan)
     kept: list[tuple[NDArray[np.int64], FloatArray]] = []

@@ -94,7 +94,7 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
     total = np.bincount(group, weights=pairs.choice**2, minlength=number)
     within = max(spread - float(count @ mean**2), 0.0) / spread
     cyclic = float(count @ rest**2) / spread
-    watch(0.3, "looking for circles")
+    watch(0.3, "searching for cycles")
     flow = np.sqrt(count) * rest
     curl = float("nan")
     if cyclic * spread <= _PRECISE**2 * spread:
@@ -138,7 +138,7 @@ def _triangles(
     count = 0
     for item in range(many):
         if item % 64 == 0:
-            watch(0.3, "looking for circles")
+            watch(0.3, "searching for cycles")
         ends = second[start[item] : start[item + 1]]
         opposite = edge[np.ix_(ends, ends)]
         a, b = np.nonzero(opposite >= 0)
@@ -171,7 +171,7 @@ def _round_triangles(
         if size <= _PRECISE**2 * begin or begin == 0:
             break
         if step % 16 == 0:
-            watch(0.4 + 0.6 * step / _STEPS, "looking for circles")
+            watch(0.4 + 0.6 * step / _STEPS, "searching for cycles")
         moved = around @ direction
         rest -= size / float(moved @ moved) * moved
         gradient = back @ rest

@@ -31,7 +31,7 @@ def test_broken_clicks_are_refused_in_a_sentence(change, sentence):
 
 
 def test_an_image_of_no_area_is_refused():
-    with pytest.raises(ClicksError, match="expected an area above nothing"):
+    with pytest.raises(ClicksError, match="expected an area above 0"):
         Clicks(np.zeros(0), np.zeros(0), np.zeros(0, int), (), (0, 0, 10, 0))
 
 

@@ -177,7 +177,7 @@ def test_many_votes_a_task_do_not_underflow():
 
 def test_a_fit_that_does_not_converge_says_so():
     labels, _ = make(1)
-    assert "not final" in pooled(labels, PooledSettings(iterations=2)).notices[0]
+    assert "Did not converge in 2 iterations" in pooled(labels, PooledSettings(iterations=2)).notices[0]
     assert not pooled(labels).notices
 
 
