@@ -1,8 +1,7 @@
-"""Labels that many annotators gave to tasks: who can be trusted with which class, and what is true.
+"""Labels that many annotators gave to tasks, fused into classes and confusion matrices.
 
 One source is cited throughout, equations, sections and figures by their own numbers: the dynamic combination
-paper [simpson2013]_. Where what is done departs from it, the
-docstring says how and why.
+paper [simpson2013]_. Docstrings state differences from it, with the reasons.
 
 References
 ----------

@@ -1,16 +1,16 @@
 """Inner loops of the dynamic model: filters and smoothers, and the update of the tasks.
 
-With odds o = alpha / beta and variance P = 1/alpha + 1/beta of its logarithm (eqs. 51, 53), noise q that is
-added to P multiplies alpha and beta by P / (P + q), and a vote adds to one of them: forward, no logarithm
-is needed. Backward, where q is 0, nothing changes; elsewhere the smoother of eqs. 63-70 for a single number
-is the same as a weighted mean of what the filter knew and what comes later, which has no differences of
-large numbers in it.
+With odds o = alpha / beta and variance P = 1/alpha + 1/beta of its logarithm (eqs. 51, 53), noise q added to
+P multiplies alpha and beta by P / (P + q), and a vote adds to one of them. The forward pass therefore needs
+no logarithm. In the backward pass nothing changes where q is 0. Elsewhere the smoother of eqs. 63-70 for a
+single number equals a weighted mean of the filter's state and the later one, without differences of large
+numbers.
 
-The dynamic model as the paper has it: for every output a filter over all classes together, and a smoother.
-Three of the paper's lines are misprinted, and what is done instead follows from linear Bayes estimation
-(ref. 31): the covariance becomes P - K h' P (1 - r_post / r_prior) in place of eq. 61, and eqs. 65 and 68
-run with C = I - (1 - r_post / r_prior) K h', as C' lambda and C' Lambda C. So put right, filter and
-smoother give the very moments of the Gaussian posterior, all steps at once.
+The paper's dynamic model has, for every output, a filter over all classes together and a smoother. Three of
+its lines are misprinted; the corrections follow from linear Bayes estimation (ref. 31). The covariance
+becomes P - K h' P (1 - r_post / r_prior) instead of eq. 61, and eqs. 65 and 68 use C = I - (1 - r_post /
+r_prior) K h', as C' lambda and C' Lambda C. Filter and smoother then give the exact moments of the Gaussian
+posterior of all steps.
 """
 
 from __future__ import annotations
@@ -101,20 +101,20 @@ def _smooth(
     alpha: Array,
     fresh: Array,
 ) -> bool:
-    """Go one step back.
+    """Smooth one step backwards.
 
     Parameters
     ----------
     later : bool
         Whether there is a later step.
     own, rest : (M, J) float64
-        What the filter knew after this step.
+        State of the filter after this step.
     noise : (M,) float64
         q of the later step.
     logit, variance : (M, J) float64
-        Smoothed mean and variance of the log odds at the later step; overwritten by those of this one.
+        Smoothed mean and variance of the log odds at the later step; overwritten by those of this step.
     alpha : (L, J) float64
-        Pseudo-counts that they mean (eq. 77); overwritten where they change.
+        The corresponding pseudo-counts (eq. 77); overwritten where they change.
     fresh : (L,) bool
         Set to False where they change.
 
@@ -152,11 +152,11 @@ def _smooth(
 
 @compiled()
 def _share_out(logit: Array, variance: Array, shown: Array) -> None:
-    """Return each row the Dirichlet distribution that says what the outputs' Beta distributions say.
+    """Convert the outputs' Beta distributions to one Dirichlet distribution for each row.
 
-    Its means are theirs, pi = odds / (1 + odds), scaled to add up to one. Its total sets the sum of the
-    outputs' variances, pi (1 - pi) / total, to that of the Beta distributions, (pi (1 - pi))^2 times the
-    variance of the log odds. Where all of these have the same total, as without noise, it is that one.
+    Its means are pi = odds / (1 + odds), scaled to add up to one. Its total sets the sum of the outputs'
+    variances, pi (1 - pi) / total, to that of the Beta distributions, (pi (1 - pi))^2 times the variance of
+    the log odds. If all of these have the same total, as without noise, the total is kept.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def add_up(alpha: Array, sums: Array) -> None:
 
 @compiled()
 def tell(output: int, alpha: Array, total: Array, psi: Array, fresh: Array, logs: Array) -> None:
-    """Fill the expected logarithm of the probability of what was said, (J,); `psi` is kept while `fresh`."""
+    """Fill the expected log probability of an output, (J,); `psi` is reused while `fresh`."""
     if not fresh[output]:
         fresh[output] = True
         for j in range(len(total)):
@@ -220,10 +220,10 @@ def follow(
 ) -> None:
     """Filter and smooth annotators, each class by itself.
 
-    A vote counts for every class by its probability. The noise q of an output is the same for all classes: by
-    how much a whole vote raises the variance pi (1 - pi) of the output, expected over the classes (eqs. 43-45
-    where the class is known). With two outputs one says what the other does. With more, what is filled into
-    `steps` and `final` is that of `_share_out`, but `logs` are those of eqs. 77 and 78.
+    A vote counts for every class by its probability. The noise q of an output is the same for all classes:
+    the expected increase of the variance pi (1 - pi) of the output by a vote (eqs. 43-45 for a known class).
+    With two outputs one determines the other. With more, `steps` and `final` are filled from `_share_out`,
+    but `logs` are those of eqs. 77 and 78.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def follow(
     start : (K + 1,) int64
         The steps of each annotator.
     order : (K,) int64
-        Annotators, of which `first` to `last` are done.
+        Annotators; `first` to `last` are processed.
     first, last : int
     task : (V,) int32
     label : (V,) int16
@@ -244,7 +244,7 @@ def follow(
     final : (K, J, L) float64
         Filled with those of the last step.
     halt : (1,) bool
-        Ends this at once when it is set.
+        Stops the kernel when it is set.
     """
     classes, outputs = prior.shape
     many = 1 if outputs == 2 else outputs
@@ -325,20 +325,20 @@ def settle(
     slot : (V,) int32
         The votes on task i are the steps `place[start[i]]` to `place[start[i + 1]]`.
     known : (N,) int16
-        Tasks with a class are left as they are, as are those without votes.
+        Tasks with a known class, and those without votes, stay unchanged.
     shares : (J,) float64
         Expected logarithms of the classes' shares.
     logs : (V, J) float64
         As of `follow`.
     first, last : int
-        The tasks to do.
+        Range of tasks.
     posterior : (N, J) float64
         Overwritten.
 
     Returns
     -------
     float
-        The greatest change of a probability.
+        The largest change of a probability.
     """
     classes = len(shares)
     x = np.empty(classes)
@@ -433,7 +433,7 @@ def _observe_jointly(
 
 @compiled()
 def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Array, product: Array) -> None:
-    """Take the adjoint state and covariance over one vote (eqs. 65, 68).
+    """Update the adjoint state and covariance by one vote (eqs. 65, 68).
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Arra
     spread : (J, J) float64
         Lambda; overwritten.
     product : (J,) float64
-        Room for Lambda K.
+        Workspace for Lambda K.
     """
     classes = len(chance)
     gained = moved[2]
@@ -491,9 +491,9 @@ def follow_jointly(
     final: Array,
     halt: Array,
 ) -> None:
-    """Do what `_dynamic_kernels.follow` does, all classes together.
+    """Filter and smooth annotators as `follow` does, with all classes together.
 
-    A vote on a doubtful task is taken as a whole vote on the mean of the classes' log odds (section 7.4).
+    A vote on an uncertain task counts as one vote on the mean of the classes' log odds (section 7.4).
     """
     classes, outputs = prior.shape
     many = 1 if outputs == 2 else outputs

@@ -1,4 +1,4 @@
-"""Inner loops of static models: sorted votes, tasks and annotators in turn, sweeps of Gibbs sampling."""
+"""Inner loops of static models: sorting votes, updates of tasks and annotators, Gibbs sampling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def count_votes(task: Array, count: Array) -> None:
 
 @compiled()
 def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot: Array, pair: Array) -> None:
-    """Pack votes and put each where the next one on its task belongs.
+    """Pack votes and sort them by task.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot:
     label : (V,) int16
     outputs : int
     slot : (N,) int64
-        Where the next vote on each task goes; moved on.
+        Position of the next vote on each task; incremented.
     pair : (all votes,) uint32
         annotator * outputs + label; filled.
     """
@@ -71,14 +71,14 @@ def begin(
     counts: Array,
     total: Array,
 ) -> None:
-    """Take the votes for the tasks' probabilities, and count what each annotator said of each class.
+    """Initialise the tasks' probabilities with the votes, and count each annotator's outputs by class.
 
     Parameters
     ----------
     start, pair, known
         As of `TaskVotes`.
     standing : (L, J) float64
-        How much of a vote each output is for each class.
+        Share of a vote that each output is for each class.
     share : float
         Added to the votes for every class.
     first, last : int
@@ -141,13 +141,13 @@ def expect_tasks(
     posterior : (N, J) float64
         Overwritten.
     each : tuple of J numbers, or array (J,)
-        Only its length is used. That of a tuple is known when this is compiled: a few classes are then
-        a quarter to a third faster.
+        Only its length is used. That of a tuple is known at compile time, which makes few classes a quarter
+        to a third faster.
 
     Returns
     -------
     float, float
-        Sum of the entropies, and the greatest change of a probability.
+        Sum of the entropies, and the largest change of a probability.
     """
     x = np.empty(len(each))
     counted, weight = counts.reshape(-1), weights.reshape(-1)
@@ -202,7 +202,7 @@ def expect_two(
     total: Array,
     each: Array,  # noqa: ARG001 - as of `expect_tasks`
 ) -> tuple[float, float]:
-    """Do what `expect_tasks` does for two classes, by their odds: three times as fast."""
+    """Update as `expect_tasks` for two classes, by their odds: three times as fast."""
     base = logs[1] - logs[0]
     entropy, change = 0.0, 0.0
     for i in range(first, last):
@@ -234,7 +234,7 @@ def expect_two(
 
 @compiled()
 def _tail(x: float) -> float:
-    """Return what Stirling's formula of log Gamma(x) leaves, x at least `FAR`."""
+    """Return the remainder of Stirling's formula of log Gamma(x), x at least `FAR`."""
     y = 1.0 / (x * x)
     return (
         1 / 12
@@ -277,7 +277,7 @@ def log_gammas(prior: Array) -> Array:
 def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
     """Return the derivative of log Gamma at prior + count, and its rise from `at_prior`, its value at prior.
 
-    From a large prior on the two values are as good as equal: their difference has a form of its own.
+    With a large prior the two values are almost equal: their difference is computed separately.
     """
     x = prior + count
     psi, value = _gammas(x)
@@ -289,7 +289,7 @@ def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
 
 @compiled()
 def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, logs: Array) -> float:
-    """Expect the logarithms of a Dirichlet distribution (eqs. 18, 23).
+    """Compute the expected logarithms of a Dirichlet distribution (eqs. 18, 23).
 
     Parameters
     ----------
@@ -298,14 +298,14 @@ def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, log
     at_prior : (L + 1,) float64
         As `log_gammas` returns them.
     present : (M,) int64
-        Those that may have been counted; the others were not and their logarithms are not asked for.
+        Outputs that may have counts; the logarithms of others are not computed.
     logs : (L,) float64
         Filled there.
 
     Returns
     -------
     float
-        ln B(prior + counts) - ln B(prior): its part of the lower bound when its parameters are these.
+        ln B(prior + counts) - ln B(prior): the row's part of the lower bound.
     """
     total, risen, bound = prior.sum(), 0.0, 0.0
     for m in present:
@@ -322,18 +322,18 @@ def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, log
 def expect(
     prior: Array, at_prior: Array, counts: Array, present: Array, first: int, last: int, weights: Array
 ) -> float:
-    """Expect the logarithms of annotators' rates (eqs. 22, 23), of the outputs that each of them used.
+    """Compute the expected logarithms of annotators' rates (eqs. 22, 23), of the outputs that each used.
 
     Parameters
     ----------
     prior, at_prior : (J, L) and (J, L + 1) float64
         The second as `log_gammas` returns them.
     counts : (P, K * L, J) float64
-        Votes counted in P parts; their sum goes to the first.
+        Votes counted in P parts; their sum is written to the first.
     present : (K * L,) bool
-        Which outputs an annotator used.
+        Outputs that an annotator used.
     first, last : int
-        The annotators to do.
+        Range of annotators.
     weights : (K * L, J) float64
         Overwritten where present.
 
@@ -365,7 +365,7 @@ def _sum_up(counts: Array, rows: Array) -> None:
 
 @compiled()
 def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
-    """Take the likeliest rates.
+    """Compute the maximum likelihood rates.
 
     Parameters
     ----------
@@ -373,12 +373,12 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
         Added to every count.
     counts : (L,) float64
     logs : (L,) float64
-        Logarithms of the rates so far; overwritten by those of the likeliest.
+        Logarithms of the present rates; overwritten by those of the new ones.
 
     Returns
     -------
     float
-        What the counts contribute to the expected log likelihood under the rates so far.
+        Contribution of the counts to the expected log likelihood under the present rates.
     """
     total, likelihood = 0.0, 0.0
     for m in range(len(counts)):
@@ -395,7 +395,7 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
 def maximise(
     smoothing: float, counts: Array, present: Array, first: int, last: int, outputs: int, weights: Array
 ) -> float:
-    """Take the likeliest rates of annotators, of all outputs; otherwise as `expect`."""
+    """Compute the maximum likelihood rates of annotators, of all outputs; otherwise as `expect`."""
     likelihood = 0.0
     for k in range(first, last):
         columns = slice(k * outputs, (k + 1) * outputs)
@@ -422,24 +422,24 @@ def number_repeats(
     again: Array,
     labels: Array,
 ) -> bool:
-    """Count, for every vote on some tasks, the annotator's earlier ones on the same task.
+    """Count, for every vote on some tasks, the annotator's earlier votes on the same task.
 
     Parameters
     ----------
     first, last : int
-        Tasks between which to count, called in their order.
+        Range of tasks, called in order.
     start, annotator, label : as in `place`
     seen : (K,) int64
         -1 to begin with. Overwritten: the last vote of each annotator.
     present : (K, L) int64
         -1 to begin with. Overwritten: the last vote of each annotator for each output.
     again, labels : (V,) int32
-        Overwritten: how many there are, and how many of them say the same.
+        Overwritten: number of earlier votes, and of those with the same output.
 
     Returns
     -------
     bool
-        Whether there are any.
+        True if there are any.
     """
     repeated = False
     for i in range(first, last):
@@ -507,18 +507,18 @@ def sweep(
     shares: Array,
     chance: Array,
 ) -> None:
-    """Draw the classes of some tasks, one after the other, each given all others'.
+    """Draw the classes of some tasks one after the other, each given all others.
 
     Parameters
     ----------
     first, last : int
         Positions in `tasks` between which to draw.
     tasks : (M,) int64
-        The tasks whose class is open and which have votes.
+        Tasks with votes and without a known class.
     start, annotator, label : as in `place`
     again, output : (V,) or (0,) int32
-        How many votes of the same annotator come earlier in the same task, and how many of those say the
-        same; empty where there are none at all.
+        Number of earlier votes of the annotator on the task, and of those with the same output; empty without
+        any.
     prior : (L, J) float64
     prior_rows : (J,) float64
     share : float
@@ -577,12 +577,12 @@ def sweep(
 
 @compiled()
 def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, float]:
-    """Take one more sample into the mean of `count` before it.
+    """Add a sample to the running mean of `count` samples.
 
     Returns
     -------
     (float, float)
-        The sum and the greatest of the changes.
+        The sum and the largest of the changes.
     """
     total, most = 0.0, 0.0
     for m in range(mean.shape[0]):

@@ -73,7 +73,7 @@ def normalise(logs: Array) -> float:
     Returns
     -------
     evidence : float
-        Logarithm of what they added up to.
+        Logarithm of their sum.
     """
     most = logs.max()
     total = 0.0
@@ -117,8 +117,8 @@ def expect(
         and their sums over outputs (K, J).
     shares : (J,) float64
     posterior : (N, J) float64
-        Overwritten for tasks with votes. A known class counts as another annotator's, who is wrong with
-        probability `_DOUBT`: a single mistake must not change the annotators' rates.
+        Overwritten for tasks with votes. A known class counts as the vote of an annotator with error rate
+        `_DOUBT`: a single mistake must not change the annotators' rates.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def fill_base(
     first, last : int
         Annotators.
     stands : (L, J) bool
-        Whether an output stands for a class.
+        True if an output stands for a class.
     accuracy : (K, J) float64
         Probability of the outputs that stand for a class.
     right, wrong : (L, J) float64
@@ -291,7 +291,7 @@ def fill_base(
     own : (K, L) float64
         Each annotator's expected wrong votes by output.
     weight : float
-        Votes that `wrong` counts for beside them.
+        Number of votes that `wrong` counts as.
     base : (K, L, J) float32
         Overwritten.
     """
@@ -425,13 +425,13 @@ def membership_without_truth(
     total: Array,
     answer: Array,
 ) -> None:
-    """Estimate the mixtures of known tasks from their votes, each as if its class alone were not known.
+    """Estimate the mixtures of known tasks from their votes, each without its own known class.
 
     Parameters
     ----------
     tasks : (M,) int64
     votes, model, mixture, share, total : as in `membership_sweep`
-        Left as they were, but for rounding.
+        Unchanged except for rounding.
     begin : (M, J) float64
         Probabilities of the apparent classes before the first sweep.
     sweeps : int

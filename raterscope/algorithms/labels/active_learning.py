@@ -1,7 +1,7 @@
 """Active learning: the task and the annotator with the largest expected information gain.
 
-The paper's section 11 (V_object of eq. 94) names the expected information gain about a task's class as what
-an assignment of tasks to annotators should maximise; this is it for one more vote.
+In the paper's section 11 (V_object of eq. 94) an assignment of tasks to annotators maximises the expected
+information gain about the tasks' classes. Here it is computed for one more vote.
 """
 
 from __future__ import annotations
@@ -39,18 +39,17 @@ _SPREAD = 10
 
 @dataclass(frozen=True, eq=False)
 class NextVotes:
-    """M votes to ask for, the most telling first; each is on another task.
+    """M votes to ask for, the most informative first, each on another task.
 
     Attributes
     ----------
     task : (M,) int32
     annotator : (M,) int32
-        Whom to ask; `OPEN` where all who may be asked have voted on the task or are asked for enough others:
-        somebody new.
+        Annotator to ask; `OPEN` for a new annotator, if all others voted on the task or have enough tasks.
     gain : (M,) float64
-        Bits that the vote is expected to tell about the task's class.
+        Expected information gain of the vote about the task's class, in bits.
     gain_of_new : (M,) float64
-        What a vote of somebody new would tell, of whom only the prior is known.
+        The same for a new annotator with the prior's rates.
     """
 
     task: IndexArray
@@ -63,7 +62,7 @@ class NextVotes:
 
 
 def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
-    """Return the information to expect of annotators' votes on tasks: what doubt there is, less what remains.
+    """Return the expected information gain of annotators' votes on tasks: entropy before less entropy after.
 
     With m = p . pi^(k), the distribution of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
 
@@ -72,7 +71,7 @@ def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray
     posterior : (M, J) float64
     rates : (K, J, L) float64
         Probabilities of the next output: the means of the confusion matrices' Dirichlet distributions, which
-        for a single vote is exact, not a plug-in.
+        are exact for a single vote.
 
     Returns
     -------
@@ -93,33 +92,33 @@ def next_votes(
     annotators: Collection[str] | None = None,
     watch: Watch = silent,
 ) -> NextVotes:
-    """Return which votes to ask for next.
+    """Select the votes to ask for next.
 
-    Nobody is asked for a second vote on a task, nor for more than a tenth of all (with fewer than ten
-    annotators, for more than an equal share). Taken one after the other, each is the most telling that is
-    left.
+    No annotator is asked for a second vote on a task, nor for more than a tenth of all votes (with fewer than
+    ten annotators, an equal share). Votes are selected greedily, the most informative first.
 
-    Not all pairs are tried. A vote cannot tell more than the task's own entropy, so tasks are gone through
-    from the most doubtful one, and only as long as their entropy exceeds what has been found. They are
-    sifted by a few annotators, those who tell most where all classes or the two classes that are most often
-    in doubt are equally probable; what is left, ten times the tasks asked for and at least a thousand,
-    is tried with everybody. With fewer tasks than that the answer is that of trying all pairs.
+    Not all pairs are evaluated. The gain of a vote is at most the task's entropy; tasks are therefore visited
+    by falling entropy, until it is below the gains found. A first selection uses a few annotators: those with
+    the largest gain if all classes, or the two classes most often confused, are equally probable. The
+    remaining tasks, ten times those asked for and at least a thousand, are evaluated with all annotators.
+    With fewer tasks the result is exact.
 
     Parameters
     ----------
     labels : Labels
-        What was fused.
+        The labels that were fused.
     fusion : LabelFusion
     count : int
         Votes to ask for, at most.
     annotators : collection of str, optional
-        Who may be asked, by name; by default all who have voted. Somebody named without votes counts as new.
+        Candidates by name; by default all annotators with votes. A name without votes counts as a new
+        annotator.
     watch : Watch
 
     Returns
     -------
     NextVotes
-        Empty where nothing is in doubt.
+        Empty if all tasks are certain.
 
     Examples
     --------
@@ -165,7 +164,7 @@ def _eligible(labels: Labels, annotators: Collection[str] | None) -> NDArray[np.
 
 
 def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> NDArray[np.int64]:
-    """Find the tasks on which the best of a few annotators would tell most."""
+    """Find the tasks with the largest gain by the best of a few annotators."""
     doubt = np.empty(len(posterior))
     for span in _spans(len(posterior), posterior.shape[1], part(watch, 0.0, 0.3), "finding uncertain tasks"):
         doubt[span] = _entropy(posterior[span])
@@ -190,7 +189,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
 
 
 def _probes(posterior: FloatArray) -> FloatArray:
-    """Make up doubts: between all classes, and between the two most probable ones of many tasks."""
+    """Return test posteriors: all classes equal, and the two most probable classes of many tasks equal."""
     classes = posterior.shape[1]
     two = np.sort(np.argsort(-posterior, axis=1, kind="stable")[:, :2], axis=1)
     pairs, often = np.unique(two[:, 0] * classes + two[:, 1], return_counts=True)
@@ -211,10 +210,10 @@ def _rank_annotators(
     keep: int,
     watch: Watch,
 ) -> tuple[IndexArray, FloatArray]:
-    """Find whom to ask about every task, the best first, (M, keep), and what each would tell.
+    """Rank annotators for every task, the best first, (M, keep), and return their gains.
 
-    Where fewer may be asked about a task, the gain of the rest is -inf. Never can more annotators have been
-    asked for enough than `keep` - 1, so nobody else is needed.
+    With fewer candidates, the gain of the rest is -inf. At most `keep` - 1 annotators can have enough tasks,
+    so that no more are needed.
     """
     annotator = np.zeros((len(tasks), keep), dtype=np.int32)
     gain = np.full((len(tasks), keep), -np.inf)
@@ -250,7 +249,7 @@ def _spans(many: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
 def _assign(
     ranked: IndexArray, gain: FloatArray, new: FloatArray, count: int, most: int
 ) -> tuple[NDArray[np.int64], IndexArray, FloatArray]:
-    """Take the most telling vote left, again and again; each task once, each annotator `most` times."""
+    """Repeatedly select the most informative vote; each task once, each annotator at most `most` times."""
     choices = ranked.shape[1]
 
     def offer(row: int, at: int) -> tuple[float, int, int]:

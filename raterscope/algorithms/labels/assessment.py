@@ -49,7 +49,7 @@ class ClassCurve:
     false_positive_rate, sensitivity : (T,) float64
         NaN throughout where no judged task is of another class, or of this one.
     area : float
-        Below sensitivity over the false positive rate (AUC); NaN where there is no curve.
+        Area under the ROC curve (AUC); NaN without a curve.
     calibration : Calibration
         Of the class's posterior.
     """
@@ -71,7 +71,7 @@ class Assessment:
     ----------
     classes : tuple of J names
     judged : int
-        Tasks of which the truth is known.
+        Number of tasks with known truth.
     accuracy, accuracy_low, accuracy_high : float
         Share of judged tasks whose most probable class is the true one, and its Wilson interval of 95 %.
         Where m classes are equally probable and the true one is among them, the task counts for 1/m.
@@ -80,7 +80,7 @@ class Assessment:
     brier : float
         Mean over tasks of the summed squares of posterior minus truth, 0 to 2.
     area : float
-        Mean of the classes' AUC, each class counting alike; NaN without two classes among the truths.
+        Mean of the classes' AUC, with equal weights; NaN without two classes among the truths.
     curves : tuple of J ClassCurve
     confusion : (J, J) int64
         Judged tasks by true class (row) and most probable class (column), of equal ones the first.
@@ -107,11 +107,11 @@ class Assessment:
 
 
 def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -> Assessment | None:
-    """Judge posteriors by the tasks whose class is known.
+    """Assess posteriors on the tasks with known class.
 
-    Equally probable classes share the credit of a task, so that the order of the classes does not matter. A
-    mean over classes of one-against-the-rest AUC is what the AUC of more than two classes is here; with two
-    classes both are the same.
+    Equally probable classes share the credit of a task, so that the order of the classes does not matter. The
+    AUC of more than two classes is the mean of the one-against-the-rest AUCs; with two classes both are
+    equal.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 
 
 def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson score interval of a share; NaN of nothing.
+    """Return the Wilson score interval of a share; NaN without data.
 
     References
     ----------
@@ -189,13 +189,12 @@ def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def compare_accuracy(first: Assessment, second: Assessment) -> tuple[int, int, float]:
-    """Compare two judgements of the same tasks (McNemar's test, exact; a sign test where there are ties).
+    """Compare two assessments of the same tasks (exact McNemar's test; a sign test with ties).
 
     Returns
     -------
     (int, int, float)
-        Tasks on which the first has more credit, on which the second has more, and the two-sided p-value: how
-        often chance alone would part them at least so far.
+        Tasks on which the first has more credit, on which the second has more, and the two-sided p-value.
 
     Raises
     ------
@@ -220,10 +219,9 @@ def compare_accuracy(first: Assessment, second: Assessment) -> tuple[int, int, f
 def mean_curve(
     curves: Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]],
 ) -> tuple[FloatArray, FloatArray]:
-    """Average curves vertically: at every place of any of them the mean of their heights.
+    """Average curves vertically: the mean height at every point of any of them.
 
-    Where a curve rises or falls without going on, the mean does so too; so the area below it is the mean of
-    their areas.
+    Vertical steps of a curve stay vertical in the mean, so that its area is the mean of the areas.
 
     References
     ----------
@@ -323,16 +321,16 @@ def advice(
     tempering: Tempering | None = None,
     rates: Rates | None = None,
 ) -> tuple[str, ...]:
-    """State in plain sentences what speaks against trusting a fusion, and what would help.
+    """List reasons against trusting a fusion, with remedies, in sentences.
 
-    Looked at are: votes a task; annotators; votes of an annotator for each class; classes that seem to have
-    changed places, or annotators who are mostly worse than chance, while no truth is known; rates of right
+    The criteria are: votes for each task; the number of annotators; votes of an annotator for each class;
+    swapped classes, or annotators who are mostly worse than chance, without known truths; rates of right
     votes that differ by more than three standard errors between the first and the second half of an
-    annotator's votes on a class, where a fifth of all do (by chance one in 400 does); whether the votes on a
-    task depend on each other; whether the iteration ended. Without assessments, a model of independent votes
-    is said to be too sure on real crowds. With them: whether the vote has more tasks right (McNemar's exact
-    test, 5 %), and whether the mean probability of the most probable classes is above the accuracy (for the
-    pooled consensus, below it too).
+    annotator's votes on a class, if a fifth of all do (by chance one in 400 does); dependence of the votes on
+    a task; convergence. Without assessments, a model of independent votes is reported as overconfident on
+    real crowds. With them: whether the vote has more tasks right (McNemar's exact test, 5 %), and whether the
+    mean probability of the most probable classes is above the accuracy (for the pooled consensus, below it
+    too).
 
     Parameters
     ----------

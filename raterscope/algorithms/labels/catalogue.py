@@ -1,4 +1,4 @@
-"""The algorithms for labels, by name."""
+"""Catalogue of the algorithms for labels."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ LABELLERS: dict[str, Algorithm] = {
 
 
 def labeller_title(name: str) -> str:
-    """Describe the algorithm of that name as people do; one of another version as it is written."""
+    """Return the title of an algorithm, or its name if it is of another version."""
     return LABELLERS[name].title if name in LABELLERS else name

@@ -1,4 +1,4 @@
-"""Annotators who copy: more agreement than between independent annotators, and a consensus without them."""
+"""Detection of annotators who copy: pairs with more agreement than independent annotators."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ _ROUNDS = 10
 
 @dataclass(frozen=True, eq=False)
 class FairConsensus:
-    """Log probabilities of the classes from which votes can be taken away.
+    """Log probabilities of the classes from which votes can be removed.
 
     Attributes
     ----------
     cluster : (K,) int64
-        The set of suspects that an annotator is in, -1 for none. Each set counts for one annotator.
+        Set of suspects of each annotator, -1 for none. Each set counts as one annotator.
     weight : (K,) float64
-        What each vote of an annotator counts for.
+        Weight of each vote of an annotator.
     rates : (K, J, L) float64
         Logarithms.
     posterior : (N, J) float64
     own : dict of cluster to (N, J) float64
-        What it contributes.
+        Contribution of the set.
     """
 
     cluster: NDArray[np.int64]
@@ -72,7 +72,7 @@ class FairConsensus:
     def without(
         self, pair: tuple[int, int], task: NDArray[np.integer], labels: tuple[NDArray[np.integer], ...]
     ) -> FloatArray:
-        """Return the probabilities on some tasks, (n, J), without a pair's votes and their fellow suspects'.
+        """Return the probabilities on some tasks, (n, J), without the votes of a pair and of their sets.
 
         Parameters
         ----------
@@ -95,11 +95,11 @@ class FairConsensus:
 def find_suspects(
     pairs: NDArray[np.int32], common: FloatArray, same: FloatArray, labels: Labels, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], bool]:
-    """Find the sets of annotators who agree with each other far better than with the rest.
+    """Find sets of annotators who agree with each other far better than with the rest.
 
-    With one skill s for each annotator, chance-corrected agreement of two who look for themselves is
-    s_1 s_2, whatever the tasks' classes. A ring of copiers agrees better within, not with others. A ring of
-    most annotators looks like good ones instead, see `_outvoting`.
+    With one skill s for each annotator, the chance-corrected agreement of two independent annotators is s_1
+    s_2, for any classes. A ring of copiers agrees better within, but not with others. A ring of most
+    annotators looks like good annotators instead, see `_outvoting`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def find_suspects(
     Returns
     -------
     ((K,) int64, bool)
-        The set of each annotator, -1 for none, and whether the sets outvote the rest.
+        Set of each annotator, -1 for none, and whether the sets outvote the rest.
     """
     people = len(labels.annotators)
     cluster = np.full(people, -1, dtype=np.int64)
@@ -167,10 +167,10 @@ def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: in
 def _outvoting(
     members: NDArray[np.int64], pairs: NDArray[np.int32], labels: Labels, first: NDArray[np.int64]
 ) -> bool:
-    """Test whether annotators who are alike copy, by what the others say.
+    """Test whether similar annotators copy, from the votes of the others.
 
-    If they are alike because they are right, the others' votes are independent of each other given theirs. If
-    they copy somebody's mistakes, the others agree with each other where they are wrong.
+    If they agree because they are right, the others' votes are independent given theirs. If they copy
+    mistakes, the others agree with each other on the wrong answers.
     """
     people, tasks, outputs = len(labels.annotators), len(labels.tasks), len(labels.outputs)
     voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
@@ -210,7 +210,7 @@ def _outvoting(
 def fair_consensus(
     labels: Labels, fusion: LabelFusion, first: NDArray[np.int64], cluster: NDArray[np.int64], watch: Watch
 ) -> FairConsensus:
-    """Estimate classes and rates by expectation-maximisation, every set of suspects counting for one.
+    """Estimate classes and rates by expectation-maximisation, each set of suspects as one annotator.
 
     Parameters
     ----------
@@ -293,13 +293,13 @@ class Copying:
     ----------
     pairs : (P, 2) int32
     common : (P,) int64
-        Tasks that both voted on.
+        Tasks with votes of both.
     same : (P,) int64
-        Of which both said the same.
+        Tasks on which both agree.
     expected : (P,) float64
-        Of which both would say the same if each looked for itself.
+        Expected agreement of independent annotators.
     outvoting : bool
-        Whether they are so many that the votes cannot tell copying from a mistake that the rest share.
+        True if copying cannot be separated from a mistake shared by the rest.
     """
 
     pairs: NDArray[np.int32]
@@ -310,11 +310,11 @@ class Copying:
 
     @property
     def share(self) -> FloatArray:
-        """Of the agreement that chance leaves open, how much there is, as Cohen's kappa has it: 1 is all."""
+        """Share of the agreement beyond chance, as in Cohen's kappa: 1 is all."""
         return np.asarray((self.same - self.expected) / (self.common - self.expected))
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Put those together who copy, directly or by others; the largest group first."""
+        """Group annotators who copy directly or indirectly, the largest group first."""
         group: dict[int, set[int]] = {}
         for annotator, other in self.pairs.tolist():
             joined = group.get(annotator, {annotator}) | group.get(other, {other})
@@ -342,19 +342,17 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
 
 
 def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
-    """Find the pairs of annotators whose votes are no two votes.
+    """Find pairs of annotators whose votes are not independent.
 
-    Given the class of a task, annotators are taken for independent (dynamic combination paper, section 2).
-    What the class is, is told here by all others: from each task's posterior both votes of the pair are
-    taken away, so that people who copy do not make each other right. A larger ring would all the same: so
-    sets of annotators who agree with each other far better than with the rest (`find_suspects`) count for one
-    annotator in a consensus of its own, and for each other not at all. How often each says what where a class
-    is true is estimated anew from that, drawn towards how often it is right in all; the products of these
-    rates say how often both would agree. A pair is named where it agrees more often by more than chance
-    explains in any of the pairs (normal tail, Bonferroni's correction) and has at least half of the
-    agreement that is left open.
-    Where most annotators are alike, they are suspects if the others agree with each other against them; only
-    their own pairs are then looked at, for too few are left to judge the others by.
+    Given the class of a task, annotators are assumed independent (dynamic combination paper, section 2). The
+    posterior of each task's class is computed without both votes of the pair, so that copiers do not confirm
+    each other. Larger rings would still do so. Sets of annotators who agree with each other far better than
+    with the rest (`find_suspects`) therefore count as one annotator in a separate consensus, and not at all
+    for each other. Each annotator's rates of outputs by class are estimated from it, shrunk towards the
+    overall accuracy; their products give the expected agreement. A pair is listed if its agreement exceeds
+    that significantly (normal tail, Bonferroni's correction) and has at least half of the agreement beyond
+    chance. If most annotators agree, they are suspects if the others agree with each other against them. Only
+    their own pairs are then tested: too few annotators remain to test the others.
 
     Parameters
     ----------
@@ -453,9 +451,9 @@ def _agreements(
 
 
 def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tuple[FloatArray, float]:
-    """Return the logarithm of a posterior from which votes can be taken away, and what each counts for.
+    """Return the logarithm of a posterior from which votes can be removed, and the weight of each vote.
 
-    An opinion pool and shares of votes are no products of likelihoods. They are also less sure than the
+    An opinion pool and shares of votes are not products of likelihoods. They are also less certain than the
     posterior of independent votes, so that independent annotators would seem to agree too often. The classes
     are then estimated from the annotators' rates.
     """
@@ -471,7 +469,7 @@ def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tu
 
 
 def _rates(weight: FloatArray, label: NDArray[np.integer], labels: Labels) -> FloatArray:
-    """Give how often each output is given where a class is true, (J, L), by weights (M, J) of the classes."""
+    """Return the rates of outputs by class, (J, L), from weights (M, J) of the classes."""
     assert labels.meaning is not None
     counts = np.zeros((len(labels.outputs), weight.shape[1]))
     np.add.at(counts, label, weight)

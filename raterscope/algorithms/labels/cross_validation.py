@@ -42,8 +42,7 @@ class CrossValidation:
     Attributes
     ----------
     posterior : (N, J) float64
-        Of a task whose truth is known: from the run in which it was not held fixed. Of any other: from the
-        run with all truths held fixed.
+        Tasks with known truth: from the run without it. Other tasks: from the run with all truths held fixed.
     fold : (N,) int16
         The fold of the task's truth; `OPEN` where the truth is not known.
     fusion : LabelFusion
@@ -60,8 +59,8 @@ def cross_validate(
 ) -> CrossValidation:
     """Fuse once for every fold with the other folds' truths held fixed, and once with all of them.
 
-    The paper's section 4. Every class is spread evenly over the folds. What `Labels.known` already holds
-    stays known in each run, but for the tasks of the fold that is judged.
+    See the paper's section 4. Every class is distributed evenly over the folds. `Labels.known` stays known in
+    each run, except for the tasks of the held-out fold.
 
     Parameters
     ----------
@@ -69,9 +68,9 @@ def cross_validate(
     truth : (N,) int16
         True classes, `OPEN` where not known.
     run : callable
-        ``run(labels, watch)`` gives a `LabelFusion`.
+        ``run(labels, watch)`` returns a `LabelFusion`.
     folds : int
-        At least 2. As many as there are truths, where those are fewer.
+        At least 2; at most the number of truths.
     seed : int
         Of the draw of the folds.
     watch : Watch
@@ -95,14 +94,14 @@ def cross_validate(
 def deal_folds(
     labels: Labels, truth: ClassArray, folds: int = 5, seed: int = 0
 ) -> tuple[NDArray[np.int16], ClassArray]:
-    """Deal the tasks of known truth into folds, every class evenly.
+    """Divide the tasks of known truth into folds, every class evenly.
 
     Returns
     -------
     fold : (N,) int16
         `OPEN` where the truth is not known.
     known : (N,) int16
-        What is known when no fold is held out: the truths, and what `Labels.known` holds.
+        Known classes without a held-out fold: the truths, and `Labels.known`.
 
     Raises
     ------
@@ -128,15 +127,15 @@ def deal_folds(
 def predict_folds(
     labels: Labels, fold: NDArray[np.int16], known: ClassArray, run: Run, watch: Watch = silent
 ) -> FloatArray:
-    """Predict the tasks of every fold by the run that was not given their truths.
+    """Predict the tasks of every fold by the run without their truths.
 
     Parameters
     ----------
     labels : Labels
     fold, known : (N,) int16
-        As `deal_folds` gives them.
+        As from `deal_folds`.
     run : callable
-        ``run(labels, watch)`` gives a `LabelFusion`.
+        ``run(labels, watch)`` returns a `LabelFusion`.
     watch : Watch
 
     Returns
@@ -155,7 +154,7 @@ def predict_folds(
 
 
 def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int16]:
-    """Assign tasks to folds, the classes spread evenly."""
+    """Assign tasks to folds, with the classes distributed evenly."""
     shuffled = np.random.default_rng(seed).permutation(judged)
     dealt = shuffled[np.argsort(truth[shuffled], kind="stable")]
     fold = np.full(len(truth), OPEN, dtype=np.int16)
@@ -170,15 +169,15 @@ class ExclusionPreview:
     Attributes
     ----------
     task : (M,) int64
-        Tasks that get another class, the surest changes first.
+        Tasks that get another class, the most certain changes first.
     before, after : (M,) int16
         Their most probable classes.
     lost : (Q,) int64
-        Tasks that have votes now and would have none any more, nor a known class.
+        Tasks that would lose all votes and have no known class.
     votes : int
-        Votes that would be left out.
+        Number of excluded votes.
     accuracy_before, accuracy_after : float
-        On the tasks whose truth is given, tasks that were lost among them; NaN without truths.
+        On the tasks with a given truth, including lost ones; NaN without truths.
     fusion : LabelFusion
         Result of the others' votes.
     """
@@ -201,16 +200,16 @@ def preview_exclusion(
     watch: Watch = silent,
     truth: ClassArray | None = None,
 ) -> ExclusionPreview:
-    """Fuse again without some annotators, and say what becomes of the tasks.
+    """Fuse again without some annotators, and list the tasks that change.
 
     Parameters
     ----------
     labels : Labels
         What was fused.
     fusion : LabelFusion
-        The result with everybody.
+        The result with all annotators.
     annotators : collection of str
-        Names of those to leave out.
+        Names of the excluded annotators.
     run : callable
         ``run(labels, watch)``: the fusion with its settings.
     watch : Watch
@@ -220,7 +219,7 @@ def preview_exclusion(
     Returns
     -------
     ExclusionPreview
-        A lost task is not among those that get another class: it gets none.
+        Lost tasks are not among those that get another class.
     """
     fewer = labels.without(annotators)
     after = run(fewer, watch)

@@ -47,17 +47,17 @@ OPEN = -1
 
 
 class LabelsError(RefusedError):
-    """Labels that cannot be fused, in a sentence for people."""
+    """Labels that cannot be fused; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """V votes of K annotators on N tasks: each is one of L outputs; sought is one of J classes a task.
+    """V votes of K annotators on N tasks. A vote is one of L outputs; a task has one of J classes.
 
     Attributes
     ----------
     task, annotator : (V,) int32
-        Indices into `tasks` and `annotators`, in the order in which the votes came.
+        Indices into `tasks` and `annotators`, in the order of the votes.
     label : (V,) int16
         Index into `outputs`.
     tasks, annotators : tuple of N and K names
@@ -65,8 +65,8 @@ class Labels:
     outputs, classes : tuple of L and J names
         In the order that the curator set.
     meaning : (L,) int16, optional
-        The class that each output stands for, `OPEN` for one that stands for none. By default output l stands
-        for class l where there are as many of both; where there are not, it must be given.
+        The class that each output stands for, `OPEN` for none. By default output l stands for class l if
+        there are as many outputs as classes; otherwise it is required.
     time : (V,) float64, optional
         Seconds from any origin; NaN where it is not known.
     known : (N,) int16, optional
@@ -164,12 +164,12 @@ class Labels:
         return np.bincount(self.annotator, minlength=len(self.annotators))
 
     def without(self, annotators: Collection[str]) -> Labels:
-        """Leave out the votes of some annotators; tasks and annotators keep their numbers."""
+        """Exclude the votes of some annotators; tasks and annotators keep their numbers."""
         left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
         return self.subset(~left_out[self.annotator]) if left_out.any() else self
 
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
-        """Keep the votes that a mask (V,) names."""
+        """Keep the votes of a mask (V,)."""
         return replace(
             self,
             task=self.task[votes],
@@ -179,7 +179,7 @@ class Labels:
         )
 
     def settled(self, repeats: Repeats) -> Labels:
-        """Settle what an annotator said of a task several times.
+        """Resolve repeated votes of an annotator on a task.
 
         Parameters
         ----------
@@ -198,10 +198,9 @@ class Labels:
         return self.subset(keep)
 
     def in_time(self) -> NDArray[np.int64]:
-        """Order the votes annotator by annotator, each one's by time; (V,) indices.
+        """Return (V,) indices that sort the votes by annotator and then by time.
 
-        Ties stay in the order in which the votes came, and so do all votes of an annotator of whom some time
-        is not known.
+        Ties keep the order of the input, as do all votes of an annotator with unknown times.
         """
         if self.time is None:
             return np.argsort(self.annotator, kind="stable")
@@ -212,10 +211,10 @@ class Labels:
 
 
 def default_prior(labels: Labels) -> FloatArray:
-    """Return the pseudo-counts that are taken where nothing else is said, (J, L).
+    """Return the default pseudo-counts, (J, L).
 
-    One of every output, and one more of those that stand for the class: 1 + I where outputs are classes.
-    Symmetric pseudo-counts would let the classes change places.
+    One for every output, and one more for those that stand for the class: 1 + I if outputs are classes. With
+    symmetric pseudo-counts classes could be swapped.
 
     Examples
     --------
@@ -237,12 +236,12 @@ class LabelTrace:
     Attributes
     ----------
     objective : (T,) float64
-        What is maximised, after every iteration; empty where the method has nothing of the kind.
+        Objective after every iteration; empty if the method has none.
     change : (T,) float64
         The largest change of any task's probability in every iteration.
     converged : bool
     name : str
-        What the objective is: "lower bound", "log-likelihood"; empty where there is none.
+        Name of the objective: "lower bound", "log-likelihood"; empty if there is none.
     """
 
     objective: FloatArray
@@ -253,7 +252,7 @@ class LabelTrace:
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """Confusion matrix of every annotator: a Dirichlet distribution a row.
+    """Confusion matrix of every annotator: a Dirichlet distribution for each row.
 
     Attributes
     ----------
@@ -276,14 +275,14 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Drift of the annotators' confusion matrices, a step a vote.
+    """Drift of the annotators' confusion matrices, with a step for each vote.
 
     Attributes
     ----------
     start : (K + 1,) int64
         The steps of annotator k are `start[k]` to `start[k + 1]`, in the order of `Labels.in_time`.
     vote : (V,) int32
-        Which vote each step is.
+        Vote of each step.
     alpha : (V, J, L) float32
         The smoothed Dirichlet parameters after it.
     """
@@ -309,9 +308,9 @@ class LabelFusion:
         The probability of each class for every task, rows adding up to 1. A task without votes has the
         classes' own shares; a known one has 0 and 1.
     votes : (N,) int32
-        The votes that were counted.
+        Number of votes that count.
     known : (N,) int16
-        What was held fixed, `OPEN` elsewhere.
+        Classes that were held fixed, `OPEN` elsewhere.
     shares : (J,) float64
         The expected share of each class among all tasks.
     confusion : Confusion
@@ -320,11 +319,11 @@ class LabelFusion:
     drift : Drift or None
         Of a dynamic model.
     weight : (K,) float64 or None
-        What each annotator's vote counts for, in a method that has such a number.
+        Weight of each annotator's vote, if the method has one.
     notices : tuple of str
-        What the person should know, a sentence each.
+        Messages for the user, a sentence each.
     power : float
-        What each vote counts for: 1, or less where votes on a task are less than independent.
+        Weight of each vote: 1, or less if the votes on a task are correlated.
     """
 
     algorithm: str
@@ -342,11 +341,11 @@ class LabelFusion:
     power: float = 1.0
 
     def label(self) -> ClassArray:
-        """Return the most probable class of every task, (N,); of equal ones the first."""
+        """Return the most probable class of every task, (N,); the first of equal ones."""
         return np.asarray(self.posterior.argmax(axis=1), dtype=np.int16)
 
     def entropy(self) -> FloatArray:
-        """Give the doubt of every task, (N,), 0 to 1: its posterior's entropy over that of equal chances."""
+        """Return the normalised entropy of every task's posterior, (N,), 0 to 1."""
         if len(self.classes) < 2:
             return np.zeros(len(self.posterior))
         terms = np.where(self.posterior > 0, self.posterior, 1.0)
@@ -362,7 +361,7 @@ REPEATS = {
 
 @dataclass(frozen=True)
 class LabelSettings(Settings):
-    """Settings of every method without time."""
+    """Settings of all methods without time."""
 
     repeats: Literal["all", "first", "last"] = choice(
         "all", "Repeated votes", "Use of an annotator's repeated votes on one task.", REPEATS
@@ -391,11 +390,11 @@ class PriorSettings(Settings):
 
 
 def prior_of(labels: Labels, settings: PriorSettings) -> FloatArray:
-    """Return the pseudo-counts of a confusion matrix that the settings mean, (J, L).
+    """Return the prior pseudo-counts of a confusion matrix by the settings, (J, L).
 
     The prior accuracy is shared equally among the outputs that stand for a class, the rest among the others.
     A class that no output stands for has equal pseudo-counts, as has one that all outputs stand for.
-    `Labels.prior`, where it is given, takes the place of all that.
+    `Labels.prior`, if set, replaces the settings.
     """
     if labels.prior is not None:
         return labels.prior
@@ -431,7 +430,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class TaskVotes:
-    """V votes on N tasks, sorted by task; those on one task stay in the order in which they came.
+    """V votes on N tasks, sorted by task; votes on one task keep their order.
 
     Attributes
     ----------
@@ -457,7 +456,7 @@ class TaskVotes:
 
 
 def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
-    """Cut tasks, whose votes begin at `start`, into pieces of about so many votes."""
+    """Divide tasks, whose votes begin at `start`, into spans of about `votes` votes."""
     if len(start) < 2:
         return ()
     ends = (np.flatnonzero(np.diff(start[1:] // max(1, votes), append=-1)) + 1).tolist()
@@ -473,14 +472,14 @@ def run_spans(
     ----------
     spans : tuple of (first, last)
     run : callable
-        Takes the first task and the one after the last. It holds no lock while it computes.
+        Takes the first task and the one after the last. It releases the GIL while it computes.
     report : callable
         Called before each round of spans and several times a second; it may raise.
 
     Returns
     -------
     list
-        The results in the order of the spans, however many threads there are.
+        The results in the order of the spans, for any number of threads.
     """
     if len(spans) < 2 or _THREADS == 1:
         results = []
@@ -503,7 +502,7 @@ def run_spans(
 
 
 def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
-    """Sort votes by task, by counting.
+    """Sort votes by task (counting sort).
 
     Raises
     ------
@@ -536,11 +535,10 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
 
 
 def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
-    """Describe how much of a vote each output is for each class, (L, J).
+    """Return the share of a vote that each output is for each class, (L, J).
 
-    An output counts for the class of which it is most often said according to the prior. Where several are
-    equal in that, it counts for what it stands for if that is one of them; else for each of them in equal
-    parts; for none where all classes are equal.
+    An output counts for the class with its highest rate in the prior. Among equal classes, it counts for the
+    one it stands for; otherwise for each in equal parts, or for none if all classes are equal.
 
     Parameters
     ----------

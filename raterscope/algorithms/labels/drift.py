@@ -77,14 +77,17 @@ class AlignedRows:
     Attributes
     ----------
     informed : (S, J) float64
-        Expected votes so far on tasks of each class; never falling. Steps of several classes at which this
-        is the same are those to be compared.
+        Expected number of votes so far on tasks of each class. Rows of several classes are comparable at
+        steps with equal numbers.
     """
 
     informed: FloatArray
 
     def step(self, true: int, votes: float) -> int:
-        """Return the first step at which a class has had so many votes; the last one where it never has."""
+        """Return the first step with a number of votes on a class.
+
+        The last step if there are never so many.
+        """
         step = int(np.searchsorted(self.informed[:, true], votes - 1e-9))
         return max(min(step, len(self.informed) - 1), 0)
 
@@ -96,15 +99,15 @@ class ChangePoint:
     Attributes
     ----------
     step : int
-        The first of the annotator's votes, from 0, that is of the new row.
+        The annotator's first vote of the new row, from 0.
     true : int
-        The class whose row it is, or `RIGHT`.
+        The class of the row, or `RIGHT`.
     size : float
         Total variation distance between the rows before and after, 0 to 1.
     evidence : float
         Natural logarithm of the Bayes factor for a change.
     before, after : (L,) float64
-        The rows, by the votes from the last such point and up to the next one.
+        The rows, by the votes since the previous change point and until the next one.
     """
 
     step: int
@@ -157,7 +160,8 @@ def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int 
     share : float, optional
         The moment as a share of each annotator's own history, 0 to 1.
     votes : int, optional
-        Or as the number of each annotator's votes until then, at least 1. Who has fewer is taken at the last.
+        Or as the number of each annotator's votes until then, at least 1; annotators with fewer votes count
+        at their last one.
 
     Returns
     -------
@@ -188,21 +192,21 @@ def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int 
 def change_points(
     drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
 ) -> tuple[ChangePoint, ...]:
-    """Find where an annotator's rows changed for good by more than chance explains.
+    """Find permanent changes of an annotator's rows beyond chance.
 
     A row's votes, each weighed by the probability that the task is of the class, are compared before and
     after every step: the marginal likelihood of two rows against that of one, both with Jeffreys' Dirichlet
-    prior, averaged over the steps. From a Bayes factor of 100 on ([kass1995]_: decisive) the row changed at
-    the most probable step, and both parts are searched in turn (binary segmentation: [scott1974]_). Where a
-    row does not change, such a factor comes about once in a hundred at most (Markov's inequality), whatever
-    the length. A gradual drift comes out as one or several steps.
+    prior, averaged over the steps. With a Bayes factor of at least 100 ([kass1995]_: decisive) the row
+    changed at the most probable step, and both parts are searched in turn (binary segmentation:
+    [scott1974]_). Without a change, such a factor occurs at most once in a hundred cases (Markov's
+    inequality), for any length. A gradual drift appears as one or several steps.
 
     Parameters
     ----------
     drift : Drift
     labels : Labels
     fusion : LabelFusion
-        Whose probabilities weigh the votes.
+        Its probabilities weight the votes.
     annotator : int
 
     Returns
@@ -232,9 +236,9 @@ def change_points(
 def accuracy_changes(
     drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
 ) -> tuple[ChangePoint, ...]:
-    """Find where an annotator became better or worse: as `change_points`, the rows taken together.
+    """Find where an annotator became better or worse: as `change_points`, for all rows together.
 
-    Who tires or learns slowly changes each row by little, and all of them together by enough to tell.
+    Annotators who tire or learn slowly change each row by little, but all rows together significantly.
 
     Returns
     -------
@@ -250,7 +254,7 @@ def accuracy_changes(
 
 
 def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[ChangePoint]:
-    """Split votes that weigh (S, L), given at some steps, where what is said changed."""
+    """Split weighted votes (S, L) at some steps where their distribution changed."""
     counts = np.concatenate([np.zeros((1, weights.shape[1])), weights.cumsum(axis=0)])
     split = sorted(_split(counts, 0, len(weights)))
     bounds = [0, *(step for step, _ in split), len(weights)]
@@ -262,7 +266,7 @@ def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[C
 
 
 def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, float]]:
-    """Return where votes `first` to `last` fall apart, and the evidence; `counts` is of those before each."""
+    """Return the splits of votes `first` to `last`, with evidence; `counts` are sums before each vote."""
     from scipy.special import logsumexp
 
     waiting = [(first, last)]
@@ -303,10 +307,10 @@ def _rates(counts: FloatArray) -> FloatArray:
 
 
 def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
-    """Measure how far each annotator's rows moved, to sort annotators by it.
+    """Measure the movement of each annotator's rows, for sorting annotators.
 
-    It is the largest total variation distance, of any class, between the row of the first third of the votes
-    on that class and that of the last third, less what two standard deviations of each probability explain.
+    It is the largest total variation distance, over classes, between the row of the first third of the votes
+    on the class and that of the last third, less two standard deviations of each probability.
 
     Parameters
     ----------
@@ -317,7 +321,7 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
     Returns
     -------
     (K,) float64
-        0 to 1; 0 for who did not move beyond chance, or has too few votes to tell.
+        0 to 1; 0 for annotators without movement beyond chance, or with too few votes.
     """
     largest = np.zeros(len(labels.annotators))
     for counts in _thirds(drift, labels, fusion):
@@ -329,15 +333,15 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
 
 
 def accuracy_trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
-    """Measure who improves and who tires: by how much the share of right votes grew.
+    """Measure the increase of each annotator's share of right votes.
 
-    From the first third of the votes on each class to the last one, the classes weighed by their shares, so
-    that what tasks came when does not matter.
+    From the first third of the votes on each class to the last one, with classes weighted by their shares,
+    independent of the order of the tasks.
 
     Returns
     -------
     (K,) float64
-        -1 to 1; 0 for who has no votes.
+        -1 to 1; 0 without votes.
     """
     assert labels.meaning is not None
     grown = np.zeros(len(labels.annotators))
@@ -349,7 +353,7 @@ def accuracy_trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatAr
 
 
 def _thirds(drift: Drift, labels: Labels, fusion: LabelFusion) -> Iterator[FloatArray]:
-    """Count, for each class, what annotators said in each third of their votes on it: (K, 3, L)."""
+    """Count, for a class, the outputs in each third of the annotators' votes on it: (K, 3, L)."""
     annotators, outputs = len(labels.annotators), len(labels.outputs)
     annotator = np.repeat(np.arange(annotators), np.diff(drift.start))
     task, label = labels.task[drift.vote], labels.label[drift.vote]
@@ -366,7 +370,7 @@ def _thirds(drift: Drift, labels: Labels, fusion: LabelFusion) -> Iterator[Float
 
 
 def _compare_thirds(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give rates by thirds, (K, 3, L), drawn by a vote to the overall ones, (K, L); and the votes, (K, 3)."""
+    """Return rates by thirds, (K, 3, L), shrunk by a vote to the overall ones, (K, L); and votes, (K, 3)."""
     total = counts.sum(axis=1) + _JEFFREYS
     overall = total / total.sum(axis=1, keepdims=True)
     many = counts.sum(axis=2)
@@ -403,11 +407,11 @@ class Constancy:
     Attributes
     ----------
     p : (K,) float64
-        Probability of as much change by chance; NaN for those who are not tested.
+        Probability of as much change by chance; NaN for annotators who are not tested.
     step : (K,) int64
-        The first of the annotator's votes, from 0, after the most probable change.
+        The annotator's first vote after the most probable change, from 0.
     before, after : (K,) float64
-        Share of right votes before and after it, as the answer has it.
+        Share of right votes before and after it, by the posterior.
     """
 
     p: FloatArray
@@ -416,20 +420,20 @@ class Constancy:
     after: FloatArray
 
     def changed(self) -> NDArray[np.int64]:
-        """Return those who changed at the level `FALSE_ALARMS`, those who changed most first."""
+        """Return annotators who changed at the level `FALSE_ALARMS`, the largest changes first."""
         named = np.flatnonzero(self.p < FALSE_ALARMS)  # NaN is not
         size = np.abs(self.after - self.before)[named]
         return np.asarray(named[np.lexsort((self.p[named], -size))])
 
 
 def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Constancy:
-    """Test for each annotator whether votes are right as often throughout.
+    """Test for each annotator whether the rate of right votes is constant.
 
-    A vote's residual is the probability that it is right less what the annotator's rate for that class
-    predicts, so that a change of the tasks' classes is no change of the annotator. Every split of the votes
-    in time gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2)
-    over splits ([andrews1994]_), compared with its distribution for a Brownian
-    bridge. Falls weigh nearly twice as much as rises, so that they are found more often.
+    The residual of a vote is the probability that it is right less the annotator's rate for that class. A
+    change of the tasks' classes is therefore no change of the annotator. Every split of the votes in time
+    gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2) over
+    splits ([andrews1994]_), compared with its distribution for a Brownian bridge. Falls count nearly twice as
+    much as rises, and are therefore found more often.
 
     Parameters
     ----------
@@ -491,7 +495,7 @@ def _statistic(z: FloatArray) -> FloatArray:
 
 
 def main_change(tested: Constancy, labels: Labels, fusion: LabelFusion, annotator: int) -> ChangePoint:
-    """Describe how an annotator changed: a row by decisive evidence, else the share of right votes."""
+    """Return the main change of an annotator: a row with decisive evidence, or the share of right votes."""
     right = np.array([tested.before[annotator], 1 - tested.before[annotator]])
     after = np.array([tested.after[annotator], 1 - tested.after[annotator]])
     overall = ChangePoint(
@@ -504,7 +508,7 @@ def main_change(tested: Constancy, labels: Labels, fusion: LabelFusion, annotato
 
 
 def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
-    """Name the annotators who changed, in a sentence; nothing where there are none."""
+    """Name the annotators who changed, in a sentence; empty without any."""
     named = results.changed()
     if not len(named):
         return ()

@@ -1,7 +1,7 @@
-"""Dynamic IBCC: annotators whose confusion matrices drift, and the tasks' classes, by variational Bayes.
+"""Dynamic IBCC: classes of the tasks, and drifting confusion matrices, by variational Bayes.
 
-Section 7 of the dynamic combination paper. The confusion matrix of an annotator takes a step with every vote:
-a random walk of log odds, followed by a filter and a smoother, in place of the counts of the static model.
+Section 7 of the dynamic combination paper. The confusion matrix of an annotator changes with every vote: a
+random walk of log odds, estimated by a filter and a smoother, replaces the counts of the static model.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class DynamicSettings(PriorSettings):
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Votes in the order of the steps, and where each task's are.
+    """Votes in the order of the steps, and the steps of each task.
 
     Attributes
     ----------
@@ -112,36 +112,35 @@ class _Steps:
 def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Estimate the tasks' classes together with confusion matrices that drift.
 
-    All votes count, repeated ones too: they are a time series. An annotator's steps are in the order of
-    `Labels.in_time`. Iterations begin with the shares of the votes, and known tasks are held fixed.
+    All votes count, including repeated ones, as a time series. An annotator's steps are in the order of
+    `Labels.in_time`. Iterations start with the shares of the votes; known tasks are held fixed.
 
-    The paper's lower bound (eqs. 88-93) is infinite at every step without noise, which most are, so it is not
-    computed: what ends the iterations is how little the tasks' probabilities change.
+    The paper's lower bound (eqs. 88-93) is infinite at every step without noise, as most are. It is not
+    computed; convergence depends on the change of the tasks' probabilities.
 
-    The form "scalar" departs from the paper where a class is doubtful. There the paper takes a whole vote on
-    the mean of classes' log odds, which is not the mean field's answer even without drift; here each class
-    has a filter of its own to which the vote counts by the class's probability, and without noise that is the
-    static model exactly. The noise is common to all classes as in the paper: by how much a vote raises the
-    variance of the output (eqs. 43-45), expected over the classes. Every step of an annotator is a vote, so
-    that z in eq. 43 is zero: its second case, a step whose output is not observed (z = u), does not occur.
+    The form "scalar" differs from the paper for uncertain classes. The paper counts one vote on the mean of
+    the classes' log odds, which is not the mean-field result even without drift. Here each class has its own
+    filter, where the vote counts by the class's probability; without noise that is exactly the static model.
+    The noise is common to all classes as in the paper: the expected increase of the variance of the output by
+    a vote (eqs. 43-45). Every step of an annotator is a vote, so that z in eq. 43 is zero: its second case, a
+    step without an observed output (z = u), does not occur.
 
-    With more than two outputs that form departs from the paper once more, in the rates that it gives. Every
-    output has a filter of its own, a Beta distribution: alpha of it against beta of all others. Noise, which
-    is each output's own, takes from alpha + beta, so that soon each has another total, and the shares of the
-    alphas alone (eqs. 76-78) are not rates: an output of which the filter is surer gets too much. Annotators
-    who keep to .82, .06, .12 or to .50, .30, .20 come out as .64, .21, .15 or as .92, .05, .04, after however
-    many votes. So the rates are the filters' own means alpha / (alpha + beta), scaled to add up to one, and
-    the total of a row is such that the variances of its rates add up to what they do by the filters.
+    With more than two outputs the rates differ from the paper as well. Every output has its own filter, a
+    Beta distribution: alpha for the output against beta for all others. Noise reduces alpha + beta of each
+    output by a different amount. The shares of the alphas (eqs. 76-78) are then biased rates: outputs with a
+    more certain filter get too much. Constant annotators with .82, .06, .12 or .50, .30, .20 get .64, .21,
+    .15 or .92, .05, .04, after any number of votes. The rates are therefore the means alpha / (alpha + beta),
+    scaled to add up to one, and the total of a row is such that the variances of its rates add up to those of
+    the filters.
 
-    How far that can be trusted, in simulated crowds: of annotators with a hundred votes or more, 95 %
-    intervals hold the true rates of those who keep them in 96 to 99 % of cases. Over the whole history of
-    those who change it is 95 % where they drift slowly, 87 to 89 % in a mixture, and 70 % where they jump,
-    which is followed slowly; in their last matrices alone 69 to 76 %. With fewer votes it is 86 to 91 %: the
-    prior still decides.
+    Coverage in simulated crowds, for annotators with a hundred votes or more: 95 % intervals hold the true
+    rates of constant annotators in 96 to 99 % of cases. For changing annotators, over their history, the
+    coverage is 95 % with slow drift, 87 to 89 % in a mixture, and 70 % with jumps, which are followed slowly;
+    for their last matrices it is 69 to 76 %. With fewer votes it is 86 to 91 %, because the prior dominates.
 
-    The tasks' update stays with eq. 78 in both forms. With the Dirichlet distributions of the rates in its
-    place, some simulated crowds gain one percent of right tasks, but crowds in which most drift or jump lose
-    half to one percent.
+    Both forms update tasks by eq. 78. With the Dirichlet distributions of the rates instead, some simulated
+    crowds gain one percent of right tasks, but crowds in which most annotators drift or jump lose half to one
+    percent.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ def _unsettled(trace: LabelTrace) -> list[str]:
 
 
 def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
-    """Warn if many annotators changed between two classes: the model cannot tell which side is right."""
+    """Warn if many annotators changed between two classes: the model cannot decide which side is right."""
     if len(labels.classes) != 2 or labels.known is not None or fusion.drift is None or not len(labels):
         return []
     changed = row_movement(fusion.drift, labels, fusion) > _FAR
@@ -247,7 +246,10 @@ def _steps_of(labels: Labels) -> _Steps:
 
 
 def _begin(labels: Labels, prior: FloatArray, share: float) -> FloatArray:
-    """Take the shares of the votes for the tasks' probabilities, (N, J); 0 and 1 where the class is known."""
+    """Initialise the tasks' probabilities, (N, J), with the shares of the votes.
+
+    0 and 1 for known classes.
+    """
     tasks, classes = len(labels.tasks), len(labels.classes)
     weight = class_shares(labels, prior)
     posterior = np.empty((tasks, classes))
@@ -262,7 +264,7 @@ def _begin(labels: Labels, prior: FloatArray, share: float) -> FloatArray:
 
 
 class _Run:
-    """The iterations: annotators given tasks, tasks given annotators."""
+    """Alternating updates: annotators given tasks, tasks given annotators."""
 
     def __init__(
         self, steps: _Steps, prior: FloatArray, posterior: FloatArray, form: str, watch: Watch
@@ -303,7 +305,7 @@ class _Run:
         return LabelTrace(np.empty(0), np.array(changes), converged)
 
     def drift(self, labels: Labels) -> tuple[Confusion, Drift]:
-        """Follow the annotators once more, and keep every step."""
+        """Filter and smooth the annotators again, and store every step."""
         alpha = np.empty((len(self._steps.task), *self._prior.shape), dtype=np.float32)
         self._pass("storing every step", alpha)
         confusion = Confusion(self._final, self._prior)
@@ -349,7 +351,7 @@ def _run_all(
     report: Callable[[], None],
     halt: NDArray[np.bool_] | None = None,
 ) -> list[_T]:
-    """Run all pieces, the first ones first, and report meanwhile; `halt` (1,) is set when that must end."""
+    """Run all pieces in order, and report meanwhile; `halt` (1,) is set to stop them."""
     pool = ThreadPoolExecutor(min(_THREADS, max(len(pieces), 1)))
     try:
         futures = [pool.submit(run, *piece) for piece in pieces]
@@ -367,12 +369,12 @@ def _run_all(
 
 
 def _run_aside(make: Callable[[], _T], report: Callable[[], None]) -> _T:
-    """Make something in another thread, and report meanwhile."""
+    """Run a function in another thread, and report meanwhile."""
     return _run_all(lambda *_: make(), [(0, 1)], report)[0]
 
 
 def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:
-    """Divide annotators whose work adds up like that, the longest first, into pieces of about one step."""
+    """Divide annotators, the longest first, into pieces of about equal work, given its running sum."""
     pieces, first, done = [], 0, 0
     for at in range(len(work)):
         if work[at] - done >= step or at == len(work) - 1:
@@ -382,7 +384,7 @@ def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:
-    """Guess the share of the work that is done: changes fall geometrically."""
+    """Estimate the progress: changes fall geometrically."""
     first, last = max(changes), changes[-1]
     if not 0 < tolerance < last < first:
         return 0.0

@@ -117,12 +117,12 @@ class _Start:
 
 
 def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:
-    """Estimate the tasks' classes where annotators err together on some subtypes of a class.
+    """Estimate the tasks' classes with annotators whose errors are correlated on subtypes of a class.
 
-    Each class has M subtypes, and an annotator a row of rates for each of them. Tasks of one subtype thus
-    receive correlated votes. Class and subtype of a task have one joint posterior; it, the rates and the
-    shares are estimated by mean-field variational Bayes. Starts whose lower bound falls behind end early.
-    Known tasks are held fixed.
+    Each class has M subtypes, and each annotator a row of rates for every subtype, so that tasks of one
+    subtype receive correlated votes. The joint posterior of class and subtype, the rates and the shares are
+    estimated by mean-field variational Bayes. Starts with a lower bound that falls behind end early. Known
+    tasks are held fixed.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     Returns
     -------
     LabelFusion
-        The trace is of the best start. `confusion` has expected counts on top of the usual prior.
+        The trace is that of the best start. `confusion` has expected counts plus the default prior.
 
     Raises
     ------
@@ -184,10 +184,10 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
 def tempered_subtypes(
     labels: Labels, share: FloatArray, correlation: float, iterations: int, tolerance: float, watch: Watch
 ) -> FloatArray | None:
-    """Fit three subtypes of each class from one start, and temper the likelihood of correlated votes.
+    """Fit three subtypes of each class from one start, and temper the likelihood.
 
-    At the start a task is spread over the subtypes of a class by a binomial distribution in the class's
-    share of the votes, so that nothing is drawn at random and the order of tasks does not matter.
+    Initially a task is distributed over the subtypes of a class by a binomial distribution in the class's
+    share of the votes. Nothing is random, and the order of tasks does not matter.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def tempered_subtypes(
     Returns
     -------
     (N, J) float64 or None
-        Of a known task, as if its class alone were not known. None where there would be too many rates.
+        Known tasks are predicted without their own class. None with too many rates.
     """
     from raterscope.algorithms.labels._pooled_kernels import add_counts, temper_subtypes
 
@@ -249,7 +249,7 @@ def _predict_known(
     correlation: float,
     tasks: NDArray[np.int64],
 ) -> FloatArray:
-    """Estimate the classes of known tasks from their votes, each as if its class alone were not known."""
+    """Predict the classes of known tasks from their votes, each without its own class."""
     from scipy.special import digamma
 
     start = problem.votes.start
@@ -271,7 +271,7 @@ def _predict_known(
 
 
 def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
-    """Sort the votes, and make the priors."""
+    """Sort the votes, and compute the priors."""
     assert labels.meaning is not None
     columns = len(labels.classes) * settings.subtypes
     for many, unit in (

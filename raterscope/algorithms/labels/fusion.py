@@ -1,9 +1,9 @@
 """Fusion of the votes on one question by any of the algorithms.
 
-Tasks whose most probable class has no vote: when such a class may be the consensus. A model of the
-annotators may infer a class that nobody chose, as where annotators confuse two classes in one direction.
-Without evidence that their votes mean that class, such an answer is mostly an artefact of the model. It
-therefore needs confident cases: tasks that are known, or where a class with votes is almost sure.
+A model of the annotators may infer a class that nobody chose, for example if annotators confuse two classes
+in one direction. Without evidence that their votes mean that class, such a result is mostly an artefact of
+the model. It therefore needs confident cases: known tasks, or tasks where a class with votes is almost
+certain.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
 
 
 def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
-    """Let a class without votes be the consensus only where confident cases support it.
+    """Allow a class without votes as consensus only if confident cases support it.
 
     It stays if its posterior is .8 or more and the same annotators gave the same labels in at least `CASES`
     votes on confident cases of that class, and in more of them than of any class with votes. Elsewhere its
@@ -127,14 +127,14 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
 def _support(
     labels: Labels, fusion: LabelFusion, votes: NDArray[np.int64], row: NDArray[np.int64], rows: int
 ) -> NDArray[np.int64]:
-    """Count the votes on confident cases of each class in which annotators gave the labels given here.
+    """Count the votes on confident cases of each class with the same annotators and labels.
 
     Parameters
     ----------
     labels : Labels
     fusion : LabelFusion
     votes, row : (M,) int64
-        Votes on the doubtful tasks, and which of these tasks each is on.
+        Votes on the uncertain tasks, and the row of the task of each.
     rows : int
 
     Returns
@@ -212,7 +212,7 @@ _FORMER_COUNT = "foretold"
 
 @dataclass(frozen=True)
 class QuestionSettings(Settings):
-    """Settings of a question beside the algorithm: its known truths, its votes, its annotators."""
+    """Settings of a question other than the algorithm's: known truths, votes, annotators."""
 
     truths: str = choice(
         "measure",
@@ -290,7 +290,7 @@ class LabelPlan(Plan):
     Attributes
     ----------
     about : QuestionSettings
-        What is made of the question around the algorithm.
+        Settings of the question.
     """
 
     catalogue = LABELLERS
@@ -316,7 +316,7 @@ class LabelPlan(Plan):
         Raises
         ------
         SettingsError
-            For names and values that are not known here, or where nothing says what truths are for.
+            For unknown names or values, or without the use of truths.
         """
         about = values.get("about")
         if not isinstance(about, Mapping):
@@ -341,7 +341,7 @@ class LabelPlan(Plan):
 
 
 def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
-    """Fuse labels by the plan's algorithm, what is known in them held fixed, votes counting as it says.
+    """Fuse labels by the plan's algorithm, known truths held fixed, votes weighted by the plan.
 
     A class without votes is the consensus only where `exclude_unvoted` finds support for it. Means of scores
     are exempt: they lie between the classes with votes.
@@ -369,16 +369,16 @@ def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
 def fuse(
     labels: Labels, plan: LabelPlan | None = None, truth: ClassArray | None = None, watch: Watch = silent
 ) -> LabelResult:
-    """Fuse the votes on a question, and group those who gave them.
+    """Fuse the votes on a question, and group the annotators.
 
     Parameters
     ----------
     labels : Labels
-        What is known in them is held fixed whatever the plan says.
+        Their known classes are held fixed with any plan.
     plan : LabelPlan, optional
         By default the pooled consensus.
     truth : (N,) int16, optional
-        Known truths that the plan says the use of, `OPEN` where there is none.
+        Known truths, used as in the plan; `OPEN` where there is none.
     watch : Watch
 
     Examples

@@ -1,4 +1,4 @@
-"""Gibbs-IBCC: independent Bayesian combination of annotators, the model's own posterior drawn at random.
+"""Gibbs-IBCC: IBCC by Gibbs sampling from the model's posterior.
 
 References
 ----------
@@ -93,14 +93,13 @@ class _Chain:
 
 
 def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = silent) -> LabelFusion:
-    """Draw the tasks' classes from the model's posterior again and again, and average.
+    """Sample the tasks' classes from the model's posterior, and average.
 
     The confusion matrices and the classes' shares are integrated out (the sampler is collapsed): a task's
     class is drawn given all other tasks' classes, with probabilities that are ratios of counts. Consecutive
-    draws depend less on each other than with matrices drawn in between, and no draw of a matrix is needed.
-    What is averaged is not the draws but those probabilities, which has the same mean and a smaller variance.
-    The first state is the vote's, so that classes keep their names; a chain may yet stay near one of several
-    modes.
+    draws are less correlated than with sampled matrices. The probabilities are averaged instead of the draws,
+    with the same mean and a smaller variance. The chain starts from the majority vote, so that classes are
+    not swapped; it may still stay near one of several modes.
 
     Parameters
     ----------
@@ -111,11 +110,10 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
     Returns
     -------
     LabelFusion
-        `trace` holds the burn-in too: ln p(t, c) of every sweep, and the change of the running mean, which
-        begins anew after the burn-in. `converged` is the paper's rule (section 4): the total change of
-        the mean stayed within the tolerance for 20 samples. It is a sum over tasks, so that many tasks may
-        need more samples than there are: then a notice says how far it came. `confusion` has the expected
-        counts.
+        `trace` includes the burn-in: ln p(t, c) of every sweep, and the change of the running mean, which
+        restarts after the burn-in. `converged` is the paper's rule (section 4): the total change of the mean
+        stayed within the tolerance for 20 samples. It is a sum over tasks, so that many tasks may need more
+        samples than there are; a notice then states the change. `confusion` has the expected counts.
 
     Examples
     --------
@@ -149,7 +147,7 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
 
 
 def _sort(labels: Labels, watch: Watch) -> _Votes:
-    """Sort the votes by task, and number an annotator's repeated ones."""
+    """Sort the votes by task, and number repeated votes of an annotator."""
     from raterscope.algorithms.labels._ibcc_kernels import number_repeats
 
     votes = sort_by_task(labels, part(watch, 0.0, 0.5))
@@ -166,7 +164,7 @@ def _sort(labels: Labels, watch: Watch) -> _Votes:
 
 
 def _begin(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
-    """Begin with the vote: the class with most votes, of equal ones the first."""
+    """Start from the majority vote; the first of equal classes."""
     from raterscope.algorithms.labels._ibcc_kernels import place
 
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)

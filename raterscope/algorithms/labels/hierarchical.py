@@ -104,7 +104,7 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Votes task by task, and what each output stands for."""
+    """Votes sorted by task, and the class that each output stands for."""
 
     start: NDArray[np.int64]
     annotator: IndexArray
@@ -118,7 +118,7 @@ class Crowd:
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], IndexArray, ClassArray]:
-        """Where the votes on each task begin, and the annotator and label of each vote."""
+        """Start of the votes on each task, and the annotator and label of each vote."""
         return self.start, self.annotator, self.label
 
     @property
@@ -129,7 +129,7 @@ class Crowd:
 
 @dataclass(eq=False)
 class Fit:
-    """Rates of a model: prior mean and strength, expected counts, and what was estimated of the crowd."""
+    """Rates of a model: prior mean and strength, expected counts, and parameters of the crowd."""
 
     counts: FloatArray
     rows: FloatArray
@@ -150,7 +150,7 @@ class Fit:
 
 
 def sort_votes(labels: Labels, watch: Watch) -> Crowd:
-    """Sort the votes by task, and list what each output stands for."""
+    """Sort the votes by task, and list the class that each output stands for."""
     assert labels.meaning is not None
     votes = sort_by_task(labels, watch)
     annotator, label = votes.unpacked()
@@ -186,21 +186,21 @@ def dawid_skene(
     watch: Watch,
     show: Callable[[FloatArray], object] | None = None,
 ) -> tuple[Fit, LabelTrace]:
-    """Fit the hierarchical model, votes counting in full.
+    """Fit the hierarchical model without tempering.
 
     Parameters
     ----------
     crowd : Crowd
     posterior : (N, J) float64
-        Where it begins. Overwritten.
+        Initial posterior; overwritten.
     by_class : bool
-        Whether the classes' accuracies differ.
+        Estimate an accuracy for each class.
     iterations : int
     tolerance : float
         Of the change of a task's probabilities, summed over the classes and averaged over the tasks.
     watch : Watch
     show : callable, optional
-        Makes a partial result of a posterior.
+        Makes a partial result from a posterior.
     """
     from raterscope.algorithms.labels._pooled_kernels import expect
 
@@ -229,7 +229,7 @@ def dawid_skene(
 
 
 def empty_fit(crowd: Crowd, posterior: FloatArray) -> Fit:
-    """Make room for the counts of a model."""
+    """Allocate the counts of a model."""
     shape = (len(crowd.votes), *crowd.stands.shape)
     classes = posterior.shape[1]
     return Fit(
@@ -358,7 +358,7 @@ def _nearest(strength: float) -> int:
 def _peak(
     score: Callable[[tuple[int, ...]], float], begin: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Climb a grid from a place to the peak of a score."""
+    """Climb a grid from a point to the maximum of a score."""
     known: dict[tuple[int, ...], float] = {}
     best = tuple(min(at, size - 1) for at, size in zip(begin, shape, strict=True))
     while True:
@@ -388,7 +388,7 @@ def tempered_posterior(
 
 
 def correlation_of(crowd: Crowd, fit: Fit, posterior: FloatArray, watch: Watch) -> float:
-    """Estimate the correlation of the votes on a task: that with which they predict each other best."""
+    """Estimate the correlation of the votes on a task, by their prediction from each other."""
     return float(_CORRELATIONS[predictive_scores(crowd, fit, posterior, _CORRELATIONS, watch).argmax()])
 
 
@@ -397,7 +397,7 @@ def predictive_scores(
 ) -> FloatArray:
     """Compute the log-likelihood of votes, each predicted from the others on its task, by correlation.
 
-    Known tasks and those with a single vote do not count; of very many tasks every second, third ... does.
+    Known tasks and those with a single vote do not count; very many tasks are thinned.
     """
     from raterscope.algorithms.labels._pooled_kernels import score_correlation
 
@@ -436,7 +436,7 @@ def mixed_membership(
     judged: NDArray[np.int64] | None = None,
     unheld: FloatArray | None = None,
 ) -> tuple[FloatArray, Fit]:
-    """Fit the model, beginning with a posterior.
+    """Fit the model from an initial posterior.
 
     Parameters
     ----------
@@ -446,15 +446,14 @@ def mixed_membership(
         Prior strength of a task's mixture.
     watch : Watch
     judged : (M,) int64, optional
-        Known tasks with votes whose mixture is wanted as if their class were not known.
+        Known tasks with votes whose mixture is predicted without their class.
     unheld : (M, J) float64, optional
-        Their probabilities to begin with.
+        Their initial probabilities.
 
     Returns
     -------
     mean : (N, J) float64
-        Each task's expected mixture. Of a judged task, it is what its votes would give if its class alone
-        were not known.
+        Each task's expected mixture; for a judged task, the one without its own class.
     fit : Fit
         Rates given the apparent class.
     """

@@ -68,16 +68,16 @@ _T = TypeVar("_T")
 class Rule(Protocol):
     """Update of annotators' rates and classes' shares from the tasks.
 
-    Both methods overwrite logarithms and give their part of the objective without the tasks' entropy.
+    Both methods overwrite logarithms and return their part of the objective without the tasks' entropy.
     """
 
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
-        """Update annotators `first` to `last`, and leave their counts (P, K * L, J) summed in the first part.
+        """Update annotators `first` to `last`, and sum their counts (P, K * L, J) in the first part.
 
-        `present` (K * L,) tells which outputs an annotator used; the logarithms of the others are not asked
-        for. `logs` is (K * L, J).
+        `present` (K * L,) is True for outputs that an annotator used; the logarithms of the others are not
+        needed. `logs` is (K * L, J).
         """
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
@@ -91,7 +91,7 @@ class Alternated:
     Attributes
     ----------
     posterior : (N, J) float64
-        Of tasks with votes or known; nothing of use elsewhere.
+        Of tasks with votes or a known class; arbitrary elsewhere.
     counts : (K, J, L) float64
         Expected numbers of votes.
     total : (J,) float64
@@ -122,9 +122,9 @@ def alternate(
     ----------
     votes : TaskVotes
     standing : (L, J) float64
-        How much of a vote each output is for each class, to begin with.
+        Initial share of a vote that each output is for each class.
     share : float
-        Votes for every class that each task has besides, to begin with.
+        Initial pseudo-votes for every class of a task.
     rule : Rule
     iterations : int
         At most.
@@ -133,7 +133,7 @@ def alternate(
         Of the objective.
     watch : Watch
     fusion : callable
-        Makes partial results, of copies of what the iterations have come to.
+        Makes partial results from copies of the present state.
     """
     objective: list[float] = []
     changes: list[float] = []
@@ -169,7 +169,7 @@ def alternate(
 
 
 class _Passes:
-    """Passes over tasks and annotators, in pieces that threads share, and the tables that they fill.
+    """Passes over tasks and annotators, in pieces for several threads, and their tables.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class _Passes:
         self._weights, self._logs = np.zeros(size), np.zeros(votes.classes)
 
     def begin(self, standing: FloatArray, share: float) -> None:
-        """Let the votes say what the tasks are, and the tasks what the annotators are."""
+        """Initialise tasks from the votes, then annotators from the tasks."""
         from raterscope.algorithms.labels._ibcc_kernels import begin
 
         votes = self._votes
@@ -216,7 +216,7 @@ class _Passes:
         self._settle()
 
     def update(self) -> tuple[float, float]:
-        """Update the tasks, then the annotators; give the objective and the largest change of a task."""
+        """Update the tasks, then the annotators; return the objective and the largest change of a task."""
         from raterscope.algorithms.labels._ibcc_kernels import expect_tasks, expect_two
 
         votes, logs = self._votes, self._logs
@@ -235,13 +235,13 @@ class _Passes:
         return sum(entropy for entropy, _ in parts) + self._settle(), max(change for _, change in parts)
 
     def so_far(self, trace: LabelTrace) -> Alternated:
-        """Return what the passes have come to; the next one overwrites the posterior and the counts."""
+        """Return the present state; the next pass overwrites the posterior and the counts."""
         votes = self._votes
         counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)
         return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)
 
     def _settle(self) -> float:
-        """Let the rule make rates and shares of what was counted; gives their part of the objective."""
+        """Update rates and shares from the counts by the rule; return their part of the objective."""
         self._total[0] = self._total.sum(axis=0)
 
         def rated(piece: Piece) -> float:
@@ -259,7 +259,7 @@ class _Passes:
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:
-    """Guess the share of the work that is done: changes fall geometrically."""
+    """Estimate the progress: changes fall geometrically."""
     first, last = max(changes), changes[-1]
     if not 0.0 < tolerance < last < first:
         return 0.0
@@ -267,7 +267,7 @@ def _nearness(changes: list[float], tolerance: float) -> float:
 
 
 def _pieces(votes: TaskVotes, parts: int) -> list[list[Piece]]:
-    """Divide the tasks into parts of about as many votes, and those into rounds of a piece of each part."""
+    """Divide the tasks into parts with about equal votes, and these into rounds of one piece of each part."""
     work = votes.start + np.arange(len(votes.start))
     rounds = int(work[-1]) * votes.classes // (parts * _WORK) + 1
     bounds = np.searchsorted(work, np.linspace(0, work[-1], parts * rounds + 1))
@@ -329,14 +329,14 @@ class _Expected:
 def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Estimate the tasks' classes and every annotator's confusion matrix together.
 
-    Any numbers of classes and outputs. The tasks' distributions (eqs. 7, 8) and those of the annotators'
-    rates and the classes' shares (eqs. 17 to 23) are updated in turn. The paper says that this finds the
-    global maximum of the lower bound; it finds a local one, and which depends on where it begins. So it
-    begins with the votes: each task's probabilities are (nu_0 + votes) / sum, where an output counts for the
-    class of which the prior says it is said most often, and among equals for the one that it stands for.
+    Any numbers of classes and outputs are possible. The tasks' distributions (eqs. 7, 8) and those of the
+    annotators' rates and the classes' shares (eqs. 17 to 23) are updated in turn. The paper states that this
+    finds the global maximum of the lower bound; it finds a local one that depends on the start. It therefore
+    starts from the votes: each task's probabilities are (nu_0 + votes) / sum, where an output counts for the
+    class with its highest prior rate, among equal ones for the class it stands for.
 
-    Known tasks are held fixed, teach the annotators' rates and count among the classes' shares. A task
-    without votes that is not known takes no part: it says nothing.
+    Known tasks are held fixed, and count for the annotators' rates and the classes' shares. A task without
+    votes and without a known class does not take part.
 
     Parameters
     ----------
@@ -347,9 +347,9 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     Returns
     -------
     LabelFusion
-        The trace is the lower bound (eq. 24) after each iteration; it never falls by more than rounding.
-        Where the annotators' distributions are those that the tasks give, eqs. 25 to 31 come down to
-        the sum of ln B(alpha) - ln B(alpha_0), of ln B(nu) - ln B(nu_0), and of the tasks' entropies.
+        The trace is the lower bound (eq. 24) after each iteration; it never falls by more than rounding. With
+        the annotators' distributions updated from the tasks, eqs. 25 to 31 are the sum of ln B(alpha) - ln
+        B(alpha_0), of ln B(nu) - ln B(nu_0), and of the tasks' entropies.
 
     Raises
     ------
@@ -411,7 +411,7 @@ class DawidSkeneSettings(LabelSettings):
 
 @dataclass(frozen=True, eq=False)
 class _Likeliest:
-    """The rates and shares of greatest likelihood, given the tasks."""
+    """Maximum likelihood rates and shares, given the tasks."""
 
     smoothing: float
     outputs: int
@@ -434,9 +434,9 @@ def dawid_skene(
 ) -> LabelFusion:
     """Estimate the tasks' classes and every annotator's confusion matrix by expectation-maximisation.
 
-    It begins with each task's shares of votes, where an output counts for the class that it stands for (for
-    `Labels.prior`, where it is given, see `ibcc`; beyond that the prior plays no part). Known tasks are held
-    fixed. A task without votes that is not known takes no part.
+    It starts from each task's shares of votes, where an output counts for the class that it stands for;
+    `Labels.prior`, if set, counts only in this start, as in `ibcc`. Known tasks are held fixed. A task
+    without votes and without a known class does not take part.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ def dawid_skene(
     Returns
     -------
     LabelFusion
-        The trace is the log likelihood of the votes under the rates that each iteration begins with,
+        The trace is the log likelihood of the votes under the rates at the start of each iteration, with
         smoothing counted as votes; it never falls by more than rounding.
 
     Raises

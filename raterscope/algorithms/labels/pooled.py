@@ -1,25 +1,25 @@
 """Pooled consensus: hierarchical Dawid-Skene, mixed membership, subtypes of classes and the vote.
 
-A model of annotators that takes their votes as independent is too sure of its answer, and the vote is not
-sure enough. Five views of the same votes are therefore combined: two hierarchical Dawid-Skene models and
-EBCC, whose likelihood is tempered by the design effect of correlated votes after the fit; a
-mixed-membership model, in which every vote has an apparent class of its own; and the smoothed vote. The
-pool is the mean of their logarithmic and their linear opinion pool. Where the votes look independent (see
-`independence`), the untempered models take its place, as far as that is probable.
+A model with independent votes is overconfident, and the vote is underconfident. Five views of the same votes
+are therefore combined. Two hierarchical Dawid-Skene models and EBCC are tempered by the design effect of
+correlated votes after the fit. In a mixed-membership model every vote has its own apparent class. The fifth
+view is the smoothed vote. The pool is the mean of their logarithmic and their linear opinion pool. It is
+mixed with the untempered models by the probability that the votes are independent (see `independence`).
 
-Votes alone do not reveal how often a crowd is wrong together. Tasks of known class do, but only for tasks
-that look as clear: decisions on the most disputed tasks say nothing of those that seem certain. So the
-logarithm of the power is a Gaussian process in the confidence, with mean zero. Three biases are avoided:
+Votes alone do not reveal errors that the crowd shares. Tasks of known class do, but only for tasks of similar
+confidence: decisions on the most disputed tasks carry no information on those that seem certain. The
+logarithm of the power is therefore a Gaussian process in the confidence, with mean zero. Three biases are
+avoided:
 
 - An expert is wrong at times. The share of wrong classes is estimated with the powers.
 - Where known tasks were chosen for their doubt, those that seem clearer now are less often right than others
   as clear (regression to the mean). Known tasks count by their share of the tasks of like confidence.
 - A power below one, estimated from doubtful tasks, is not extended to clear ones for the same reason.
 
-Where votes on a task share causes (a hard picture, a misleading text), they predict each other best if the
-likelihood is tempered; where they are independent, best if it is not. How much either gains also depends on
-the numbers of votes, annotators and classes. So two models are fitted to the crowd, one with independent
-votes and one in which every task is a mixture of classes, crowds of the same design are simulated from both
+If votes on a task share causes (a hard picture, a misleading text), they predict each other best with a
+tempered likelihood; independent votes predict each other best without tempering. The gain also depends on the
+numbers of votes, annotators and classes. Two models are therefore fitted to the crowd, one with independent
+votes and one in which every task is a mixture of classes. Crowds of the same design are simulated from both
 and fitted again, and the crowd's gain is compared with theirs.
 
 References
@@ -120,13 +120,13 @@ _LARGEST_STEP = 0.5
 def sharpen(
     posterior: FloatArray, known: FloatArray, truth: ClassArray, judged: NDArray[np.int64]
 ) -> FloatArray:
-    """Raise probabilities to powers that suit the known tasks of like confidence, (N, J).
+    """Raise probabilities to powers estimated from known tasks of similar confidence, (N, J).
 
     Parameters
     ----------
     posterior : (N, J) float64
     known : (M, J) float64
-        Of tasks of known class, as if it were not known.
+        Of tasks of known class, predicted without it.
     truth : (M,) int16
         Their classes.
     judged : (M,) int64
@@ -153,7 +153,7 @@ def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
 
 
 def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> FloatArray:
-    """Estimate the logarithm of the power at each place of confidence, and how often truths are wrong."""
+    """Estimate the logarithm of the power at each confidence, and the error rate of truths."""
     confidence = _confidence(known)
     weight = np.interp(confidence, _BINS, covered)
     at = np.clip((confidence - _PLACES[0]) / _STEP, 0.0, len(_PLACES) - 1.001)
@@ -231,14 +231,14 @@ def independence(
 ) -> float:
     """Estimate the probability that annotators err independently.
 
-    Known classes are not used, so that the answer does not depend on what was decided.
+    Known classes are not used, so that the result does not depend on decisions.
 
     Parameters
     ----------
     labels : Labels
         Repeated votes settled.
     correlation : float
-        Of the tempered likelihood that is compared with the full one.
+        Of the tempered likelihood.
     mixture : float
         Prior strength of a task's mixture in the alternative.
     iterations : int
@@ -249,7 +249,7 @@ def independence(
     Returns
     -------
     float
-        `PRIOR` where the votes say nothing.
+        `PRIOR` if the votes carry no information.
     """
     labels = _thin(replace(labels, known=None))
     if not len(labels):
@@ -297,7 +297,7 @@ def independence(
 
 
 def _thin(labels: Labels) -> Labels:
-    """Keep tasks with several votes, of very many every second, third ...; and the annotators of these."""
+    """Keep tasks with several votes, thinned if there are very many, and their annotators."""
     votes = labels.votes_of_tasks()
     tasks = np.flatnonzero(votes >= 2)
     terms = int(votes[tasks].sum()) * len(labels.classes)
@@ -320,7 +320,7 @@ def _thin(labels: Labels) -> Labels:
 
 
 def _draw(labels: Labels, fit: Fit, mixture: float, generator: np.random.Generator) -> Labels:
-    """Draw other labels for the same votes; without a mixture all votes on a task are of one class."""
+    """Draw new labels for the same votes; without a mixture all votes on a task have one class."""
     tasks, classes = len(labels.tasks), len(fit.shares)
     if mixture > 0:
         weight = generator.gamma(mixture * fit.shares, size=(tasks, classes)) + 1e-300
@@ -342,8 +342,8 @@ def _categories(probability: FloatArray, generator: np.random.Generator) -> NDAr
 def _probability(measured: float, independent: FloatArray, dependent: FloatArray) -> float:
     """Return the probability of independence, given the crowd's gain and those of simulated crowds.
 
-    Gains of a kind are t distributed. A dependent crowd's mean gain lies anywhere between those of the
-    mixture model and of independent annotators.
+    Gains of each model are t distributed. The mean gain of a dependent crowd lies anywhere between those of
+    the mixture model and of independent annotators.
     """
     means = np.array([independent.mean(), dependent.mean()])
     scatter = np.array([independent.var(ddof=1), dependent.var(ddof=1)])
@@ -418,18 +418,17 @@ class _Pool:
 
 
 def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch = silent) -> LabelFusion:
-    """Estimate the tasks' classes by five views of the votes, and pool them.
+    """Estimate the tasks' classes by five models of the votes, and pool them.
 
     Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
     follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
-    labels; skill's distribution, c and the classes' shares are estimated from the crowd. A prior that the
-    question sets (`Labels.prior`) takes the place of c B; EBCC, which has no such prior, is then left out, as
-    it is for very large crowds. Known tasks are held fixed. The likelihood of n votes on a task is raised to
-    1 / (1 + (n - 1) rho), where rho is the correlation with which votes predict each other best, or the least
-    one of the settings. The answer is p Q_0 + (1 - p) Q, where p is the probability that annotators err
-    independently, Q the pool, and Q_0 that of the two Dawid-Skene models without the least correlation. Where
-    classes are known, it is raised to the powers that suit these tasks, each judged as if its class were not
-    known.
+    labels; skill's distribution, c and the classes' shares are estimated from the crowd. A prior of the
+    question (`Labels.prior`) replaces c B; EBCC, which has no such prior, is then omitted, as it is for very
+    large crowds. Known tasks are held fixed. The likelihood of n votes on a task is raised to 1 / (1 + (n -
+    1) rho), where rho is the correlation with which votes predict each other best, or the minimum of the
+    settings. The result is p Q_0 + (1 - p) Q, where p is the probability that annotators err independently, Q
+    the pool, and Q_0 that of the two Dawid-Skene models without the minimum correlation. With known classes
+    it is raised to powers estimated from these tasks, each predicted without its class.
 
     Parameters
     ----------

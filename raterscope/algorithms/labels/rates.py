@@ -1,8 +1,8 @@
-"""Annotators' confusion matrices and accuracies, with intervals that cover, from any consensus.
+"""Annotators' confusion matrices and accuracies with calibrated intervals, from any consensus.
 
-Votes are counted by the consensus, and each row is drawn towards a prior estimated from the crowd: a skill
+Votes are counted by the consensus, and each row is shrunk towards a prior estimated from the crowd: a skill
 for every annotator, an accuracy for every class, and the usual confusions (a hierarchical model as in
-[carpenter2008]_). So a 30 by 30 matrix can be estimated from 100 votes.
+[carpenter2008]_). A 30 by 30 matrix can thus be estimated from 100 votes.
 
 References
 ----------
@@ -40,8 +40,8 @@ _MANY = 1e5
 def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
     """Return the credible interval of every entry of every confusion matrix.
 
-    One entry of a row that is Dirichlet distributed has a Beta distribution with parameters alpha_jl and
-    sum_m alpha_jm - alpha_jl; the interval leaves out as much below as above.
+    One entry of a Dirichlet distributed row has a Beta distribution with parameters alpha_jl and sum_m
+    alpha_jm - alpha_jl; the interval has equal tails.
 
     Parameters
     ----------
@@ -62,13 +62,12 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
 def accuracy_of(
     confusion: Confusion, shares: FloatArray, meaning: ClassArray, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the share of right votes to expect of every annotator, on tasks with the classes' own shares.
+    """Return the expected accuracy of every annotator, on tasks with the classes' own shares.
 
     It is sum_j share_j p_j, p_j being the probability in row j of the outputs that stand for class j. Rows
     are independent and each p_j is Beta distributed, so that mean and variance of the sum are exact; the
     interval is that of the Beta distribution with the same mean and variance. All annotators are measured on
-    the same mixture of classes, whatever tasks came their way. A class that no output stands for is never
-    right.
+    the same mixture of classes, whatever their tasks. A class that no output stands for is never right.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ def accuracy_of(
 
 
 def crowd_confusion(confusion: Confusion) -> FloatArray:
-    """Give the confusion matrix of the crowd: everybody's expected counts together with one prior, (J, L)."""
+    """Return the confusion matrix of the crowd, (J, L): all annotators' expected counts and one prior."""
     pooled = confusion.counts().sum(axis=0) + confusion.prior
     return np.asarray(pooled / pooled.sum(axis=1, keepdims=True))
 
@@ -112,8 +111,7 @@ def difference_from_crowd(confusion: Confusion, votes: NDArray[np.int64]) -> Flo
     ----------
     confusion : Confusion
     votes : (K,) int64
-        Votes of every annotator. Those without any have the prior's matrix, whose difference says nothing:
-        they are NaN.
+        Votes of every annotator; NaN for annotators without votes.
     """
     difference = confusion.mean() - crowd_confusion(confusion)
     difference[np.asarray(votes) == 0] = np.nan
@@ -134,7 +132,7 @@ def beta_quantile(first: FloatArray, second: FloatArray, at: float) -> FloatArra
 
 
 def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ends, which leave out as much below as above."""
+    """Return the ends of the interval with equal tails."""
     tail = (1.0 - level) / 2.0
     return beta_quantile(first, second, tail), beta_quantile(first, second, 1.0 - tail)
 
@@ -194,20 +192,20 @@ class Rates:
     Attributes
     ----------
     counts, doubt : (K, J, L) float64
-        Votes by the probability Q of the class, and summed D (1 - D), the uncertainty of the labels; for
-        D see `estimate_rates`.
+        Votes weighted by the probability Q of the class, and summed D (1 - D), the uncertainty of the labels;
+        for D see `estimate_rates`.
     prior : (K, J, L) float64
         Expected probabilities without the annotator's own row.
     strength : float
-        Votes that `prior` counts for.
+        Number of votes that `prior` counts as.
     votes : (K,) float64
-        The votes that count: for annotators who change those that tell of the time in question.
+        Number of votes that count: for annotators who change, those that refer to the time in question.
     given : (K,) float64
-        All votes that the annotator gave.
+        Number of all votes of the annotator.
     right, right_doubt : (K,) float64
-        Their expected number of right ones, and its variance.
+        Expected number of right votes, and its variance.
     skill : tuple of two floats
-        The crowd's accuracy, and the votes that it counts for.
+        The crowd's accuracy, and the number of votes that it counts as.
     concentration : (K,) float64
         Sum of the members' squared shares of the votes: 1 for an annotator, less for a group.
     time : str
@@ -235,10 +233,9 @@ class Rates:
     def interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of every entry, two (K, J, L).
 
-        The variance has three parts: sampling, doubt of the labels, and doubt that errors of the consensus
-        share (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened
-        by half a vote ([clopper1934]_), or by less where
-        there are more than five outputs.
+        The variance has three parts: sampling, uncertainty of the labels, and shared errors of the consensus
+        (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened by half
+        a vote ([clopper1934]_), or by less where there are more than five outputs.
 
         References
         ----------
@@ -274,7 +271,7 @@ class Rates:
         return (self.accuracy, *self.accuracy_interval())
 
     def chosen(self, annotators: NDArray[np.integer]) -> Rates:
-        """Return the rates of some annotators, each by themselves."""
+        """Return the rates of some annotators separately."""
         return Rates(
             self.counts[annotators], self.doubt[annotators], self.prior[annotators], self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
@@ -282,10 +279,9 @@ class Rates:
         )  # fmt: skip
 
     def together(self, annotators: NDArray[np.integer]) -> Rates:
-        """Take several annotators for one: K is 1.
+        """Combine several annotators into one: K is 1.
 
-        The accuracy is the mean of theirs, weighed by votes, so that figures of groups average to the
-        crowd's.
+        The accuracy is their mean, weighted by votes, so that the groups' figures average to the crowd's.
         """
         if len(annotators) == 1:
             return self.chosen(annotators)
@@ -313,8 +309,8 @@ def rates_of(
 ) -> Rates:
     """Estimate every annotator's rates from a result; see `estimate_rates`.
 
-    Of a dynamic model they refer to each annotator's last vote: its last matrix tells how many votes of each
-    class still count.
+    For a dynamic model they refer to each annotator's last vote: the last matrix gives the number of votes of
+    each class that still count.
 
     Parameters
     ----------
@@ -322,8 +318,8 @@ def rates_of(
         What was fused; repeated votes all count.
     fusion : LabelFusion
     excluded : Labels, optional
-        The votes that were left out, tasks and annotators numbered in the same way. These annotators are
-        measured by the others' consensus.
+        The excluded votes, with the same numbers of tasks and annotators. These annotators are measured by
+        the others' consensus.
     watch : Watch
     """
     last = None if fusion.drift is None else fusion.confusion.counts()
@@ -341,14 +337,14 @@ def estimate_rates(
 ) -> Rates:
     """Estimate annotators' confusion matrices and accuracies, given the probabilities of the classes.
 
-    With N_kjl the votes l of annotator k weighed by class j, skill_k the share of right votes drawn to the
-    crowd's by a beta-binomial model, and A_j a class's share of right votes, the prior of row j has
-    logit d_kj = logit A_j + logit skill_k - logit mean A on its diagonal. The rest is shared as the crowd's
-    and the annotator's own mistakes are. The prior counts for c votes, of largest likelihood (Dirichlet
-    multinomial) in the crowd.
+    With N_kjl the votes l of annotator k weighted by class j, skill_k the share of right votes shrunk to the
+    crowd's by a beta-binomial model, and A_j a class's share of right votes, the prior of row j has logit
+    d_kj = logit A_j + logit skill_k - logit mean A on its diagonal. The rest is distributed like the crowd's
+    and the annotator's own mistakes. The prior counts as c votes, the maximum likelihood estimate (Dirichlet
+    multinomial) of the crowd.
 
-    Models of crowds are too sure of the labels, so the doubt of a label is that of the mean of the posterior
-    and the smoothed vote.
+    Models of crowds are overconfident; the uncertainty of a label is therefore that of the mean of the
+    posterior and the smoothed vote.
 
     Parameters
     ----------
@@ -356,9 +352,9 @@ def estimate_rates(
     posterior : (N, J) float64
         0 and 1 where the class is known.
     excluded : Labels, optional
-        Votes of annotators who did not take part. The prior is not estimated from them.
+        Votes of excluded annotators. The prior is not estimated from them.
     last : (K, J, L) float64, optional
-        Counts to take in place of the votes', for annotators who change; excluded ones keep all their votes.
+        Counts that replace the votes', for annotators who change; excluded annotators keep all their votes.
     watch : Watch
 
     Returns
@@ -439,7 +435,7 @@ def _summed(labels: Labels, values: FloatArray) -> FloatArray:
 
 
 def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
-    """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1); known tasks stay so."""
+    """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1), known tasks fixed."""
     assert labels.meaning is not None
     tasks, classes = posterior.shape
     meant = labels.meaning[labels.label]
@@ -477,7 +473,7 @@ def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:
 def _prior(
     counts: FloatArray, stands: NDArray[np.bool_], voted: NDArray[np.bool_], skill: FloatArray
 ) -> FloatArray:
-    """Return what is to be expected of every row before its own votes are looked at, (K, J, L)."""
+    """Return the prior mean of every row, (K, J, L)."""
     from scipy.special import expit, logit
 
     classes, outputs = stands.shape
@@ -502,7 +498,7 @@ def _prior(
 
 
 def _strength(counts: FloatArray, prior: FloatArray) -> float:
-    """Return the strength of the rows' prior that makes their votes most likely."""
+    """Return the maximum likelihood strength of the rows' prior."""
     from scipy.special import gammaln
 
     outputs = counts.shape[2]
@@ -522,9 +518,9 @@ def _strength(counts: FloatArray, prior: FloatArray) -> float:
 
 
 def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> FloatArray:
-    """Return the variance by errors of the consensus that several votes share.
+    """Return the variance from errors of the consensus that several votes share.
 
-    `common` is how far the rate would move if all doubtful labels were wrong in the same direction. An
+    `common` is the change of the rate if all uncertain labels were wrong in the same direction. An
     annotator's own errors of this kind average out over a group, by `concentration`; the crowd's do not.
     """
     possible = mean * (1 - mean)

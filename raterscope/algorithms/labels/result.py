@@ -1,4 +1,4 @@
-"""Result of a run on one question, and the fusion that every method returns."""
+"""Result of a run on one question, and the construction of fusions by all methods."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class LabelResult:
     ----------
     fusion : LabelFusion
     truths : str
-        What known truths were for, a key of `fusion.TRUTHS`.
+        Use of known truths, a key of `fusion.TRUTHS`.
     communities : Communities or None
-        Annotators by how they answer; None where that was not asked for.
+        Communities of the annotators; None if not requested.
     """
 
     fusion: LabelFusion
@@ -61,15 +61,15 @@ def make_fusion(
     Parameters
     ----------
     labels : Labels
-        What was fused, repeated votes settled.
+        The labels that were fused, without repeated votes.
     algorithm : str
     posterior : (N, J) float64
         Overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
     confusion : Confusion
     trace : LabelTrace
     notices : iterable of str
-        What else is said: of tasks and annotators without votes, of classes that nobody named, of a single
-        annotator.
+        Further notices; those on tasks and annotators without votes, classes without votes, and a single
+        annotator are added.
     shares : (J,) float64, optional
         By default the mean of the posterior over tasks with votes or known; equal where there is none.
     drift : Drift, optional
@@ -104,7 +104,7 @@ def make_fusion(
 
 
 def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusion:
-    """Count what each annotator said of each class, weighed by a posterior (eq. 10), on top of a prior.
+    """Count each annotator's outputs by class, weighted by a posterior (eq. 10), plus a prior.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
 
 
 def convergence_notices(trace: LabelTrace) -> list[str]:
-    """State that an iteration ended before it settled, if it did."""
+    """State that an iteration did not converge, if so."""
     if trace.converged:
         return []
     return [
@@ -133,7 +133,7 @@ def convergence_notices(trace: LabelTrace) -> list[str]:
 
 
 def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
-    """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
+    """State missing data: `voteless` tasks have no votes, `silent` ones of them no known class either."""
     if not len(labels):
         return ["There are no votes: results show only known truths and the prior."]
     sentences = []

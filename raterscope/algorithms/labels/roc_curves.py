@@ -46,14 +46,14 @@ class Subsample:
     Attributes
     ----------
     labels : Labels
-        Tasks and annotators renumbered; annotators without a vote on these tasks are left out.
+        Tasks and annotators renumbered; annotators without a vote on these tasks are excluded.
     truth : (n,) int16
     tasks : (n,) int64
-        Numbers of the tasks in the whole.
+        Numbers of the tasks in the original labels.
     annotators : (k,) int64
-        Numbers of the annotators in the whole.
+        Numbers of the annotators in the original labels.
     experienced : int
-        How many annotators had enough votes of each class.
+        Number of annotators with enough votes of each class.
     """
 
     labels: Labels
@@ -68,9 +68,9 @@ def subsample(
 ) -> Subsample:
     """Select the tasks on which many experienced annotators voted.
 
-    Experienced is who voted on at least `class_votes` tasks of each true class. A task is selected where at
-    least `least_experienced` of them voted, whether its truth is known or not; then all votes on it count,
-    also those of other annotators.
+    Experienced annotators voted on at least `class_votes` tasks of each true class. A task is selected if at
+    least `least_experienced` of them voted, with or without known truth; then all votes on it count,
+    including those of other annotators.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def subsample(
     Raises
     ------
     LabelsError
-        When no task is selected.
+        If no task is selected.
 
     Examples
     --------
@@ -186,13 +186,13 @@ class FoldedMethod:
     pooled : Assessment
         Of the predictions of all folds together.
     by_fold : tuple of Assessment or None
-        Of each fold by itself.
+        Of each fold separately.
     low, high : (J + 1,) float64
         Interval of each class's pooled AUC, then of their mean; see `area_interval`.
     seconds : float
         Of all folds together.
     posterior : (n, J) float64
-        Of the n tasks of known truth, each from the run that was not given it.
+        Of the n tasks of known truth, each from the run without it.
     """
 
     name: str
@@ -230,12 +230,12 @@ class FoldedCurves:
     settings : FoldedSettings
     classes : tuple of J names
     tasks, annotators, votes : int
-        That were fused; fewer than all where they are a subsample.
+        Numbers of the labels that were fused; fewer than all for a subsample.
     truth, fold : (n,) int16
         Class and fold of the tasks of known truth among them.
     methods : tuple of FoldedMethod
     failed : tuple of str
-        Which methods cannot be used here, and why; a sentence each.
+        Methods that cannot be used here, with the reason, a sentence each.
     """
 
     settings: FoldedSettings
@@ -260,7 +260,7 @@ class FoldedCurves:
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The classes that have a curve; of two classes the last alone, since both say the same."""
+        """The classes with a curve; of two classes only the last, since both are equivalent."""
         curves = self.methods[0].pooled.curves if self.methods else ()
         known = tuple(at for at, curve in enumerate(curves) if math.isfinite(curve.area))
         return known[-1:] if len(self.classes) == 2 else known
@@ -277,9 +277,9 @@ def folded_curves(
     plans: Mapping[str, LabelPlan] | None = None,
     watch: Watch = silent,
 ) -> FoldedCurves:
-    """Predict every known task from the run of each method that was given the truths of the other folds.
+    """Predict every known task by each method from the truths of the other folds.
 
-    All methods have the same folds, in which every class is spread evenly.
+    All methods have the same folds, with every class distributed evenly.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def judge_folds(
     classes: tuple[str, ...],
     seconds: float,
 ) -> FoldedMethod:
-    """Judge what a method predicts of n tasks of known truth, together and by fold.
+    """Assess the predictions of a method for n tasks of known truth, together and by fold.
 
     Parameters
     ----------
@@ -376,10 +376,10 @@ def area_interval(
     """Return the intervals of the AUC of each class against the rest, then of their mean.
 
     The variance is DeLong's, of the placements of all tasks ([delong1988]_), for the mean of classes with
-    their covariances; the interval is symmetric for the logit of the AUC. Where the classes are parted
-    perfectly the variance is 0; then the lower end is the exact one of a share that is right for each task of
-    the smaller class ([clopper1934]_). Of 2,000 drawn data sets with AUC 0.6 to 0.99 and classes of 5 to 450
-    tasks, 90 to 97 % of the intervals covered the AUC.
+    their covariances; the interval is symmetric for the logit of the AUC. If the classes are separated
+    perfectly the variance is 0; the lower end is then the exact one of a share that is right for each task of
+    the smaller class ([clopper1934]_). In 2,000 simulated data sets with AUC 0.6 to 0.99 and classes of 5 to
+    450 tasks, 90 to 97 % of the intervals covered the AUC.
 
     Parameters
     ----------
@@ -422,9 +422,9 @@ def area_interval(
 
 
 def mean_area(areas: Sequence[float] | FloatArray, level: float = _LEVEL) -> tuple[float, float, float]:
-    """Return the mean of the folds' AUC with Student's interval; NaN of nothing.
+    """Return the mean of the folds' AUC with Student's interval; NaN without any.
 
-    It takes the folds for independent, which they are not quite: the runs share truths.
+    It assumes independent folds, which is only approximate: the runs share truths.
     """
     from scipy.special import stdtrit
 
@@ -456,7 +456,7 @@ def _area(assessment: Assessment | None, true: int | None) -> float:
 
 
 def _placements(score: FloatArray, true: NDArray[np.bool_]) -> tuple[float, FloatArray, float] | None:
-    """Return the AUC, what each task adds to its error, and the size of the smaller group."""
+    """Return the AUC, the contribution of each task to its error, and the size of the smaller group."""
     from scipy.stats import rankdata
 
     present = int(true.sum())

@@ -1,9 +1,9 @@
-"""Tempering: the weight of a vote where annotators make correlated errors.
+"""Tempering: the weight of a vote if annotators make correlated errors.
 
-A model of annotators assumes that the votes on a task are independent, given its class. Annotators err
-together on hard tasks, and the product of their likelihoods is then too sure. The likelihood is therefore
-raised to a power below one. The power needs no truths: it is the one with which each held-out vote is
-predicted best from the other votes on its task.
+A model of annotators assumes that the votes on a task are independent, given its class. Annotators make the
+same errors on hard tasks, and the product of their likelihoods is then overconfident. The likelihood is
+therefore raised to a power below one. The power needs no truths: it is the one that best predicts each
+held-out vote from the other votes on its task.
 
 References
 ----------
@@ -50,16 +50,16 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Tempering:
-    """Weight of a vote, and how much better held-out votes are then predicted.
+    """Weight of a vote, and the gain in predicting held-out votes.
 
     Attributes
     ----------
     power : float
-        Weight of a vote, of `POWERS`; 1 where votes are as good as independent.
+        Weight of a vote, of `POWERS`; 1 for nearly independent votes.
     gain : float
         Log-likelihood of the held-out votes with this power less that with power 1, in nats.
     votes : int
-        Votes that were held out.
+        Number of held-out votes.
     """
 
     power: float
@@ -68,7 +68,7 @@ class Tempering:
 
     @property
     def dependent(self) -> bool:
-        """True if annotators err on the same tasks, more than by chance."""
+        """True if annotators err on the same tasks beyond chance."""
         power, gain = _DEPENDENT
         return self.power <= power and self.gain >= gain
 
@@ -83,13 +83,13 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
     """Choose the power of the likelihood by leave-one-vote-out prediction.
 
     The posterior of a task's class follows from its other votes, each likelihood raised to the power. The
-    held-out vote is predicted from that posterior and its annotator's expected rates, from which the vote's
-    own count is removed. Tasks that are known, or have a single vote, do not count.
+    held-out vote is predicted from that posterior and its annotator's expected rates without the vote's own
+    count. Known tasks, and tasks with a single vote, do not count.
 
     Parameters
     ----------
     labels : Labels
-        What was fused, repeated votes settled.
+        The labels that were fused, without repeated votes.
     fusion : LabelFusion
         By a model with a prior of the annotators, not tempered.
     watch : Watch
@@ -130,12 +130,12 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
 
 
 def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
-    """Weight each vote by the same power, the annotators' rates unchanged.
+    """Weight each vote by the same power, with the annotators' rates unchanged.
 
     Parameters
     ----------
     labels : Labels
-        What was fused, repeated votes settled.
+        The labels that were fused, without repeated votes.
     fusion : LabelFusion
         By a model with a prior of the annotators.
     power : float
@@ -164,7 +164,7 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
 
 
 def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
-    """Return the votes that are predicted, task by task."""
+    """Return the votes to predict, sorted by task."""
     votes_of = labels.votes_of_tasks()
     predicted = (fusion.known == OPEN) & (votes_of > 1)
     every = -(-int(votes_of[predicted].sum()) // _PREDICTED)
@@ -179,7 +179,7 @@ def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
 class _Rates:
     """Dirichlet parameters of the annotators' rates at each vote.
 
-    Those of a static model are the same for all votes of an annotator, those of a dynamic model are not.
+    With a static model they are the same for all votes of an annotator.
     """
 
     def __init__(self, labels: Labels, fusion: LabelFusion) -> None:

@@ -1,6 +1,6 @@
 """Votes and scores without a model of the annotators: majority, weighted majority, weighted sum, mean score.
 
-The section 4 of [simpson2013]_ compares the four with its own method.
+Section 4 of [simpson2013]_ compares the four with its own method.
 
 References
 ----------
@@ -69,7 +69,7 @@ class WeightedSettings(LabelSettings):
 
 
 def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
-    """Take the class that most votes stand for.
+    """Select the class of most votes (majority vote).
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch
     Returns
     -------
     LabelFusion
-        `posterior` is the share of the votes; those for outputs that stand for no class do not count. Where
-        several classes have most votes, `label` takes the first; a notice counts such tasks.
+        `posterior` is the share of the votes; outputs that stand for no class do not count. In a tie, `label`
+        is the first class; a notice counts such tasks.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch
 def weighted_majority(
     labels: Labels, settings: WeightedSettings | None = None, watch: Watch = silent
 ) -> LabelFusion:
-    """Take the class with the most weight of votes, an annotator's being beta to the power of mistakes.
+    """Select the class with the most weight; an annotator's weight is beta to the power of mistakes.
 
-    Where annotators see different tasks there are no common rounds, in each of which the weights of all who
-    err shrink; what remains of the rule is beta to the power of each one's mistakes on the tasks that are
-    theirs. A vote is a mistake where its class is not the true one or, where that is not known, has less
-    weight than another. Begun with equal weights, this is repeated until no weight changes.
+    The original rule has common rounds, in each of which the weights of all annotators who err shrink. If
+    annotators see different tasks, the weight is beta to the power of each annotator's mistakes. A vote is a
+    mistake if its class is not the true one or, without known truth, has less weight than another. Starting
+    from equal weights, this is repeated until no weight changes.
 
     Parameters
     ----------
@@ -161,14 +161,13 @@ def weighted_sum(
 
 
 def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
-    """Average the scores of every task.
+    """Average the scores of the votes on every task.
 
-    The score of an output is the number that it is, or its place in the order where an output is no number.
-    Of two classes, the second's probability is where the mean lies between the least and the greatest score
-    (the first's, where it is the first class that stands higher). Three or more classes lie on the scale at
-    the mean score of the outputs that stand for them; the two classes next to the mean share the probability
-    such that the score to expect is the mean. That is sound for classes that are in an order, and for no
-    others.
+    The score of an output is its number, or its position in the order if an output is not a number. With two
+    classes, the probability of the class with higher scores is the position of the mean between the smallest
+    and the largest score. Three or more classes have the mean score of their outputs; the two classes next to
+    the mean share the probability such that the expected score is the mean. That is valid only for ordered
+    classes.
 
     Parameters
     ----------
@@ -190,7 +189,7 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
 def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
     """Return the share of each class among the votes of every task, (N, J).
 
-    A known task has 0 and 1; one without votes that stand for a class has the mean of the others.
+    A known task has 0 and 1; a task without votes for any class has the mean of the others.
 
     Examples
     --------
@@ -204,13 +203,13 @@ def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
 
 
 def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
-    """Read outputs as scores, (L,); where one is no finite number, their places in the order are taken.
+    """Read outputs as scores, (L,); if one is not a finite number, use their positions in the order.
 
     Returns
     -------
     scores : (L,) float64
     numbers : bool
-        Whether all outputs are numbers.
+        True if all outputs are numbers.
     """
     try:
         scores = np.array([float(name) for name in outputs])
@@ -228,9 +227,9 @@ def _chunks(labels: Labels, watch: Watch, words: str) -> Iterator[slice]:
 
 
 def _tally(labels: Labels, log_weight: FloatArray | None, watch: Watch) -> FloatArray:
-    """Add up the votes or the weight that each class has in every task, (N, J).
+    """Sum the votes or weights of each class on every task, (N, J).
 
-    Weights are relative to the greatest in the task: beta to the power of thousands would be zero.
+    Weights are relative to the largest on the task: beta to the power of thousands would be zero.
     """
     assert labels.meaning is not None
     tasks, classes = len(labels.tasks), len(labels.classes)
@@ -254,7 +253,7 @@ def _greatest(labels: Labels, log_weight: FloatArray) -> FloatArray:
 
 
 def _shares(labels: Labels, total: FloatArray) -> FloatArray:
-    """Turn weights into shares; a task that nobody named a class for has the others' mean."""
+    """Convert weights to shares; a task without votes for any class has the others' mean."""
     row_total = total.sum(axis=1, keepdims=True)
     named = row_total[:, 0] > 0
     shares: FloatArray = np.divide(total, row_total, out=np.zeros_like(total), where=row_total > 0)
@@ -270,7 +269,7 @@ def _shares(labels: Labels, total: FloatArray) -> FloatArray:
 def _weigh(
     labels: Labels, settings: WeightedSettings, watch: Watch
 ) -> tuple[FloatArray, FloatArray, LabelTrace]:
-    """Give the posterior, and the logarithm of each annotator's weight, at which neither changes any more."""
+    """Return the posterior and the logarithm of each annotator's weight at the fixed point."""
     votes = labels.votes_of_annotators()
     log_weight = np.zeros(len(votes))
     posterior = shares_of_votes(labels, part(watch, 0.0, 1 / _ROUNDS))
