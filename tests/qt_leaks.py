@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from raterscope.widgets import theme
-from raterscope.widgets.text_size import set_text_size, text_size
+from raterscope.widgets.theme import set_text_size, text_size
 from tests.waiting import LONG
 
 

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.text_size import text_size
+from raterscope.widgets.theme import text_size
 
 __all__ = [
     "ChoiceBox",

@@ -1,18 +1,21 @@
-"""Colours, fonts and style sheet of the dark and the light theme."""
+"""Colours, fonts and style sheet of the dark and the light theme, and the scale of the interface text.
+
+Painted widgets work in unscaled pixels and let the painter scale. Qt layouts get scaled lengths from
+`set_lengths`.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QPalette
+from PySide6.QtCore import QObject, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QPainter, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import resources
 from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, DARK, LIGHT, UNNAMED, Theme
 from raterscope.figures.symbols import Symbol
-from raterscope.widgets.text_size import follow_lengths, pixels
 
 __all__ = [
     "BODY",
@@ -20,17 +23,26 @@ __all__ = [
     "DARK",
     "DECIDING",
     "FIGURE",
+    "LARGEST",
     "LIGHT",
+    "SMALLEST",
     "Theme",
     "annotator_style",
     "apply_theme",
     "colour",
     "current",
+    "enlarge",
+    "follow_lengths",
     "font",
     "notifier",
+    "pixels",
+    "set_lengths",
     "set_role",
+    "set_text_size",
     "style_sheet",
     "system_theme",
+    "text_size",
+    "usual",
     "widget_font",
 ]
 
@@ -324,3 +336,75 @@ def _palette(theme: Theme) -> QPalette:
     for name in (role.WindowText, role.Text, role.ButtonText):
         palette.setColor(QPalette.ColorGroup.Disabled, name, QColor(theme.third))
     return palette
+
+
+SMALLEST, LARGEST = 0.8, 2.0
+LENGTHS = "lengths"
+
+
+class _Scale:
+    size = 1.0
+
+
+def text_size() -> float:
+    """Return the text scale; 1 is the default."""
+    return _Scale.size
+
+
+def set_text_size(size: float) -> None:
+    """Set the text scale, clipped to its range; `theme.apply_theme` applies it."""
+    _Scale.size = min(max(size, SMALLEST), LARGEST)
+
+
+def pixels(length: float) -> int:
+    """Convert unscaled to window pixels."""
+    return round(length * _Scale.size)
+
+
+def enlarge(painter: QPainter, box: QRect | QRectF) -> QRectF:
+    """Scale a painter; returns the box in unscaled pixels."""
+    painter.scale(_Scale.size, _Scale.size)
+    size = _Scale.size
+    return QRectF(box.x() / size, box.y() / size, box.width() / size, box.height() / size)
+
+
+def usual(position: QPointF) -> QPointF:
+    """Convert a widget position to unscaled pixels."""
+    return QPointF(position.x() / _Scale.size, position.y() / _Scale.size)
+
+
+def set_lengths(widget: QWidget, **lengths: int) -> None:
+    """Set lengths of a widget that follow the text scale.
+
+    Parameters
+    ----------
+    item : QWidget
+    lengths : int
+        Properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height` for a
+        fixed one, in unscaled pixels. Lengths set earlier are kept.
+    """
+    stored = {**(widget.property(LENGTHS) or {}), **lengths}
+    widget.setProperty(LENGTHS, stored)
+    _apply(widget, stored)
+
+
+def follow_lengths() -> None:
+    """Update the lengths of all widgets."""
+    for widget in QApplication.allWidgets():
+        lengths = widget.property(LENGTHS)
+        if lengths:
+            _apply(widget, lengths)
+
+
+def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
+    # Least lengths first where they shrink: what is set below the least that still holds would stay at it.
+    # Where they grow they come last: else each of the thousands of rows of a list grows by itself.
+    least = {name for name in lengths if name.startswith("minimum")}
+    grow = any(pixels(lengths[name]) > widget.property(name) for name in least)
+    for name, length in sorted(lengths.items(), key=lambda item: (item[0] in least) == grow):
+        if name == "width":
+            widget.setFixedWidth(pixels(length))
+        elif name == "height":
+            widget.setFixedHeight(pixels(length))
+        else:
+            widget.setProperty(name, pixels(length))

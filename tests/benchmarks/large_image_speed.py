@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QApplication
 from raterscope.app.formats.pyramids import PyramidCache, PyramidReader, open_pyramid
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.canvas.marks import ClickMarks
+from raterscope.widgets.canvas.viewport import ClickMarks
 
 SIZE = 1144, 644
 """What the window of 1440 x 900 has for its middle when the panel at the right is folded."""

@@ -8,33 +8,31 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import BoxView, CalibrationLine, Curve
-from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
-from raterscope.widgets.figures.bias_over_time import BiasOverTime, OverTimeView
+from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.community_flow import CommunityFlow
-from raterscope.widgets.figures.community_triangles import CommunityTriangles
+from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
-from raterscope.widgets.figures.counts_plot import CountsPlot
-from raterscope.widgets.figures.course_plots import ConvergencePlot, DecisionKind, DecisionPlot, DecisionView
-from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
+from raterscope.widgets.figures.drift_plots import RowLines, TernaryPlot
 from raterscope.widgets.figures.evaluation_plots import (
     CalibrationPlot,
+    ConvergencePlot,
     CrowdSizePlot,
     CurvesPlot,
+    DecisionKind,
+    DecisionPlot,
+    DecisionView,
     MethodBoxes,
     ReliabilityPlot,
 )
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
-from raterscope.widgets.figures.participation_bars import ParticipationBars
+from raterscope.widgets.figures.position_bias import BiasOverTime, OverTimeView, SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
-from raterscope.widgets.figures.row_lines import RowLines
-from raterscope.widgets.figures.side_counts import SideCounts
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
-from raterscope.widgets.figures.stream_curves import StreamCurves
-from raterscope.widgets.figures.ternary_plot import TernaryPlot
 from raterscope.widgets.panels.rater_panels import LocalWeight
-from raterscope.widgets.volume.dispute_strip import DisputeStrip
+from raterscope.widgets.volume.volume_controls import DisputeStrip
 from tests.widgets import (
     test_bias_path,
     test_community_flow,

@@ -3,7 +3,7 @@
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, Qt
 
-from raterscope.widgets.text_size import text_size
+from raterscope.widgets.theme import text_size
 
 __all__ = ["centre", "click_on_value", "ringed"]
 

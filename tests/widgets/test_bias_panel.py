@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.bias_over_time import OverTimeView
+from raterscope.widgets.figures.position_bias import OverTimeView
 from raterscope.widgets.panels.bias_panel import BiasPanel, BiasView
 from raterscope.widgets.panels.pair_browser import CLEARED, FLAGGED
 

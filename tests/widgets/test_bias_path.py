@@ -7,10 +7,10 @@ from PySide6.QtGui import QColor
 
 from raterscope.figures.thinning import column_spans
 from raterscope.widgets import theme
-from raterscope.widgets.figures.behaviours import BAD, GOOD, UGLY
 from raterscope.widgets.figures.bias_path import BiasPath, PathView
+from raterscope.widgets.figures.figure_panel import QtCanvas
 from raterscope.widgets.figures.path_lines import cover, coverage_image
-from raterscope.widgets.figures.qt_canvas import QtCanvas
+from raterscope.widgets.figures.position_bias import BAD, GOOD, UGLY
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
+from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCards
 from tests.reading import visible_words
 
 LEFT = Qt.MouseButton.LeftButton

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from raterscope.widgets.figures.community_triangles import CommunityTriangles, TrianglesView
-from raterscope.widgets.text_size import text_size
+from raterscope.widgets.figures.community_plots import CommunityTriangles, TrianglesView
+from raterscope.widgets.theme import text_size
 
 FIRST = np.array([[[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]], [[0.1, 0.8, 0.1], [0.3, 0.4, 0.3]]])
 

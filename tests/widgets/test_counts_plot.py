@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from raterscope.widgets.figures.counts_plot import CountsPlot, CountsView
+from raterscope.widgets.figures.count_plots import CountsPlot, CountsView
 
 NAN = float("nan")
 

@@ -3,8 +3,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.row_lines import RowLines
-from raterscope.widgets.figures.ternary_plot import TernaryPlot
+from raterscope.widgets.figures.drift_plots import RowLines, TernaryPlot
 from raterscope.widgets.panels.drift_panel import DriftPanel, DriftView
 from tests.reading import visible_words
 

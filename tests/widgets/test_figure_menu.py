@@ -9,9 +9,8 @@ from PySide6.QtWidgets import QApplication, QMenu
 
 from raterscope.figures.table import PlotTable
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figure_menu import FigureMenu, paint_svg, paint_to_image
 from raterscope.widgets.panels.spot_details import CropView
-from raterscope.widgets.picturing import paint_svg, paint_to_image
 from tests.widgets.plotted import FIGURES
 from tests.widgets.pointing import click_on_value, ringed
 

@@ -5,8 +5,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
-from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
 from tests.widgets.pointing import centre
 
 NAMES = ["rater 1", "rater 2", "<b>3</b>", "rater 4"]

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QCoreApplication, QSize
 
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.parts import Header
 
 MODES = {"one": ("by behaviour", ""), "two": ("common tasks", "")}

@@ -9,11 +9,9 @@ from PySide6.QtGui import QFontMetrics, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import cap_width
-from raterscope.widgets.notes import EmptyState
+from raterscope.widgets.hints import EmptyState, cap_width
+from raterscope.widgets.panels.activity_panels import HistoryEntry, HistoryPanel, JobLine, JobsPanel
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
-from raterscope.widgets.panels.history_panel import HistoryEntry, HistoryPanel
-from raterscope.widgets.panels.jobs_panel import JobLine, JobsPanel
 from raterscope.widgets.panels.measurement_panels import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueueItem, QueuePanel
 from raterscope.widgets.parts import plain_tip

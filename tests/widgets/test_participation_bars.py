@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from raterscope.widgets.figures.participation_bars import ParticipationBars
+from raterscope.widgets.figures.community_plots import ParticipationBars
 from tests.widgets.pointing import centre
 
 LEFT = Qt.MouseButton.LeftButton

@@ -7,10 +7,9 @@ from PySide6.QtWidgets import QApplication, QLabel
 from raterscope.figures.description import Line, Points
 from raterscope.figures.evaluation import Curve
 from raterscope.widgets import theme
-from raterscope.widgets.figures.course_plots import ConvergencePlot
-from raterscope.widgets.figures.evaluation_plots import CurvesPlot, ReliabilityPlot
-from raterscope.widgets.picturing import paint_to_image
-from raterscope.widgets.text_size import set_text_size
+from raterscope.widgets.figure_menu import paint_to_image
+from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, CurvesPlot, ReliabilityPlot
+from raterscope.widgets.theme import set_text_size
 from tests.widgets.pointing import click_on_value, ringed
 
 

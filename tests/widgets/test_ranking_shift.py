@@ -9,9 +9,9 @@ from PySide6.QtGui import QColor, QImage
 
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.widgets import theme
+from raterscope.widgets.figure_menu import paint_svg
 from raterscope.widgets.figures.ranking_painter import AFTER, BEFORE, RankingView
 from raterscope.widgets.figures.ranking_shift import WIDEST, RankingShift
-from raterscope.widgets.picturing import paint_svg
 from tests.reading import visible_words
 
 LEFT = Qt.MouseButton.LeftButton

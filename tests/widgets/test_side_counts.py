@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.side_counts import SideCounts, SidesView
+from raterscope.widgets.figures.position_bias import SideCounts, SidesView
 
 LEFT = Qt.MouseButton.LeftButton
 

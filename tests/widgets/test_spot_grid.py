@@ -4,8 +4,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from raterscope.widgets import theme
+from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.cards import Card
-from raterscope.widgets.panels.spot_grid import SpotGrid
 from tests.reading import visible_words
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier

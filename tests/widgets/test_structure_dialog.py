@@ -4,7 +4,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
-from raterscope.widgets.dialogs.structure import CodeChoice, StructureChoice, StructureDialog, StructureOffer
+from raterscope.widgets.dialogs.review_dialogs import (
+    CodeChoice,
+    StructureChoice,
+    StructureDialog,
+    StructureOffer,
+)
 
 ANATOMY, TISSUE = CodeChoice("SCT:91723000", "Anatomical Structure"), CodeChoice("SCT:85756007", "Tissue")
 NOTHING = StructureChoice()

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.task_browser import GridView, TaskGrid
+from raterscope.widgets.panels.card_panels import GridView, TaskGrid
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

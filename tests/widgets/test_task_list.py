@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.widgets.panels.task_browser import TaskList, TasksView, posterior_words
+from raterscope.widgets.panels.card_panels import TaskList, TasksView, posterior_words
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure
-from raterscope.widgets.key_help import KeyButton
+from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.panels.queue_panel import QueueKind
-from raterscope.widgets.text_size import pixels, set_lengths, set_text_size, text_size
+from raterscope.widgets.theme import pixels, set_lengths, set_text_size, text_size
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from raterscope.app.jobs import Job
 from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ElidedLabel, plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["ActionBar", "NoticeBar", "StatusLine", "TopBar", "ask"]
 

@@ -37,12 +37,12 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.run_history import run_lines
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
+from raterscope.widgets.hints import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
 from raterscope.widgets.names import Typed
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
-from raterscope.widgets.text_size import pixels, set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 __all__ = ["Command", "CommandPalette", "ShortcutSheet", "menu_commands", "shortcut_groups", "study_commands"]
 

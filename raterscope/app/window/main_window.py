@@ -33,7 +33,7 @@ from raterscope.app.window.unsaved_results import (
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
-from raterscope.widgets.notes import EmptyState
+from raterscope.widgets.hints import EmptyState
 
 __all__ = ["MainWindow"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QByteArray, QObject, QSettings
 from PySide6.QtWidgets import QApplication
 
-from raterscope.widgets import text_size, theme
+from raterscope.widgets import theme
 
 __all__ = [
     "USUAL_PERCENT",
@@ -90,7 +90,7 @@ def apply_chosen_theme(name: str) -> None:
     application = QApplication.instance()
     if not isinstance(application, QApplication):
         raise RuntimeError("no QApplication exists")
-    text_size.set_text_size(text_percent() / 100)
+    theme.set_text_size(text_percent() / 100)
     chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
     theme.apply_theme(application, chosen)
 
@@ -104,7 +104,7 @@ def change_text_size(steps: int) -> int:
         The new size.
     """
     percent = USUAL_PERCENT if not steps else text_percent() + steps * STEP
-    percent = round(100 * min(max(percent / 100, text_size.SMALLEST), text_size.LARGEST))
+    percent = round(100 * min(max(percent / 100, theme.SMALLEST), theme.LARGEST))
     remember("text_percent", percent)
     apply_chosen_theme(chosen_theme())
     return percent

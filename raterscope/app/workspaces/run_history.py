@@ -20,9 +20,8 @@ from raterscope.app.review import Decision, is_measure
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry
 from raterscope.app.study.runs import run_name
+from raterscope.widgets.panels.activity_panels import NEXT, HistoryEntry, JobLine
 from raterscope.widgets.panels.fuse_panel import RunLine
-from raterscope.widgets.panels.history_panel import NEXT, HistoryEntry
-from raterscope.widgets.panels.jobs_panel import JobLine
 
 if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import RunControl

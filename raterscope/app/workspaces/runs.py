@@ -22,8 +22,8 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
 from raterscope.app.workspaces import run_history
 from raterscope.app.workspaces.run_history import RunChanges
+from raterscope.widgets.panels.activity_panels import HistoryEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from raterscope.widgets.panels.history_panel import HistoryEntry
 
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import WorkspaceScreen

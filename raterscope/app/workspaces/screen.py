@@ -18,13 +18,18 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import KeyHelp
-from raterscope.widgets.notes import WorkspaceNotes
+from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
+from raterscope.widgets.panels.activity_panels import (
+    BACK,
+    NEXT,
+    PREVIOUS,
+    ChangesPanel,
+    HistoryPanel,
+    JobsPanel,
+)
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.history_panel import BACK, NEXT, PREVIOUS, ChangesPanel, HistoryPanel
-from raterscope.widgets.panels.jobs_panel import JobsPanel
 from raterscope.widgets.parts import ScrollRegion, without_checked
-from raterscope.widgets.text_size import text_size
+from raterscope.widgets.theme import text_size
 
 if TYPE_CHECKING:
     from raterscope.app.comparison import Change

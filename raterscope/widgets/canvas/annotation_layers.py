@@ -17,11 +17,10 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPixmap
 from raterscope.algorithms.clicks.data import ellipses
 from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks, GridIndex
 from raterscope.widgets.canvas.tiles import draw_part
-from raterscope.widgets.canvas.viewport import Rect, Viewport
+from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks, GridIndex, Rect, Viewport
 from raterscope.widgets.painting import VIRIDIS, symbol_path
-from raterscope.widgets.text_size import pixels
+from raterscope.widgets.theme import pixels
 
 __all__ = [
     "BINS",

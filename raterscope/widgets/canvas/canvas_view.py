@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas import overlay_painter
+from raterscope.widgets.canvas import image_painting
 from raterscope.widgets.canvas.annotation_layers import (
     LABELS_UP_TO,
     SMALLEST_RADIUS,
@@ -19,12 +19,18 @@ from raterscope.widgets.canvas.annotation_layers import (
     SpotLayer,
     TruthLayer,
 )
-from raterscope.widgets.canvas.image_layer import ImageLayer
-from raterscope.widgets.canvas.marks import LAYERS, ClickMarks, DetectionMarks
-from raterscope.widgets.canvas.overlay_painter import paint_scale_bar
+from raterscope.widgets.canvas.image_painting import ImageLayer, paint_scale_bar
 from raterscope.widgets.canvas.tiles import TileCache, TileSource
-from raterscope.widgets.canvas.viewport import Minimap, PanZoomWidget, Rect, Viewport
-from raterscope.widgets.notes import ChipRow
+from raterscope.widgets.canvas.viewport import (
+    LAYERS,
+    ClickMarks,
+    DetectionMarks,
+    Minimap,
+    PanZoomWidget,
+    Rect,
+    Viewport,
+)
+from raterscope.widgets.hints import ChipRow
 
 __all__ = ["CanvasView"]
 
@@ -245,7 +251,7 @@ class CanvasView(PanZoomWidget):
             if self._hovered is not None and self._partial is None and not self._bare:
                 self._paint_hover(painter, self._hovered)
             if self.hasFocus() and not self._bare:
-                overlay_painter.paint_focus(painter, self._viewport)
+                image_painting.paint_focus(painter, self._viewport)
 
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
@@ -265,21 +271,21 @@ class CanvasView(PanZoomWidget):
         self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._annotator is not None and self._visible["clicks"]:
-            overlay_painter.paint_chosen(painter, view, *self._crowd.of(self._annotator, view))
+            image_painting.paint_chosen(painter, view, *self._crowd.of(self._annotator, view))
         if self._partial is not None:
-            overlay_painter.paint_partial(painter, view, *self._partial, self._spots.coverage)
+            image_painting.paint_partial(painter, view, *self._partial, self._spots.coverage)
         elif self._selected is not None:
             self._paint_selection(painter, self._selected)
         for paint in self.over_marks:
             paint(painter, view)
         if self.cross_hair is not None:
-            overlay_painter.paint_cross_hair(painter, view, *self.cross_hair)
+            image_painting.paint_cross_hair(painter, view, *self.cross_hair)
         paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
         if self._crowd.as_density or self._visible["density"]:
             instead = self._crowd.as_density and not self._visible["density"]
-            overlay_painter.paint_density_bar(painter, view, self._crowd.highest, instead)
+            image_painting.paint_density_bar(painter, view, self._crowd.highest, instead)
         if self._waiting:
-            overlay_painter.paint_waiting(painter, view, self._waiting)
+            image_painting.paint_waiting(painter, view, self._waiting)
 
     def _paint_base(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         self._image.paint(painter, scale, rect)
@@ -312,13 +318,13 @@ class CanvasView(PanZoomWidget):
 
     def _paint_selection(self, painter: QPainter, index: int) -> None:
         position, long = self._on_screen(index)
-        overlay_painter.paint_frame(painter, position, FRAME_EDGE + long)
+        image_painting.paint_frame(painter, position, FRAME_EDGE + long)
 
     def _paint_hover(self, painter: QPainter, index: int) -> None:
         position, long = self._on_screen(index)
         title, line = self._spots.spots.words(index)
         state = self._spots.spots.state[index]
-        overlay_painter.paint_words(painter, self._viewport, position, long + 10, title, line, state)
+        image_painting.paint_words(painter, self._viewport, position, long + 10, title, line, state)
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
         """Return a spot's position and radius in the widget."""

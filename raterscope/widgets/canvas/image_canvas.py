@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.hints import KeyHelp
 
 __all__ = ["ImageCanvas"]
 

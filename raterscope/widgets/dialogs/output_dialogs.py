@@ -22,7 +22,7 @@ from raterscope.algorithms.settings import Settings
 from raterscope.widgets.dialogs.parts import FolderField, add_buttons
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "DeidentifiedExportDialog",

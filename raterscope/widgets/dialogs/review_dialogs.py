@@ -1,16 +1,25 @@
-"""Dialogs of a review: exclusion, reason, and scale of an image."""
+"""Dialogs of a review: exclusion, reason, scale of an image, and coding of a structure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
+    QColorDialog,
     QComboBox,
     QDialog,
     QDoubleSpinBox,
+    QFormLayout,
     QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -18,15 +27,19 @@ from PySide6.QtWidgets import (
 from raterscope.widgets.dialogs.parts import add_buttons
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
 from raterscope.widgets.parts import plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "HALF",
     "UNITS",
     "WEIGHTS",
+    "CodeChoice",
     "ExclusionDialog",
     "ReasonDialog",
     "ScaleDialog",
+    "StructureChoice",
+    "StructureDialog",
+    "StructureOffer",
 ]
 
 
@@ -188,3 +201,248 @@ class ScaleDialog(QDialog):
         known = self.length > 0
         self.accepting.setEnabled(known)
         self._said.setText(f"A pixel is {self.length / self._pixels:.4g} µm." if known else " ")
+
+
+Find = Callable[[str], Sequence["CodeChoice"]]
+
+_NO_CODE = "No code (exported as Tissue)"
+
+
+@dataclass(frozen=True)
+class CodeChoice:
+    """A coded concept: "SCT:80891009", what it means, and the code of its usual category."""
+
+    code: str
+    meaning: str
+    category: str = field(default="", compare=False)
+
+    @property
+    def words(self) -> str:
+        """Meaning and code."""
+        return f"{self.meaning}   {self.code}"
+
+
+@dataclass(frozen=True)
+class StructureChoice:
+    """Selected properties of a structure.
+
+    Attributes
+    ----------
+    type, category : CodeChoice, optional
+    side : str
+        A key of `StructureOffer.sides`; empty for none.
+    colour : (red, green, blue), optional
+        0 to 255.
+    role : str
+        RT ROI interpreted type; empty for none.
+    label : str
+        Name in exports; empty for the structure's own.
+    """
+
+    type: CodeChoice | None = None
+    category: CodeChoice | None = None
+    side: str = ""
+    colour: tuple[int, int, int] | None = None
+    role: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class StructureOffer:
+    """Codes and properties offered for a structure.
+
+    Attributes
+    ----------
+    categories : tuple of CodeChoice
+        The default first.
+    sides : dict of key to words
+    roles : tuple of str
+    labels : tuple of str
+        Standard names.
+    suggested_label : str
+        Standard name of this structure; empty if there is none.
+    """
+
+    categories: tuple[CodeChoice, ...]
+    roles: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    suggested_label: str = ""
+    sides: dict[str, str] = field(default_factory=dict)
+
+
+class StructureDialog(QDialog):
+    """Dialog for codes and properties; open it with ``open()`` and read `choice` when accepted.
+
+    Codes can be searched after `set_search`.
+
+    Parameters
+    ----------
+    name : str
+        The structure's.
+    chosen : StructureChoice
+        Current choice.
+    offer : StructureOffer
+    source : str
+        Source of the codes, in one sentence.
+    parent : QWidget, optional
+    """
+
+    def __init__(
+        self, name: str, chosen: StructureChoice, offer: StructureOffer, source: str,
+        parent: QWidget | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Code and colour of a structure")
+        set_lengths(self, minimumWidth=460)
+        self._find: Find | None = None
+        self._type = chosen.type
+        self._colour = chosen.colour
+        self._offer = offer
+        self.search = QLineEdit()
+        self.search.setPlaceholderText("Loading codes…")
+        self.search.setAccessibleName("Search codes")
+        self.search.setEnabled(False)
+        self.codes = QListWidget()
+        self.codes.setAccessibleName("Codes found")
+        set_lengths(self.codes, minimumHeight=150)
+        self.chosen_words = plain_label()
+        self.category = QComboBox()
+        for choice in offer.categories:
+            self.category.addItem(choice.words, choice)
+        if chosen.category is not None:
+            if chosen.category not in offer.categories:
+                self.category.addItem(chosen.category.words, chosen.category)
+            self.category.setCurrentIndex(self.category.findText(chosen.category.words))
+        self.side = QComboBox()
+        self.side.addItem("none", "")
+        for key, words in offer.sides.items():
+            self.side.addItem(words, key)
+        self.side.setCurrentIndex(max(self.side.findData(chosen.side), 0))
+        self.role = QComboBox()
+        self.role.addItem("none", "")
+        for role in offer.roles:
+            self.role.addItem(role, role)
+        self.role.setCurrentIndex(max(self.role.findData(chosen.role), 0))
+        self.label = QComboBox()
+        self.label.setEditable(True)
+        self.label.addItems(list(offer.labels))
+        self.label.setCurrentText(chosen.label)
+        edit = self.label.lineEdit()
+        assert edit is not None
+        edit.setMaxLength(64)
+        edit.setPlaceholderText(name)
+        self.use_label = QPushButton(f"Use {offer.suggested_label}")
+        self.use_label.setVisible(offer.suggested_label not in ("", chosen.label))
+        self.use_label.clicked.connect(self._use_label)
+        self.colour = QPushButton()
+        self.colour.setAccessibleName("Colour")
+        self.colour.clicked.connect(self._ask_colour)
+        self._lay_out(name, source)
+        self._show_type()
+        self._show_colour()
+        self.search.textChanged.connect(self._on_search)
+        self.codes.currentItemChanged.connect(self._on_code)
+
+    def _lay_out(self, name: str, source: str) -> None:
+        for choice in (self.side, self.role, self.label):
+            choice.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        for words, widget in (
+            ("Code", self.chosen_words), ("Search", self.search), ("", self.codes),
+            ("Category", self.category), ("Side of the body", self.side), ("Role in radiotherapy", self.role),
+            ("Name in exports", self.label), ("", self.use_label), ("Colour", self.colour),
+        ):  # fmt: skip
+            form.addRow(words, widget)
+            if words:
+                widget.setAccessibleName(words)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label(name, "title", wrap=True))
+        column.addWidget(plain_label(source, "second", wrap=True))
+        column.addLayout(form)
+        column.addSpacing(8)
+        self.accepting = add_buttons(self, column, "Apply")
+        for button in (self.use_label, self.colour):
+            button.setAutoDefault(False)
+
+    @property
+    def choice(self) -> StructureChoice:
+        """Selected properties."""
+        return StructureChoice(
+            type=self._type,
+            category=None if self._type is None else self.category.currentData(),
+            side=self.side.currentData(),
+            colour=self._colour,
+            role=self.role.currentData(),
+            label=self.label.currentText().replace("\\", "/").strip(),
+        )
+
+    def set_search(self, find: Find) -> None:
+        """Enable the code search: ``find(text)`` returns the best matches first."""
+        self._find = find
+        self.search.setEnabled(True)
+        self.search.setPlaceholderText("Words, or a code such as 80891009")
+        self.search.setFocus()
+        self._on_search(self.search.text())
+
+    def choose_colour(self, colour: QColor) -> None:
+        """Set the colour."""
+        if colour.isValid():
+            self._colour = (colour.red(), colour.green(), colour.blue())
+            self._show_colour()
+
+    def _on_search(self, text: str) -> None:
+        self.codes.blockSignals(True)
+        self.codes.clear()
+        if text.strip() and self._find is not None:
+            for choice in self._find(text):
+                item = QListWidgetItem(choice.words)
+                item.setData(Qt.ItemDataRole.UserRole, choice)
+                self.codes.addItem(item)
+            if not self.codes.count():
+                nothing = QListWidgetItem("No matches")
+                nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+                self.codes.addItem(nothing)
+        else:
+            self.codes.addItem(_NO_CODE)
+        self.codes.setCurrentRow(-1)
+        self.codes.blockSignals(False)
+
+    def _on_code(self, item: QListWidgetItem | None) -> None:
+        if item is not None:
+            self._type = item.data(Qt.ItemDataRole.UserRole)
+            usual = "" if self._type is None else self._type.category
+            known = [self.category.itemData(index).code for index in range(self.category.count())]
+            if usual in known:
+                self.category.setCurrentIndex(known.index(usual))
+            self._show_type()
+
+    def _show_type(self) -> None:
+        self.chosen_words.setText(_NO_CODE if self._type is None else self._type.words)
+        for widget in (self.category, self.side):
+            widget.setEnabled(self._type is not None)
+
+    def _show_colour(self) -> None:
+        if self._colour is None:
+            self.colour.setText("Choose a colour…")
+            return
+        shade = QColor(*self._colour)
+        swatch = QPixmap(QSize(28, 16))
+        swatch.fill(shade)
+        self.colour.setIcon(QIcon(swatch))
+        self.colour.setIconSize(QSize(28, 16))
+        self.colour.setText(shade.name())
+
+    def _ask_colour(self) -> None:
+        dialog = QColorDialog(QColor(*self._colour) if self._colour else QColor("#e69f00"), self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setOption(QColorDialog.ColorDialogOption.DontUseNativeDialog)
+        dialog.colorSelected.connect(self.choose_colour)
+        dialog.open()
+
+    def _use_label(self) -> None:
+        self.label.setCurrentText(self._offer.suggested_label)
+        self.use_label.hide()

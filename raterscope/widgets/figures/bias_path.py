@@ -10,29 +10,27 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPaintEngine, QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.canvas import Pen
 from raterscope.figures.description import Axis, Chart, Line, Mark, Note, Points, Scale, Segments
 from raterscope.figures.drawing import draw_chart
 from raterscope.figures.layout import View
 from raterscope.figures.table import Column, PlotTable, check_lengths
 from raterscope.widgets import theme
-from raterscope.widgets.figures.behaviours import (
+from raterscope.widgets.figures.chart_figure import NO_CHART, ChartFigure, Part
+from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, QtCanvas, row_of
+from raterscope.widgets.figures.path_lines import STYLES, PathFrame, PathLines
+from raterscope.widgets.figures.position_bias import (
     BAD,
     BEHAVIOUR_DASHES,
     BEHAVIOUR_INKS,
     BEHAVIOUR_KEYS,
-    BEHAVIOUR_WORDS,
     GOOD,
     UGLY,
     UNDECIDABLE,
 )
-from raterscope.widgets.figures.chart_figure import NO_CHART, ChartFigure, Part
-from raterscope.widgets.figures.figure_panel import FigurePanel, row_of
-from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.path_lines import STYLES, PathFrame, PathLines
-from raterscope.widgets.figures.qt_canvas import QtCanvas
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.text_size import set_lengths, text_size
+from raterscope.widgets.theme import set_lengths, text_size
 
 __all__ = ["BiasPath", "PathView"]
 

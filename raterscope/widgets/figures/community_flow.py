@@ -20,7 +20,7 @@ from raterscope.widgets.figures.cells import community_colour, community_ink, mi
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import plain_label, plain_tip
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "BLOCK",

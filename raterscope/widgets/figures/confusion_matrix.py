@@ -25,8 +25,7 @@ from raterscope.widgets.figures.cells import (
     paint_colour_bar,
     rate_table,
 )
-from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import PUOR, paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip

@@ -15,11 +15,10 @@ from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayou
 from raterscope.figures.table import PlotTable, check_lengths
 from raterscope.text.numbers import count
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.figures.cells import BAR_HEIGHT, community_word, paint_colour_bar, rate_table
-from raterscope.widgets.figures.tile_painter import Tiles
+from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
-from raterscope.widgets.text_size import enlarge, set_lengths
+from raterscope.widgets.theme import enlarge, set_lengths
 
 __all__ = ["ConfusionWall", "Measure", "WallView"]
 

@@ -22,11 +22,10 @@ from raterscope.figures.table import Column as TableColumn
 from raterscope.figures.table import PlotTable, check_lengths
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.column_figure import Column, ColumnFigure
-from raterscope.widgets.figures.figure_panel import FigurePanel, row_of
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
+from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
 from raterscope.widgets.parts import leave_keys_to, plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "KnockoffBars",

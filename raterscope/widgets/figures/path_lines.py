@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QColor, QImage
 
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.thinning import column_spans
-from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, behaviour_colour
+from raterscope.widgets.figures.position_bias import behaviour_colour
 
 __all__ = [
     "LINE_LEVELS",

@@ -23,8 +23,7 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.figures.figure_panel import FigurePanel
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch
 from raterscope.widgets.figures.ranking_painter import (
     AFTER,
     BEFORE,
@@ -34,10 +33,10 @@ from raterscope.widgets.figures.ranking_painter import (
     Rows,
     paint_rows,
 )
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.painting import PictureShelf
 from raterscope.widgets.parts import plain_tip
-from raterscope.widgets.picture_shelf import PictureShelf
-from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
+from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
 __all__ = [
     "WIDEST",

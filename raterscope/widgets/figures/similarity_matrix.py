@@ -24,8 +24,7 @@ from raterscope.widgets.figures.cells import (
     paint_colour_bar,
     paint_community,
 )
-from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch
 from raterscope.widgets.painting import VIRIDIS
 
 __all__ = ["SimilarityMatrix"]

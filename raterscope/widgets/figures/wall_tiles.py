@@ -23,10 +23,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.tile_painter import Grid, TilePainter, Tiles
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.figures.cells import Grid, TilePainter, Tiles
+from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
-from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
+from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
 __all__ = ["WallTiles"]
 

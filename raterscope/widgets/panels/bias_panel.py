@@ -11,12 +11,11 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLay
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.text.numbers import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures.behaviours import BAD, UGLY
-from raterscope.widgets.figures.bias_over_time import BiasOverTime
-from raterscope.widgets.key_help import KeyButton
+from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
+from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["BiasPanel", "BiasView"]
 

@@ -38,10 +38,9 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
-from raterscope.widgets.picture_shelf import PictureShelf
-from raterscope.widgets.text_size import enlarge, pixels, set_lengths
+from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 __all__ = [
     "LINE",

@@ -11,14 +11,13 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget,
 
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.row_lines import DriftView, RowLines
-from raterscope.widgets.figures.ternary_plot import TernaryPlot
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
+from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
-from raterscope.widgets.text_size import pixels, set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 __all__ = [
     "ChangeLine",

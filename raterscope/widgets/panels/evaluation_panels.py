@@ -32,12 +32,12 @@ from raterscope.widgets.figures.evaluation_plots import (
     CurvesPlot,
     MethodBoxes,
 )
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.painting import paint_rater
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "CrowdSizePanel",

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.text.numbers import UNKNOWN, figure
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import KeyButton
+from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.panels.spot_details import (
     SIDE,
     TONES,
@@ -33,7 +33,7 @@ from raterscope.widgets.panels.spot_details import (
     VoterLine,
 )
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["CHOOSE", "Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 

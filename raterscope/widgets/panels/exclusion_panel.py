@@ -14,12 +14,12 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QProgressBar, QPushButton,
 
 from raterscope.text.numbers import count, part_of_one
 from raterscope.widgets import theme
-from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.key_help import KeyButton, KeyHelp
+from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "COMMON_REASONS",

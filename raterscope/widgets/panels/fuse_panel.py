@@ -24,7 +24,7 @@ from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule
-from raterscope.widgets.text_size import pixels, set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 __all__ = [
     "AlgorithmPicker",

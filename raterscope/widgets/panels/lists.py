@@ -23,7 +23,7 @@ from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
-from raterscope.widgets.text_size import enlarge, pixels, set_lengths
+from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 __all__ = [
     "AskLine",

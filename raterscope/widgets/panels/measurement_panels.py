@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.key_help import KeyButton, KeyHelp
+from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import (
@@ -31,7 +31,7 @@ from raterscope.widgets.parts import (
     plain_label,
     plain_tip,
 )
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "ASKED",

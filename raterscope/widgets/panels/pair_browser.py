@@ -14,13 +14,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
-from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
 from raterscope.widgets.parts import Header, plain_label
-from raterscope.widgets.picture_shelf import PictureShelf
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "ANNOTATOR_FILTERS",

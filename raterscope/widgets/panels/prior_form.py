@@ -39,7 +39,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import Header, plain_label, plain_tip
-from raterscope.widgets.text_size import enlarge, pixels, set_lengths
+from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 __all__ = [
     "LEAST",

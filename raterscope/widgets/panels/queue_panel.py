@@ -20,7 +20,7 @@ from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label, plain_tip
-from raterscope.widgets.text_size import enlarge, set_lengths
+from raterscope.widgets.theme import enlarge, set_lengths
 
 __all__ = [
     "LongQueue",

@@ -16,14 +16,13 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.figures.agreement_plots import Dendrogram
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
-from raterscope.widgets.figures.dendrogram import Dendrogram
-from raterscope.widgets.figures.figure_panel import Figure
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
 from raterscope.widgets.painting import CIVIDIS, paint_rater, paint_words
 from raterscope.widgets.panels.cards import CardRow
 from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
-from raterscope.widgets.text_size import enlarge, set_lengths
+from raterscope.widgets.theme import enlarge, set_lengths
 
 __all__ = [
     "AlternativeCard",

@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLay
 
 from raterscope.text.numbers import count, percent
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import KeyButton
+from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, Menu, plain_label, rule
-from raterscope.widgets.text_size import pixels, set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 __all__ = [
     "RegionEvidence",

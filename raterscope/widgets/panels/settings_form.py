@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.settings import Settings, SettingsError, Spec, format_number
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["SettingsForm"]
 

@@ -21,7 +21,7 @@ from raterscope.widgets.figure_menu import DrawnMenu
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "SIDE",

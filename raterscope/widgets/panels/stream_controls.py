@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QPushButton, QSlider, QVBoxLayout, QWidget
 
 from raterscope.text.numbers import count, duration
 from raterscope.widgets import theme
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Pair, WrappingRow, beside, plain_label
-from raterscope.widgets.text_size import pixels, set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 __all__ = [
     "LiveControls",

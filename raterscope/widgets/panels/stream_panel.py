@@ -10,7 +10,7 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistor
 from raterscope.figures.streams import outlook_in_words, state_in_words
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.panels.stream_controls import (
     LiveControls,
@@ -20,7 +20,7 @@ from raterscope.widgets.panels.stream_controls import (
     ReplayLine,
 )
 from raterscope.widgets.parts import ElidedLabel, Header, Pair, plain_label, rule
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
 

@@ -22,12 +22,12 @@ from PySide6.QtWidgets import (
 
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.key_help import KeyButton, KeyHelp, paint_key
+from raterscope.widgets.hints import KeyButton, KeyHelp, paint_key
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
-from raterscope.widgets.text_size import set_lengths, text_size
+from raterscope.widgets.theme import set_lengths, text_size
 
 __all__ = [
     "ClassBar",

@@ -51,7 +51,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_annotator
 from raterscope.widgets.parts import Header, Menu, plain_tip
 from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT, Index, RowKeys, RowsModel, keys_in, row_view
-from raterscope.widgets.text_size import enlarge, pixels, set_lengths, usual
+from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
 
 __all__ = [
     "COLUMNS",

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from raterscope.text.numbers import UNKNOWN, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.parts import Header, plain_label, plain_tip
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "NOT_KNOWN",

@@ -23,7 +23,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.parts import Header, Menu, plain_label, plain_tip
 from raterscope.widgets.tables.rows import ROW, Index, RowKeys, RowsModel, keys_in, row_view
-from raterscope.widgets.text_size import enlarge, pixels, set_lengths
+from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 __all__ = [
     "FIGURES",

@@ -10,8 +10,8 @@ from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, QP
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QTableView
 
-from raterscope.widgets.key_help import KeyHelp
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.theme import set_lengths
 
 __all__ = [
     "ROW",

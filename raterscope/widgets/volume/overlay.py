@@ -7,8 +7,8 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Viewport
-from raterscope.widgets.notes import paint_chip_ground
-from raterscope.widgets.text_size import enlarge, pixels, text_size
+from raterscope.widgets.hints import paint_chip_ground
+from raterscope.widgets.theme import enlarge, pixels, text_size
 from raterscope.widgets.volume.plane import Box, Plane
 from raterscope.widgets.volume.scene import RegionBox
 

@@ -1,4 +1,4 @@
-"""Axial, coronal and sagittal planes of a volume, turned as radiologists read them."""
+"""Planes of a volume as radiologists read them, contours of masks, window and level of grey values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,21 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 
-__all__ = ["PLANES", "Box", "Index", "Plane", "planes_of"]
+__all__ = [
+    "PLANES",
+    "PRESETS",
+    "Box",
+    "Index",
+    "Levels",
+    "Plane",
+    "Preset",
+    "Window",
+    "automatic_window",
+    "contours",
+    "in_words",
+    "looks_like_ct",
+    "planes_of",
+]
 
 Index = tuple[int, int, int]
 Box = tuple[float, float, float, float]
@@ -258,3 +272,220 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
             (ends[0], ends[1], ends[2], ends[3]), slabs,
         )  # fmt: skip
     return made
+
+
+FloatArray = NDArray[np.float64]
+Part = NDArray[np.bool_] | NDArray[np.float32]
+
+# Sides of a square of four neighbouring voxels: 0 top, 1 right, 2 bottom, 3 left. By which of its corners
+# are inside (1 upper left, 2 upper right, 4 lower right, 8 lower left), the side where the line comes in and
+# that where it goes out. The two squares with opposite corners inside have two lines, which part the corners:
+# masks that touch at a corner alone are two.
+_LINES: dict[int, tuple[tuple[int, int], ...]] = {
+    1: ((3, 0),), 2: ((0, 1),), 3: ((3, 1),), 4: ((1, 2),), 5: ((3, 0), (1, 2)), 6: ((0, 2),),
+    7: ((3, 2),), 8: ((2, 3),), 9: ((2, 0),), 10: ((0, 1), (2, 3)), 11: ((2, 1),), 12: ((1, 3),),
+    13: ((1, 0),), 14: ((0, 3),),
+}  # fmt: skip
+
+
+def contours(part: Part, level: float = 0.5) -> list[FloatArray]:
+    """Find where a slice crosses a level (marching squares), each line closed also at the slice's edge.
+
+    Parameters
+    ----------
+    part : (H, W) bool or float32
+        Beyond its edge counts as outside.
+    level : float
+
+    Returns
+    -------
+    list of (n, 2)
+        (column, row) of the lines' corners in voxels, whole numbers at the voxels' middles; corners in the
+        middle of a straight run are left out. The first corner is not repeated at the end.
+    """
+    inside = part > level if part.dtype != np.bool_ else part
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not len(rows):
+        return []
+    # Only what is inside and one voxel about it matters.
+    top, left = int(rows[0]) - 1, int(columns[0]) - 1
+    shape = int(rows[-1]) - top + 2, int(columns[-1]) - left + 2
+    values = np.zeros(shape, dtype=np.float32) if part.dtype != np.bool_ else np.zeros(shape, dtype=np.bool_)
+    first_row, first_column = max(top, 0), max(left, 0)
+    cropped = part[first_row : top + shape[0], first_column : left + shape[1]]
+    below, beside = first_row - top, first_column - left
+    values[below : below + cropped.shape[0], beside : beside + cropped.shape[1]] = cropped
+    return [line + np.array([left, top]) for line in _lines(values, level)]
+
+
+def _lines(values: Part, level: float) -> list[FloatArray]:
+    inside = values if values.dtype == np.bool_ else values > level
+    bits = inside.astype(np.uint8)
+    kind = bits[:-1, :-1] | (bits[:-1, 1:] << 1) | (bits[1:, 1:] << 2) | (bits[1:, :-1] << 3)
+    height, width = values.shape
+    flat = np.flatnonzero((kind > 0) & (kind < 15))
+    row, column = np.divmod(flat, width - 1)
+    kinds = kind.ravel()[flat]
+    # An edge between neighbours has a number: those along the rows first, then those down the columns.
+    down = height * width
+    sides = np.stack(
+        [
+            row * width + column,
+            down + row * width + column + 1,
+            (row + 1) * width + column,
+            down + row * width + column,
+        ]
+    )
+    starts, ends = [], []
+    for cases, lines in _LINES.items():
+        cells = np.flatnonzero(kinds == cases)
+        for come, go in lines if len(cells) else ():
+            starts.append(sides[come, cells])
+            ends.append(sides[go, cells])
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    order = np.argsort(start)
+    start, end = start[order], end[order]
+    follows = np.searchsorted(start, end).tolist()
+    corners = _crossings(values, start, level)
+    return [_without_straight(corners[loop]) for loop in _loops(follows)]
+
+
+def _loops(follows: list[int]) -> list[list[int]]:
+    """Part a permutation into its cycles."""
+    seen = bytearray(len(follows))
+    loops = []
+    for begin in range(len(follows)):
+        if seen[begin]:
+            continue
+        loop, index = [], begin
+        while not seen[index]:
+            seen[index] = 1
+            loop.append(index)
+            index = follows[index]
+        loops.append(loop)
+    return loops
+
+
+def _crossings(values: Part, edges: NDArray[np.intp], level: float) -> FloatArray:
+    height, width = values.shape
+    downward = edges >= height * width
+    row, column = np.divmod(edges - downward * (height * width), width)
+    if values.dtype == np.bool_:
+        share: FloatArray | float = 0.5
+    else:
+        near = values[row, column].astype(np.float64)
+        far = values[row + downward, column + ~downward].astype(np.float64)
+        share = (level - near) / (far - near)
+    return np.stack([column + np.where(downward, 0.0, share), row + np.where(downward, share, 0.0)], axis=1)
+
+
+def _without_straight(line: FloatArray) -> FloatArray:
+    way_in, way_out = line - np.roll(line, 1, axis=0), np.roll(line, -1, axis=0) - line
+    bends = np.abs(way_in[:, 0] * way_out[:, 1] - way_in[:, 1] * way_out[:, 0]) > 1e-9
+    return line[bends] if np.count_nonzero(bends) >= 3 else line
+
+
+Window = tuple[float, float]
+
+_SAMPLES = 60_000
+_SMALLEST_WIDTH = 1e-6
+
+_AIR, _AIR_SHARE = -500.0, 0.02
+"""Hounsfield units below which there is air or lung, and the least share of a CT that such voxels have."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A window that is customary for a kind of tissue in CT.
+
+    Attributes
+    ----------
+    name, words : str
+    centre, width : float
+        Hounsfield units.
+    """
+
+    name: str
+    words: str
+    centre: float
+    width: float
+
+
+PRESETS = (
+    Preset("lung", "lung", -600.0, 1500.0),
+    Preset("soft", "soft tissue", 40.0, 400.0),
+    Preset("bone", "bone", 300.0, 1500.0),
+    Preset("brain", "brain", 40.0, 80.0),
+)
+
+
+class Levels:
+    """Turns slices of one kind of number into bytes by a window.
+
+    Integers of 16 bits go through a table of all 65,536 values: arithmetic on each voxel would take longer.
+
+    Parameters
+    ----------
+    centre, width : float
+        Values up to centre - width / 2 are black, from centre + width / 2 on white.
+    """
+
+    def __init__(self, centre: float, width: float) -> None:
+        self.centre = float(centre)
+        self.width = max(float(width), _SMALLEST_WIDTH)
+        self._tables: dict[np.dtype, NDArray[np.uint8]] = {}
+
+    def to_bytes(self, part: NDArray[np.generic]) -> NDArray[np.uint8]:
+        """Turn a slice into bytes of the same shape; colours (H, W, 3) pass as they are."""
+        if part.ndim == 3:
+            return np.ascontiguousarray(part, dtype=np.uint8)
+        if part.dtype in (np.int16, np.uint16):
+            return np.take(self._table(part.dtype), np.ascontiguousarray(part).view(np.uint16))
+        if part.dtype == np.uint8:
+            return np.take(self._table(part.dtype), part.view(np.uint8))
+        return self._windowed(np.asarray(part, dtype=np.float32))
+
+    def _table(self, kind: np.dtype) -> NDArray[np.uint8]:
+        if kind not in self._tables:
+            count = 256 if kind == np.uint8 else 65_536
+            # Negative values of int16 are found at the place that their bits spell as uint16.
+            every = np.arange(count, dtype=np.uint8 if kind == np.uint8 else np.uint16).view(kind)
+            self._tables[kind] = self._windowed(every.astype(np.float32))
+        return self._tables[kind]
+
+    def _windowed(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
+        share = (values - np.float32(self.centre - self.width / 2)) * np.float32(255.0 / self.width)
+        np.nan_to_num(share, copy=False, nan=0.0)
+        return np.clip(share + 0.5, 0, 255, out=share).astype(np.uint8)
+
+
+def automatic_window(values: NDArray[np.generic]) -> Window:
+    """Return (centre, width) from the 1st to the 99.5th percentile of the values above the lowest.
+
+    The lowest value is left out because the air about a patient, or the padding about a scan, is often most
+    of it. About 60,000 voxels are looked at.
+    """
+    some = _some(values)
+    inside = some[some > some.min()] if len(some) else some
+    if not len(inside):
+        return (float(some[0]) if len(some) else 0.0), 1.0
+    low, high = np.percentile(inside, (1.0, 99.5))
+    return float((low + high) / 2), float(max(high - low, abs(high) * 1e-3, _SMALLEST_WIDTH))
+
+
+def looks_like_ct(values: NDArray[np.generic]) -> bool:
+    """Tell whether values may be Hounsfield units, where no modality says so: air is at -1000 of them."""
+    some = _some(values)
+    return len(some) > 0 and bool(np.count_nonzero(some < _AIR) >= _AIR_SHARE * len(some))
+
+
+def _some(values: NDArray[np.generic]) -> NDArray[np.float64]:
+    every = max(1, round((values.size / _SAMPLES) ** (1 / values.ndim)))
+    some = np.asarray(values[(slice(None, None, every),) * values.ndim], dtype=np.float64).ravel()
+    return some[np.isfinite(some)]
+
+
+def in_words(centre: float, width: float) -> str:
+    """Write a window: "W 400 L 40", with the digits that its width needs."""
+    digits = max(0, min(4, 1 - int(np.floor(np.log10(max(width, 1e-9))))))
+    return f"W {width:.{digits}f} L {centre + 0.0:.{digits}f}"

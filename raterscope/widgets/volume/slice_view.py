@@ -16,14 +16,12 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
-from raterscope.widgets.volume.brush import BrushStroke
-from raterscope.widgets.volume.outlines import Outliner
 from raterscope.widgets.volume.plane import Index, Plane
-from raterscope.widgets.volume.scene import Outline, Scene
-from raterscope.widgets.volume.slice_canvas import SliceCanvas
+from raterscope.widgets.volume.scene import Outline, Outliner, Scene
+from raterscope.widgets.volume.slice_canvas import BrushStroke, SliceCanvas
 
 __all__ = ["SliceView"]
 

@@ -13,23 +13,24 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
-from raterscope.widgets.notes import ChipRow
-from raterscope.widgets.volume.dispute_strip import WIDTH as STRIP_WIDTH
-from raterscope.widgets.volume.dispute_strip import DisputeStrip
-from raterscope.widgets.volume.levels import (
+from raterscope.widgets.hints import ChipRow
+from raterscope.widgets.volume.overlay import EDGE
+from raterscope.widgets.volume.plane import (
+    PLANES,
     PRESETS,
+    Index,
     Levels,
+    Plane,
     Window,
     automatic_window,
     in_words,
     looks_like_ct,
+    planes_of,
 )
-from raterscope.widgets.volume.outlines import Outliner
-from raterscope.widgets.volume.overlay import EDGE
-from raterscope.widgets.volume.plane import PLANES, Index, Plane, planes_of
-from raterscope.widgets.volume.scene import Band, HeatMap, Outline, RegionBox, Scene
+from raterscope.widgets.volume.scene import Band, HeatMap, Outline, Outliner, RegionBox, Scene
 from raterscope.widgets.volume.slice_view import SliceView
-from raterscope.widgets.volume.window_chip import WindowChip
+from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
+from raterscope.widgets.volume.volume_controls import DisputeStrip, WindowChip
 
 __all__ = [
     "LinkedViews",

@@ -9,7 +9,7 @@ from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
 from raterscope.app.window.guide import pages
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.guide_view import GuideView
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.hints import KeyHelp
 
 
 def _within(widget, kinds):

@@ -11,9 +11,8 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from raterscope.algorithms.evaluation import calibration, curves, true_detections
 from raterscope.widgets.canvas.canvas_view import CanvasView
-from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
+from raterscope.widgets.figure_menu import HEADING, FigureMenu, PictureMenu
 from raterscope.widgets.figures.figure_panel import Figure
-from raterscope.widgets.picturing import HEADING
 from tests.app.conftest import DISPUTED, PARASITES
 from tests.app.driving import LONG, idle
 from tests.widgets.pointing import click_on_value, ringed

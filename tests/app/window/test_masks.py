@@ -19,7 +19,7 @@ from raterscope.app.study.masks import mask_entries
 from raterscope.app.window.command_palette import CommandPalette
 from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
-from raterscope.widgets.dialogs.structure import StructureDialog
+from raterscope.widgets.dialogs.review_dialogs import StructureDialog
 from tests.app.driving import LONG, idle, press
 from tests.app.kinds.masks.dicom_cases import a_patient, two_raters
 from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write

@@ -11,7 +11,7 @@ from raterscope.app.window.preferences import apply_chosen_theme, change_text_si
 from raterscope.widgets import theme
 from raterscope.widgets.panels.lists import LineList
 from raterscope.widgets.parts import ScrollRegion
-from raterscope.widgets.text_size import set_text_size, text_size
+from raterscope.widgets.theme import set_text_size, text_size
 from tests.app.driving import idle
 
 CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier

@@ -9,7 +9,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
-from raterscope.widgets.notes import WorkspaceNotes
+from raterscope.widgets.hints import WorkspaceNotes
 from raterscope.widgets.volume.volume_view import VolumeView
 from tests.app.driving import LONG, idle, open_study
 from tests.app.formats.dicom_builder import disc, write_contours, write_series

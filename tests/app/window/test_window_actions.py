@@ -9,7 +9,7 @@ from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
 from raterscope.app.window.guide import pages
 from raterscope.app.window.main_window import MainWindow
 from raterscope.widgets.guide_view import GuideView
-from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.hints import KeyHelp
 from tests.app.driving import LONG, idle, press
 
 

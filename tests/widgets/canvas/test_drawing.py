@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.algorithms.geometry import area_of, length_of
-from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
+from raterscope.widgets.canvas.shape_marks import Drawing
 from tests.widgets.canvas.pointing import LEFT, at, click, drag
 
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
+from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
 
 EXTENT = (0.0, 0.0, 200.0, 150.0)
 

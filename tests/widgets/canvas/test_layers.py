@@ -7,11 +7,9 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from raterscope.widgets.canvas.annotation_layers import FINE_BINS, ClickLayer, DensityLayer, SpotLayer
-from raterscope.widgets.canvas.image_layer import ImageLayer
-from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks, GridIndex
-from raterscope.widgets.canvas.overlay_painter import nice_length, paint_scale_bar
+from raterscope.widgets.canvas.image_painting import ImageLayer, nice_length, paint_scale_bar
 from raterscope.widgets.canvas.tiles import TileCache, to_picture
-from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks, GridIndex, Viewport
 
 coordinate = st.floats(-100, 400, allow_nan=False, width=32)
 

@@ -7,9 +7,9 @@ from PySide6.QtTest import QTest
 
 from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.canvas.marks import DetectionMarks
 from raterscope.widgets.canvas.shape_marks import ShapeMark, grips_of, pulled
 from raterscope.widgets.canvas.shapes import Shapes
+from raterscope.widgets.canvas.viewport import DetectionMarks
 from tests.widgets.canvas.pointing import LEFT, at, click, drag
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 
 from raterscope.widgets.canvas import tiles as tiles_module
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.canvas.marks import ClickMarks
+from raterscope.widgets.canvas.viewport import ClickMarks
 from tests.waiting import LONG
 
 SIDE = 64

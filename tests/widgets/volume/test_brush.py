@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.widgets.volume.brush import BrushStroke
 from raterscope.widgets.volume.plane import planes_of
+from raterscope.widgets.volume.slice_canvas import BrushStroke
 
 SHAPE = (12, 30, 40)
 GRIDS = [

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.widgets.volume.contours import contours
+from raterscope.widgets.volume.plane import contours
 
 
 def area(line) -> float:

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.widgets.volume.dispute_strip import DisputeStrip
+from raterscope.widgets.volume.volume_controls import DisputeStrip
 from tests.widgets.volume.viewing import (
     LEFT,
 )

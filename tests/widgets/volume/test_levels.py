@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raterscope.widgets.volume.levels import Levels, automatic_window, in_words, looks_like_ct
+from raterscope.widgets.volume.plane import Levels, automatic_window, in_words, looks_like_ct
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.uint16, np.uint8, np.float32])

@@ -3,8 +3,8 @@ import pytest
 from PySide6.QtCore import QPointF, QThreadPool
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.widgets.volume.outlines import Outliner, Shape, path_on
 from raterscope.widgets.volume.plane import planes_of
+from raterscope.widgets.volume.scene import Outliner, Shape, path_on
 
 SHAPE = (10, 40, 40)
 AXIAL = planes_of(Grid.plain(SHAPE, (3.0, 2.0, 0.5), calibrated=True))["axial"]

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
-from raterscope.widgets.volume.dispute_strip import DisputeStrip
+from raterscope.widgets.volume.volume_controls import DisputeStrip
 from raterscope.widgets.volume.volume_view import VolumeView
 from tests.widgets.volume.viewing import (
     GRID,

@@ -22,9 +22,9 @@ from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
+from raterscope.widgets.figures.agreement_plots import AgreementMatrix
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable, Course
 
 __all__ = ["Agreement", "AnnotatorCourses", "Annotators", "pseudonym"]

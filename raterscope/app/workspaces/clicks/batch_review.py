@@ -30,9 +30,9 @@ from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.cards import Card
 from raterscope.widgets.panels.spot_details import TONES, WORDS
-from raterscope.widgets.panels.spot_grid import SpotGrid
 
 __all__ = [
     "BatchReview",

@@ -26,7 +26,7 @@ from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.canvas.marks import ClickMarks
+from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = ["CanvasView", "SpotMenu", "Viewing"]

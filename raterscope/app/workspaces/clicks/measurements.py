@@ -36,8 +36,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.widgets.canvas.drawing import Drawing
-from raterscope.widgets.canvas.shape_marks import ShapeMark
+from raterscope.widgets.canvas.shape_marks import Drawing, ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
 from raterscope.widgets.panels.measurement_panels import ASKED, NOT_FUSED, Counted, FigureLine, ShapeLine

@@ -19,7 +19,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.widgets.figures.counts_plot import CountsView
+from raterscope.widgets.figures.count_plots import CountsView
 
 __all__ = ["Plots"]
 

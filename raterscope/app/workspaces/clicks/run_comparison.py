@@ -24,10 +24,10 @@ from raterscope.figures.evaluation import Curve
 from raterscope.text.numbers import count
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
-from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["RunComparison"]
 

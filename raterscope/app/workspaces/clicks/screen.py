@@ -10,17 +10,15 @@ from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
-from raterscope.widgets.figures.counts_plot import CountsPlot
-from raterscope.widgets.figures.course_plots import ConvergencePlot
-from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
-from raterscope.widgets.figures.stream_curves import StreamCurves
+from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
+from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, ReliabilityPlot
+from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel, TrustPanel, scrolled
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
 from raterscope.widgets.panels.measurement_panels import MeasurePanel, ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
-from raterscope.widgets.panels.spot_grid import SpotGrid
 from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable

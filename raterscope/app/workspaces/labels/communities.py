@@ -30,9 +30,9 @@ from raterscope.app.workspaces.labels.similarity_view import (
 )
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.participation_bars import ParticipationBars
-from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
+from raterscope.widgets.figures.community_plots import ParticipationBars
+from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCards
 
 __all__ = [
     "CommunitiesOverTimeView",

@@ -19,7 +19,7 @@ from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.figures.courses import CourseLine
-from raterscope.widgets.figures.course_plots import DecisionKind, DecisionPlot, DecisionView
+from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionPlot, DecisionView
 
 __all__ = ["DecisionRates", "found_of", "view_of"]
 

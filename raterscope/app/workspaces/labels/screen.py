@@ -13,23 +13,20 @@ from raterscope.app.workspaces.labels.scene import LabelsSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_flow import CommunityFlow
-from raterscope.widgets.figures.community_triangles import CommunityTriangles
+from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
-from raterscope.widgets.figures.course_plots import ConvergencePlot, DecisionPlot
-from raterscope.widgets.figures.evaluation_plots import CurvesPlot
-from raterscope.widgets.figures.participation_bars import ParticipationBars
+from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, CurvesPlot, DecisionPlot
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
-from raterscope.widgets.panels.community_cards import CommunityCards
+from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, TaskList
 from raterscope.widgets.panels.drift_panel import DriftPanel
 from raterscope.widgets.panels.evaluation_panels import FoldsPanel, TrustPanel, scrolled
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
-from raterscope.widgets.panels.task_browser import TaskGrid, TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 
 __all__ = ["LabelsCore", "LabelsPart", "LabelsScreen"]
 

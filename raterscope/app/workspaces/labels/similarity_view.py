@@ -23,7 +23,7 @@ from raterscope.app.kinds.labels.community_course import why_not_over_time as re
 from raterscope.app.kinds.labels.runs import Groups, describe_groups
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
-from raterscope.widgets.figures.community_triangles import TrianglesView
+from raterscope.widgets.figures.community_plots import TrianglesView
 
 __all__ = [
     "BASES",

@@ -22,8 +22,8 @@ from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scen
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, ends, next_item
 from raterscope.app.workspaces.task_pictures import TaskPictures
+from raterscope.widgets.panels.card_panels import TaskList
 from raterscope.widgets.panels.lists import AskLine
-from raterscope.widgets.panels.task_browser import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 
 __all__ = ["FEW", "ActiveLearning", "Tasks", "in_order"]

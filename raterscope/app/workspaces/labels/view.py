@@ -17,7 +17,7 @@ from raterscope.text.numbers import count, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.figures.confusion_wall import Measure, WallView
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.panels.task_browser import GridView, TasksView
+from raterscope.widgets.panels.card_panels import GridView, TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
 
 __all__ = [

@@ -47,8 +47,8 @@ from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
+from raterscope.widgets.panels.card_panels import GridView
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from raterscope.widgets.panels.task_browser import GridView
 from raterscope.widgets.panels.task_panel import keys_of
 
 __all__ = ["LabelsWorkspace", "answers_of", "store_answers"]

@@ -15,9 +15,8 @@ from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, Worksp
 from raterscope.app.workspaces.masks.scene import MasksSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
-from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
-from raterscope.widgets.figures.course_plots import ConvergencePlot
-from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
+from raterscope.widgets.figures.evaluation_plots import ConvergencePlot
 from raterscope.widgets.panels.evaluation_panels import MethodsPanel, TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import QueuePanel
@@ -26,7 +25,7 @@ from raterscope.widgets.panels.region_panel import RegionPanel
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip, rule
 from raterscope.widgets.tables.model_table import ModelTable
 from raterscope.widgets.tables.rater_table import RaterTable
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.volume_view import VolumeView
 
 __all__ = ["BOUND", "MAPS", "MapBar", "MasksCore", "MasksPanel", "MasksPart", "MasksScreen"]

@@ -22,7 +22,12 @@ from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
-from raterscope.widgets.dialogs.structure import CodeChoice, StructureChoice, StructureDialog, StructureOffer
+from raterscope.widgets.dialogs.review_dialogs import (
+    CodeChoice,
+    StructureChoice,
+    StructureDialog,
+    StructureOffer,
+)
 
 __all__ = ["StructureCoding"]
 

@@ -12,8 +12,8 @@ from raterscope.app.workspaces.pairs.scene import PairsSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
+from raterscope.widgets.figures.position_bias import SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
-from raterscope.widgets.figures.side_counts import SideCounts
 from raterscope.widgets.panels.bias_panel import BiasPanel
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel

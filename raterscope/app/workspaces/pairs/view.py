@@ -14,11 +14,10 @@ from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speak
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
 from raterscope.text.numbers import count
-from raterscope.widgets.figures.bias_over_time import OverTimeView
 from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.knockoff_bars import RateCut, StatisticsView
+from raterscope.widgets.figures.position_bias import OverTimeView, SidesView
 from raterscope.widgets.figures.ranking_painter import RankingView
-from raterscope.widgets.figures.side_counts import SidesView
 from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
 

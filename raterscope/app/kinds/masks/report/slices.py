@@ -34,9 +34,16 @@ from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK
-from raterscope.widgets.volume.contours import contours
-from raterscope.widgets.volume.levels import PRESETS, Levels, Window, automatic_window, in_words
-from raterscope.widgets.volume.plane import Plane, planes_of
+from raterscope.widgets.volume.plane import (
+    PRESETS,
+    Levels,
+    Plane,
+    Window,
+    automatic_window,
+    contours,
+    in_words,
+    planes_of,
+)
 
 Box = tuple[int, int, int]
 Frame = tuple[float, float, float, float]

@@ -1,0 +1,600 @@
+"""Cards of spots, tasks and communities: grids for deciding on many at once, and a filtered list of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from raterscope.text.numbers import count, percent
+from raterscope.widgets import theme
+from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
+from raterscope.widgets.hints import KeyButton, KeyHelp
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.painting import in_lines, paint_words
+from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
+from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
+from raterscope.widgets.theme import enlarge, set_lengths
+
+__all__ = [
+    "FILTERS",
+    "KINDS",
+    "WHERE",
+    "CommunitiesView",
+    "CommunityCards",
+    "GridView",
+    "SpotGrid",
+    "TaskGrid",
+    "TaskList",
+    "TasksView",
+]
+
+
+PICTURE = 112
+
+KINDS = {
+    "disputed": "disputed",
+    "detected": "detected",
+    "rejected": "rejected",
+    "decided": "decided by you",
+}
+"""Lists of spots that can be shown."""
+
+WHERE = {"image": "on this image", "study": "on all images"}
+
+EMPTY = {
+    "disputed": "No disputed spots {}.",
+    "detected": "No detected spots {} wait for your decision.",
+    "rejected": "No rejected spots {} wait for your decision.",
+    "decided": "No decisions {} yet.",
+}
+
+
+class SpotGrid(CardGrid):
+    """Spots of one list as crops at the same scale.
+
+    Signals
+    -------
+    asked
+        Other spots are wanted: `kind` and `everywhere`.
+    opened : int
+        The spot that was double-clicked, or selected with Return.
+    accept_requested, reject_requested, skip_requested
+    left
+        The image is wanted again.
+    """
+
+    KEY_HELP = KeyHelp(
+        "In the grid of spots",
+        (
+            ("Click, Shift, Ctrl", "select several"),
+            ("Ctrl+A", "select all"),
+            ("Return", "show the spot on its image"),
+        ),
+    )
+
+    asked = Signal()
+    opened = Signal(int)
+    accept_requested = Signal()
+    reject_requested = Signal()
+    skip_requested = Signal()
+    left = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Spots", parent, picture=PICTURE, several=True)
+        self.kind_choice, self.where_choice = ChoiceBox(), ChoiceBox()
+        self.kind_choice.setAccessibleName("List of spots")
+        self.where_choice.setAccessibleName("Images of the spots")
+        for box, choices in ((self.kind_choice, KINDS), (self.where_choice, WHERE)):
+            for key, words in choices.items():
+                box.addItem(words, key)
+            box.currentIndexChanged.connect(self.asked)
+        self._chosen = plain_label("", "small")
+        self.accept = KeyButton("A", "accept", "accent", "Accept all selected spots")
+        self.reject = KeyButton("R", "reject", "rejected", "Reject all selected spots")
+        self.skip = KeyButton(
+            "S", "skip", "second", "Leave the selected spots undecided and move them to the end"
+        )
+        back = KeyButton("G", "image", "second", "Return to the image")
+        for button, signal in (
+            (self.accept, self.accept_requested), (self.reject, self.reject_requested),
+            (self.skip, self.skip_requested), (back, self.left),
+        ):  # fmt: skip
+            button.clicked.connect(signal)
+        for index, box in enumerate((self.kind_choice, self.where_choice)):
+            box.setMinimumContentsLength(9)
+            self._header.row.insertWidget(1 + index, box)
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 8, 4)
+        row.setSpacing(8)
+        for widget in (self.accept, self.reject, self.skip, back):
+            row.addWidget(widget)
+        row.addStretch(1)
+        row.addWidget(self._chosen)
+        self._column.insertLayout(1, row)
+        self.view.returned.connect(self._on_opened)
+        self.view.doubleClicked.connect(self._on_opened)
+        self.selection_changed.connect(self._on_selection)
+        self._on_selection()
+
+    @property
+    def kind(self) -> str:
+        """Key of the selected list, see `KINDS`."""
+        return str(self.kind_choice.currentData())
+
+    @property
+    def everywhere(self) -> bool:
+        """True if spots of all images are listed."""
+        return bool(self.where_choice.currentData() == "study")
+
+    def show_spots(self, spots: Cards, scale: str, *, reset: bool) -> None:
+        """Show spots.
+
+        Parameters
+        ----------
+        spots : Cards
+        scale : str
+            How wide each crop is: "40 px".
+        reset : bool
+            From the first on; else in the place of those that were shown.
+        """
+        where = "on any image" if self.everywhere else "on this image"
+        total = len(spots.numbers)
+        wide = f"each {scale} wide" if total > 1 else f"{scale} wide"
+        self._header.set_aside(f"{count(total, 'spot')}, {wide}" if total else "")
+        show = self.show_cards if reset else self.exchange
+        show(spots, EMPTY[self.kind].format(where), f"Spots {KINDS[self.kind]} {where}")
+        self._on_selection()
+
+    def _on_selection(self) -> None:
+        count = len(self.view.selectionModel().selectedIndexes())
+        self._chosen.setText(f"{count:,} selected" if count else "")
+        for button in (self.accept, self.reject, self.skip):
+            button.setEnabled(bool(count))
+
+    def _on_opened(self, index: QModelIndex) -> None:
+        current = self.current
+        if index.isValid() and current is not None:
+            self.opened.emit(current)
+
+
+NOTHING = "Find communities of annotators with similar answers."
+WIDTH, PAD = 148, 8
+NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
+SYMBOL = 16
+MOST_LINES = 5
+MOST_SAID = 12
+
+
+@dataclass(frozen=True, eq=False)
+class CommunitiesView:
+    """C communities.
+
+    Attributes
+    ----------
+    names : tuple of C str
+    members : (C,) int
+        Number of annotators.
+    share : (C,) float
+        Share of all votes; NaN if unknown.
+    accuracy : (C,) float
+        Accuracy of their votes; NaN if unknown.
+    prototype : (C, J, L) float or None
+        Rate of each output given the true class.
+    classes, outputs : tuple of J and L names
+    central : tuple of C str
+        Most central member; empty if unknown.
+    words : str
+        Method and quality: "by behaviour, non-negative factorisation | modularity 0.41".
+    """
+
+    names: tuple[str, ...]
+    members: NDArray[np.integer]
+    share: NDArray[np.floating]
+    accuracy: NDArray[np.floating]
+    prototype: NDArray[np.floating] | None
+    classes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    words: str = ""
+    central: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        count = len(self.names)
+        if {len(self.members), len(self.share), len(self.accuracy)} != {count}:
+            raise ValueError(f"not as much of everything as there are communities: {count}")
+        shape = (count, len(self.classes), len(self.outputs))
+        if self.prototype is not None and self.prototype.shape != shape:
+            raise ValueError(f"prototypes of shape {self.prototype.shape}; expected {shape}")
+
+
+class CommunityCards(QWidget):
+    """Cards of communities. A click or Space selects a community; a second one clears the selection.
+
+    Signals
+    -------
+    community_chosen : int or None
+    """
+
+    community_chosen = Signal(object)
+
+    def __init__(self, title: str = "Communities", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(title)
+        self.header = Header(title)
+        self._words = ElidedLabel(role="small")
+        self.copies = QPushButton()
+        theme.set_role(self.copies, "link")
+        self.copies.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.copies.setToolTip("Select these annotators in all views. Click again for the next group")
+        self._nothing = plain_label(NOTHING, "second", wrap=True)
+        self._row = CardRow[_Card]()
+        self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 4)
+        column.setSpacing(4)
+        column.addWidget(self.header)
+        column.addWidget(self._words)
+        column.addWidget(self.copies)
+        column.addWidget(self._nothing)
+        column.addWidget(self._row, 1)
+        column.addStretch(0)
+        theme.notifier().changed.connect(self._fit_row)
+        self.tell_copies("")
+        self.show_communities(None)
+
+    @property
+    def cards(self) -> Sequence[_Card]:
+        """The cards shown."""
+        return self._row.cards
+
+    def _fit_row(self) -> None:
+        room = self._row.horizontalScrollBar().sizeHint().height() + 2
+        self._row.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
+
+    def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
+        """Show communities with one selected, without a signal; None shows none."""
+        count = 0 if view is None else len(view.names)
+        self._row.set_cards([] if view is None else [_Card(view, index) for index in range(count)])
+        for card in self.cards:
+            card.picked.connect(self._on_picked)
+            card.walked.connect(self._on_walked)
+            card.focused.connect(self._on_focused)
+        self._fit_row()
+        self.select(chosen)
+        self._words.setText(view.words if view is not None else "")
+        self._words.setVisible(bool(count and self._words.text()))
+        self._nothing.setVisible(not count)
+        self.set_working("")
+
+    def set_working(self, words: str) -> None:
+        """Show the progress of a search beside the title; an empty text shows the number of communities."""
+        count = len(self.cards)
+        self.header.set_aside(words or (f"{count:,} found | click to select" if count else ""))
+
+    def tell_copies(self, words: str) -> None:
+        """Show a link about annotators who copy; an empty text hides it."""
+        self.copies.setText(words)
+        self.copies.setAccessibleName(words or "Possible copying")
+        self.copies.setVisible(bool(words))
+
+    def set_nothing(self, words: str) -> None:
+        """Show why there are no communities."""
+        self._nothing.setText(words or NOTHING)
+
+    def select(self, index: int | None) -> None:
+        """Select a community without a signal; None selects none."""
+        for number, card in enumerate(self.cards):
+            card.setChecked(number == index)
+        if index is not None and 0 <= index < len(self.cards):
+            self._row.ensureWidgetVisible(self.cards[index])
+
+    @property
+    def selected(self) -> int | None:
+        """The community selected."""
+        return next((index for index, card in enumerate(self.cards) if card.isChecked()), None)
+
+    def _on_picked(self, index: int, checked: bool) -> None:
+        self.select(index if checked else None)
+        self.community_chosen.emit(index if checked else None)
+
+    def _on_walked(self, index: int, steps: int) -> None:
+        goal = min(max(index + steps, 0), len(self.cards) - 1)
+        self.cards[goal].setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_focused(self, index: int) -> None:
+        self._row.ensureWidgetVisible(self.cards[index])
+
+
+class _Card(QAbstractButton):
+    picked = Signal(int, bool)
+    walked = Signal(int, int)
+    focused = Signal(int)
+
+    def __init__(self, view: CommunitiesView, index: int) -> None:
+        super().__init__()
+        self._view, self._place = view, index
+        self.setCheckable(True)
+        self.clicked.connect(self._on_clicked)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        lines = ", ".join(self._lines())
+        name = view.names[index]
+        called = f"Community {index + 1}" + ("" if name == f"community {index + 1}" else f", {name}")
+        self.setAccessibleName(f"{called}: {lines}")
+        central = f"; most central: {view.central[index]}" if view.central else ""
+        self.setToolTip(plain_tip(self.accessibleName() + central + self._rates_in_words()))
+        matrix = MATRIX + PAD if view.prototype is not None else 0
+        longest = max(len(self._title(number)) for number in range(len(view.names)))
+        self._name_room = NAME + (longest - 1) * SECOND_NAME  # of all alike, so that they are aligned
+        height = 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix
+        set_lengths(self, width=WIDTH, height=height)
+
+    def _title(self, index: int) -> list[str]:
+        """Return the number and name of a community in a few lines."""
+        name = self._view.names[index]
+        words = name if name.startswith("community ") else f"{index + 1} {name}"
+        room = WIDTH - 2 * PAD - SYMBOL
+        return in_lines(words, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
+
+    def _lines(self) -> list[str]:
+        view, index = self._view, self._place
+        lines = [count(int(view.members[index]), "member")]
+        if np.isfinite(view.share).any():
+            lines.append(f"{percent(float(view.share[index]))} of votes")
+        if np.isfinite(view.accuracy).any():
+            value = view.accuracy[index]
+            lines.append(f"accuracy {value:.2f}" if np.isfinite(value) else "accuracy unknown")
+        return lines
+
+    def _rates_in_words(self) -> str:
+        view = self._view
+        if view.prototype is None or view.prototype[0].size > MOST_SAID:
+            return ""
+        rows = zip(view.classes, view.prototype[self._place], strict=True)
+        return "".join(
+            f"; true {name}: "
+            + ", ".join(f"{output} {rate:.2f}" for output, rate in zip(view.outputs, row, strict=True))
+            for name, row in rows
+        )
+
+    def _on_clicked(self, checked: bool) -> None:
+        self.picked.emit(self._place, checked)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.walked.emit(self._place, 1 if key == Qt.Key.Key_Right else -1)
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(self._place)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look, view, index = theme.current(), self._view, self._place
+        box = enlarge(painter, self.rect())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        lit = self.isChecked() or self.hasFocus()
+        painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
+        painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
+        inner = box.adjusted(PAD, PAD, -PAD, -PAD)
+        paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), index, 5)
+        painter.setFont(theme.font(bold=True))
+        title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)
+        for words in self._title(index):
+            paint_words(painter, title, words, community_ink(index).name())
+            title.translate(0, SECOND_NAME)
+        painter.setFont(theme.font(theme.CAPTION))
+        line = QRectF(inner.left(), inner.top() + self._name_room, inner.width(), LINE)
+        for text in self._lines():
+            paint_words(painter, line, text, look.second)
+            line = line.translated(0, LINE)
+        if view.prototype is not None:
+            paint_rates(
+                painter, QRectF(inner.left(), line.top() + 4, inner.width(), MATRIX), view.prototype[index]
+            )
+
+
+FILTERS = {
+    "undecided": "undecided",
+    "all": "all tasks",
+    "decided": "decided",
+    "disagree": "disagree with truth",
+    "community": "of selected community",
+    "few": "few votes",
+}
+"""Filters of the queue: key and text."""
+
+NO_MATCHES = {
+    "undecided": "Every task is decided or has ground truth.",
+    "decided": "No decisions yet.",
+    "disagree": "No answer disagrees with the ground truth.",
+    "community": "Select a community to list the tasks of its members.",
+    "few": "Every task has more than a few votes.",
+}
+"""Message for an empty list, by filter."""
+
+LEAST_SHARE = 0.005
+"""Probability below which the second class is not shown."""
+
+WHOLE_ROW = 3
+"""Largest number of classes whose posteriors are all shown; else the two largest are."""
+
+
+@dataclass(frozen=True, eq=False)
+class TasksView:
+    """Tasks as arrays; list lines are created on demand.
+
+    Attributes
+    ----------
+    names : sequence of N str
+    order : (M,) int
+        Tasks shown, in display order.
+    classes : tuple of J str
+    votes : (N,) int
+    decided, known : (N,) int
+        Class that the expert decided, and class known otherwise; -1 for none.
+    posterior : (N, J) float, optional
+        None before there is a fusion.
+    entropy : (N,) float, optional
+        Doubt, 0 to 1.
+    """
+
+    names: Sequence[str]
+    order: NDArray[np.integer]
+    classes: tuple[str, ...]
+    votes: NDArray[np.integer]
+    decided: NDArray[np.integer]
+    known: NDArray[np.integer]
+    posterior: NDArray[np.floating] | None = None
+    entropy: NDArray[np.floating] | None = None
+
+    @property
+    def whole(self) -> int:
+        """Number of tasks."""
+        return len(self.names)
+
+    @cached_property
+    def _brief(self) -> tuple[str, ...]:
+        """Class names shortened to what distinguishes them, for narrow lines."""
+        brief = distinguishing_labels(self.classes)
+        return tuple(brief[name] for name in self.classes)
+
+    def item(self, task: int) -> QueueItem:
+        """Return the list line of a task."""
+        settled = max(int(self.decided[task]), int(self.known[task]))
+        if self.decided[task] >= 0:
+            detail = f"decided: {self.classes[self.decided[task]]}"
+        elif settled >= 0:
+            detail = f"truth: {self.classes[settled]}"
+        elif self.posterior is not None:
+            detail = posterior_words(self._brief, self.posterior[task])
+        else:
+            detail = count(int(self.votes[task]), "vote")
+        doubt = None if self.entropy is None else float(self.entropy[task])
+        return QueueItem(task, self.names[task], detail, doubt, settled >= 0)
+
+
+def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:
+    """Format a posterior: "posterior 0.51 / 0.49", "frog .62, toad .31", "grade 2: .62"."""
+    if len(classes) <= WHOLE_ROW:
+        return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
+    two = np.argsort(-posterior, kind="stable")[:2]
+    two = two[[True, posterior[two[1]] >= LEAST_SHARE]]
+    return ", ".join(f"{_apart(classes[index])} {_short(float(posterior[index]))}" for index in two)
+
+
+def _apart(name: str) -> str:
+    """Separate a name that ends in a digit from the number that follows."""
+    return f"{name}:" if name[-1:].isdigit() else name
+
+
+def _short(share: float) -> str:
+    """Format a share without the leading zero."""
+    return f"{share:.2f}".removeprefix("0")
+
+
+class TaskList(LongQueue):
+    """Tasks in the given order, to be decided one after the other."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Tasks", FILTERS, parent, empty=NO_MATCHES)
+
+    def set_tasks(self, tasks: TasksView | None) -> None:
+        """Show other tasks, or that there are none; the current task and the scroll position stay."""
+        self.set_view(tasks)
+
+
+@dataclass(frozen=True, eq=False)
+class GridView:
+    """Tasks as arrays for the grid; cards are created on demand.
+
+    Attributes
+    ----------
+    title : str
+        What they have in common: "said 3 where true is not".
+    tasks : (M,) int
+        Which tasks, in the order to show them.
+    names : sequence of N str
+        Names of all tasks.
+    classes : tuple of J str
+    posterior : (N, J) float, optional
+    outputs : tuple of L str
+    given : (M,) int, optional
+        The output that was given to each of `tasks`; -1 for none.
+    pictures : bool
+        Whether the tasks have pictures.
+    """
+
+    title: str
+    tasks: NDArray[np.integer]
+    names: Sequence[str]
+    classes: tuple[str, ...]
+    posterior: NDArray[np.floating] | None = None
+    outputs: tuple[str, ...] = ()
+    given: NDArray[np.integer] | None = None
+    pictures: bool = True
+
+    @property
+    def numbers(self) -> NDArray[np.integer]:
+        """Task numbers, which identify their pictures."""
+        return self.tasks
+
+    def card(self, index: int) -> Card:
+        """Return the card of a task: the given output and the posterior."""
+        likeliest, share = self._model(index)
+        return Card(self.names[self.tasks[index]], likeliest, share, self._said(index))
+
+    def words(self, index: int) -> str:
+        """Return the text of a task: "task 12, said 3, not 0.93"."""
+        model = " ".join(self._model(index)).strip()
+        parts = (self.names[self.tasks[index]], self._said(index), model)
+        return ", ".join(part for part in parts if part)
+
+    def _said(self, index: int) -> str:
+        output = -1 if self.given is None else int(self.given[index])
+        return f"answered {self.outputs[output]}" if output >= 0 else ""
+
+    def _model(self, index: int) -> tuple[str, str]:
+        if self.posterior is None:
+            return "", ""
+        row = self.posterior[self.tasks[index]]
+        return self.classes[int(row.argmax())], f"{row.max():.2f}"
+
+
+class TaskGrid(CardGrid):
+    """Grid of tasks.
+
+    A click or an arrow key selects a task; pictures are requested when they come into view.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Tasks", parent)
+        self.show_tasks(None)
+
+    def show_tasks(self, view: GridView | None) -> None:
+        """Show tasks, or how they come here. Known pictures are kept."""
+        self._header.set_title("Tasks", "" if view is None else view.title)
+        self._header.set_aside("" if view is None else count(len(view.tasks), "task"))
+        nothing = (
+            "Select a cell of a confusion matrix to see its tasks."
+            if view is None
+            else "No tasks in this cell."
+        )
+        self.show_cards(view, nothing, "Tasks" if view is None else view.title)
