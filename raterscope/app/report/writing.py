@@ -195,8 +195,7 @@ def _stale(study: Study, origin: Provenance) -> list[str]:
     return [
         *origin.outdated,
         *(
-            f"Decisions were made after run {run.id}: its figures do not rest on them. Fuse again to have "
-            "them held fixed."
+            f"Decisions were made after run {run.id} and are not included. Fuse again to hold them fixed."
             for run in origin.runs
             if study.shown.decided_since(run, origin.items[run.id])
         ),

@@ -90,11 +90,11 @@ def test_the_disputed_task_is_told_until_it_is_decided(labels, page):
     labels.record(Decision(verb="label", item=question, run=run, subject=subject, reason="seen"))
     report = page(labels)
     assert "t7" not in {row[0] for row in rows_under(report, 4)}
-    assert "figures do not rest on them" in report.text
+    assert "are not included" in report.text
     assert "label t7 as cat" in report.text
     fuse(labels)
     report = page(labels)
-    assert "figures do not rest on them" not in report.text
+    assert "are not included" not in report.text
     assert "1 task of labels" in report.text
 
 

@@ -104,7 +104,7 @@ def test_the_band_of_another_rater_is_that_of_the_result(study, page):
     calibration = study.runs.result(run, study.images()[0].id).reports[0].calibration
     assert f"{calibration.multiplier(0.95):.2f}" in text
     assert "an assumption that masks cannot confirm" in text
-    assert f"{calibration.covered[2]:.0%}" in text[text.index("Held of left-out raters") :]
+    assert f"{calibration.covered[2]:.0%}" in text[text.index("Held for left-out raters") :]
 
 
 def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
@@ -116,7 +116,7 @@ def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
         slices, side = region[3].split(", ")
         first, last = (int(word) for word in slices.removeprefix("slices ").split("–"))
         assert 4 <= first <= last <= 8
-        assert re.fullmatch(r"\d+ mm to the left of the middle", side)
+        assert re.fullmatch(r"\d+ mm left of the centroid", side)
         assert region[5] == "open"
 
 
@@ -129,8 +129,8 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
         take(study, run, number)
     report = page(study)
     assert "open" not in {row[5] for row in report.rows if len(row) == 6}
-    assert ["With what the expert settled since", "1.80 ml"] in report.rows
-    assert "figures do not rest on them" in report.text
+    assert ["With the expert's later decisions", "1.80 ml"] in report.rows
+    assert "are not included" in report.text
     verdicts = {row[0]: row[-1] for row in report.rows if len(row) == 8 and row[0].isdecimal()}
     assert verdicts == {"1": "undone", "2": ""} | {
         str(number + 2): "in effect" for number in range(1, regions + 1)
@@ -138,7 +138,7 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
     fuse(study)
     again = page(study)
     assert f"{regions} regions of chest" in again.text
-    assert "figures do not rest on them" not in again.text
+    assert "are not included" not in again.text
 
 
 def test_a_known_truth_is_compared_with(study, page):

@@ -87,7 +87,7 @@ def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ran
 
 def test_it_says_what_is_promised_and_what_is_not(compared, page):
     fuse(compared)
-    assert "on average at most 10 % are flagged wrongly" in page(compared).text
+    assert "on average at most 10 % of the flags are false" in page(compared).text
     fuse(compared, rule="knockoffs", plus="no")
     text = page(compared).text
     assert "is not guaranteed: the plain knockoff keeps the rate only nearly" in text
@@ -165,7 +165,7 @@ def test_clearing_the_flagged_contradicts_the_rate(compared):
     assert trust.doubt_in_words() == ""
     larger = replace(trust, confirmed=12, cleared=8)
     assert larger.contradicted
-    assert "More are flagged wrongly than the rate allows." in larger.in_words()
+    assert "More flags are false than the rate allows." in larger.in_words()
     assert larger.doubt_in_words() == "You cleared more of the flagged than the rate of 5% allows."
 
 

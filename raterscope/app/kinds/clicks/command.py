@@ -63,10 +63,10 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     plan = FusionPlan.make(options.algorithm, plan_texts(options))
     radius = options.radius or RADIUS
     if options.hold_truth and not options.truth:
-        raise InputError("--hold-truth needs --truth TRUTH: the places to hold fixed")
+        raise InputError("--hold-truth needs --truth TRUTH, the positions to hold fixed")
     by_size = None if options.by_crowd_size is None else dict(options.by_crowd_size)
     if by_size is not None and not options.truth:
-        raise InputError("--by-crowd-size needs --truth TRUTH: the places to measure against")
+        raise InputError("--by-crowd-size needs --truth TRUTH, the positions to compare with")
     sized = None if by_size is None else CrowdSizeSettings.from_text(by_size)
     curves: tuple[CrowdSizeCurve, ...] = ()
     started, clock = datetime.now(UTC), time.perf_counter()
@@ -80,7 +80,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         truth = _truth_of(options.truth, mapping, list(clicks)) if options.truth else None
         true_positions = points_by_image(truth, clicks) if truth is not None else {}
         if truth is not None and not true_positions:
-            raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
+            raise InputError("contains none of the images with clicks", file=truth.path, field="image")
         if options.hold_truth:
             clicks = {
                 name: _with_known(image_clicks, true_positions.get(name))
@@ -169,7 +169,7 @@ def _with_controls(
     """Mark the control images: those known to contain structures, and those known to contain none."""
     both = sorted(set(positive) & set(negative))
     if both:
-        raise InputError(f"{plain(both[0])} is named as positive and as negative")
+        raise InputError(f"{plain(both[0])} is named as --positive and as --negative; expected one of them")
     controlled = dict(clicks)
     for control, names in ((True, positive), (False, negative)):
         for name in names:
@@ -192,7 +192,7 @@ def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str,
         table = named_table
     scores = scores_by_image(table, clicks)
     if not scores:
-        raise InputError("names none of the images that were clicked on", file=path, field="image")
+        raise InputError("contains none of the images with clicks", file=path, field="image")
     return {name: replace(image_clicks, scores=scores.get(name)) for name, image_clicks in clicks.items()}
 
 
@@ -288,10 +288,10 @@ def _left_out(
     """Report the images that the evaluation skips."""
     without, name = len(clicks) - len(evaluations), plain(truth.path.name)
     if without:
-        yield f"the evaluation leaves out {counted(without, 'image')} that {name} says nothing of"
+        yield f"the evaluation skips {counted(without, 'image')} without truth in {name}"
     unclicked = len(truth.images) - len(evaluations)
     if unclicked > 0:
-        yield f"the evaluation leaves out {counted(unclicked, 'image')} of {name} that nobody clicked on"
+        yield f"the evaluation skips {counted(unclicked, 'image')} of {name} without clicks"
 
 
 def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFile:
@@ -302,7 +302,7 @@ def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFi
         named = {c: f for c, f in mapping.items() if c in unknown.header}
         source = read_named(path, "clicks", named, lambda *_, **__: None)
     if isinstance(source, PointTable) or (isinstance(source, ClickTable) and not source.extents):
-        raise InputError("tells no sizes; expected the columns image, width and height", file=path)
+        raise InputError("has no sizes; expected the columns image, width and height", file=path)
     return source
 
 

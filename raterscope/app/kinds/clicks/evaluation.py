@@ -61,7 +61,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
     by_truth: list[tuple[FloatArray, BoolArray]] = []
     by_decision: list[tuple[FloatArray, BoolArray]] = []
     for done, image in enumerate(images):
-        watch(done / len(images), "comparing with what is known")
+        watch(done / len(images), "comparing with ground truth and decisions")
         truth = study.truth(image)
         decided = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
         result = study.shown.result(image) if truth.known or decided else None
@@ -397,7 +397,7 @@ def store_crowd_sizes(
     watch: Watch = silent,
 ) -> CrowdSizes:
     """Store curves in the study in place of the previous ones."""
-    watch(0.0, "keeping what was measured")
+    watch(0.0, "storing the measurements")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day} on {counted(images, 'image')} within {radius:g} px: {settings.in_words()}."
     record = {
@@ -415,7 +415,7 @@ def store_crowd_sizes(
 
 def load_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
     """Load the stored curves of a study; None without readable ones."""
-    watch(0.0, "reading what was measured")
+    watch(0.0, "reading the stored measurements")
     record = study.settings.crowd_sizes()
     if record is None:
         return None

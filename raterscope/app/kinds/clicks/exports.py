@@ -277,7 +277,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     if request.format == "napari":  # which opens no layer without points
         images = [image for image in images if image.detections]
     if not images:
-        raise InputError("holds nothing that was detected, and so no layer of points", file=study.path)
+        raise InputError("holds no detections to write as points", file=study.path)
     write, named = _WRITERS[request.format], [(image, bare(Path(image.name))) for image in images]
     return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
 
@@ -343,9 +343,7 @@ def _write_annotators(study: Study, path: Path) -> Path:
         fusions.append(fusion)
         names.append(study.clicks(entry.id, run).annotators)
     if not fusions:
-        raise InputError(
-            "has no run yet that tells of annotators; `raterscope run` makes one", file=study.path
-        )
+        raise InputError("has no run yet; `raterscope run` makes one", file=study.path)
     counted = reduced_weights(max(runs, key=attrgetter("id")), study.decisions())
     annotators, rates = pool_rates(fusions, names)
     rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))

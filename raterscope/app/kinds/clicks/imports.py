@@ -196,7 +196,7 @@ def _image_name(
         return within[0]
     if len(images) > 1:
         raise InputError(
-            f"does not tell its image, and there are {len(images):,}; call the file as its image is called",
+            f"does not name its image, and there are {len(images):,}; name the file after its image",
             file=path,
         )
     return images[0] if images else path.resolve().parent.name or "image"
@@ -297,7 +297,7 @@ def clicks_by_image(
         first = images[unsized[0]]
         more = f" (and {len(unsized) - 1:,} more)" if len(unsized) > 1 else ""
         raise InputError(
-            f'the size of this image is not known: "{plain(unsized[0])}"{more}; give --extent W H, or '
+            f'the size of this image is unknown: "{plain(unsized[0])}"{more}; give --extent W H, or '
             "--images with the images or a table of their sizes",
             file=first.table.path,
             line=first.line,

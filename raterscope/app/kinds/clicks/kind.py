@@ -34,7 +34,7 @@ from raterscope.app.kinds.kind import (
 
 def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("clicks", nargs="+", type=Path, metavar="CLICKS",
-                        help="tables with the columns annotator, image, x, y and perhaps time, Zooniverse "
+                        help="tables with the columns annotator, image, x, y and optionally time, Zooniverse "
                              "exports, or points of QuPath, COCO, CVAT, Label Studio, labelme or "
                              "napari")  # fmt: skip
     add_extent(parser, "width and height of every image, pixels")
@@ -45,17 +45,17 @@ def _add_fuse_options(parser: Parser) -> None:
                         help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
     parser.add_argument("--scores", type=Path, metavar="SCORES",
                         help="detections of a program on the same images: a table with the columns image, x, "
-                             "y and score, or COCO with scores; higher means more probably a structure, and "
-                             "only the order counts")  # fmt: skip
+                             "y and score, or COCO with scores; only the order of scores counts, higher "
+                             "ones are more probably structures")  # fmt: skip
     parser.add_argument("--radius", type=length, metavar="PX",
-                        help="matching radius: how far from the truth a detection may lie; by default "
-                             "that of a new study")  # fmt: skip
+                        help="matching radius: largest distance of a detection from a true position "
+                             "(default: that of a new study)")  # fmt: skip
     parser.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
                         metavar="NAME=WEIGHT", dest="weights",
                         help="weights below 1 for annotators, as in kim=0.5")  # fmt: skip
     for control, content in (("positive", "some structure"), ("negative", "no structure")):
         parser.add_argument(f"--{control}", nargs="+", action="extend", default=[], metavar="IMAGE",
-                            help=f"control images: known to hold {content}; they separate artefacts from "
+                            help=f"control images, known to contain {content}; they separate artefacts from "
                                  "structures on the others")  # fmt: skip
     add_by_crowd_size(parser, "needs --truth, writes crowd_size.csv")
     add_hold(parser, "hold the ground truth fixed, so that it improves the rest")

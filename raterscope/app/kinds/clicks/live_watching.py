@@ -194,7 +194,7 @@ class StepSettings(Settings):
     """Settings of the steps in which new clicks are processed."""
 
     annotators_a_step: int = integer(
-        1, "Annotators a step", "Whose clicks are taken up together, where several have come.", minimum=1,
+        1, "Annotators per step", "New annotators whose clicks are processed together.", minimum=1,
         maximum=1000,
     )  # fmt: skip
 

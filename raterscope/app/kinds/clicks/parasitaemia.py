@@ -35,9 +35,9 @@ from raterscope.text.numbers import figure
 
 SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
 NEEDED = {
-    "leukocytes": "type in how many leukocytes were counted",
-    "red_cells": "type in how many red cells were counted",
-    "thickness": "type in how thick the film is",
+    "leukocytes": "enter the number of leukocytes counted",
+    "red_cells": "enter the number of red cells counted",
+    "thickness": "enter the thickness of the film",
     "scale": "set the scale of the images",
 }
 FEW, MANY = 200, 500
@@ -172,7 +172,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
     """Describe what the intervals include and which assumptions were made; see `compute_quantities`."""
     if image is not None:
         fields = [field for field in fields if field.image == image]
-    sentences = ["95 % intervals hold the doubt of the detections and that of counting"]
+    sentences = ["95 % intervals include the uncertainty of the detections and of counting"]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
         sentences.append(
@@ -184,9 +184,9 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
         sentences.append(f"{_format_number(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
     if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image)[1]:
         sentences.append(f"{_format_number(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
-    note = "; ".join(sentences) + ". What nobody clicked on is not in them."
+    note = "; ".join(sentences) + ". Structures without clicks are not included."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
-        note += f" Below {ENOUGH} parasites, {MANY} leukocytes are to be counted."
+        note += f" Below {ENOUGH} parasites, count {MANY} leukocytes."
     return note
 
 

@@ -118,7 +118,7 @@ def fuse_study(
     misplaced = next((option for name, option in _OF_FILES.items() if getattr(options, name)), None)
     if misplaced is not None:
         raise InputError(
-            f"is a study, which has what {misplaced} would say; expected no {misplaced}", file=path
+            f"is a study, which contains what {misplaced} gives; expected no {misplaced}", file=path
         )
     if options.run is not None and (options.settings or options.hold_truth or options.folds):
         raise InputError("--run writes what was fused; expected no --set, --hold-truth or --folds beside it")
@@ -343,7 +343,7 @@ def _question_tables(
     question_files = select_question(question_files, chosen)
     for truth in (table for table in tables if isinstance(table, TrueLabels)):
         if chosen is None and not any(truth in files.truths for files in question_files):
-            raise InputError("tells the truth of none of the tasks that were voted on", file=truth.path)
+            raise InputError("has the truth of no task with votes", file=truth.path)
     return question_files, notices
 
 
@@ -384,7 +384,7 @@ def judge_answers(
         has_truth = bool((question.truth != OPEN).any())
         if not judged[name] and (all_methods or has_truth):
             why = (
-                "all are held fixed, where --folds measures and holds them by turns"
+                "all are held fixed; --folds measures and holds them in turn"
                 if has_truth
                 else "none is known"
             )

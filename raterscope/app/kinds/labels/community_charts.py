@@ -340,7 +340,7 @@ class GroupedAnswer:
         """Return why an item of `WHAT` cannot be shown; empty if it can."""
         if chart == "traces":
             dynamic = self.fusion.drift is not None
-            return "" if dynamic else "traces are those of dynamic IBCC; fuse with --algorithm dynibcc"
+            return "" if dynamic else "traces need dynamic IBCC; fuse with --algorithm dynibcc"
         if self.groups is None:
             return "holds no communities"
         return (

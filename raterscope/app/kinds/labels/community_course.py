@@ -72,11 +72,11 @@ def why_not_over_time(labels: Labels, fusion: LabelFusion | None, basis: str) ->
     if basis == "behaviour":
         if fusion is None or fusion.drift is None:
             return (
-                "How behaviour changes over time is what a dynamic answer says: fuse with dynamic IBCC, or "
-                "group the annotators by common tasks."
+                "Changes of behaviour need a dynamic answer: fuse with dynamic IBCC, or group annotators by "
+                "common tasks."
             )
     elif labels.time is None:
-        return "Common tasks can be followed over time where votes come with their times: these have none."
+        return "Common tasks can be followed over time only if votes have times: these have none."
     return ""
 
 

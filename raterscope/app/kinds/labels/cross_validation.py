@@ -79,7 +79,7 @@ def store_folds(
     question: int, folded: FoldedCurves, study: Study, watch: Watch = silent
 ) -> StoredFolds | None:
     """Store curves in the study in place of the previous ones; None if they are too large."""
-    watch(0.0, "keeping what was measured")
+    watch(0.0, "storing the measurements")
     day = datetime.now(UTC).astimezone().date().isoformat()
     facts = f"Measured {day}: {folded.settings.in_words()}."
     if sum(method.posterior.size for method in folded.methods) > _MOST_KEPT:
@@ -103,7 +103,7 @@ def store_folds(
 
 def load_folds(question: int, study: Study, watch: Watch = silent) -> StoredFolds | None:
     """Load the stored curves of a question; None without readable ones."""
-    watch(0.0, "reading what was measured")
+    watch(0.0, "reading the stored measurements")
     record = study.settings.folds(question)
     if record is None:
         return None

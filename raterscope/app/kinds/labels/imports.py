@@ -75,7 +75,7 @@ class LabelInterpretation:
             For outputs, classes or a prior that do not go together.
         """
         outputs = _named(self.outputs, "--outputs") or tuple(labels_given)
-        _refuse_unexpected(labels_given, outputs, "was said by annotators; expected it among --outputs")
+        _refuse_unexpected(labels_given, outputs, "was given by annotators; expected it among --outputs")
         classes = _named(self.classes, "--classes")
         notices: list[str] = []
         plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
@@ -84,7 +84,9 @@ class LabelInterpretation:
             if not set(classes) & set(outputs) and not self.stands:
                 _, notices = with_classes(plainly, classes, _REMEDY)
             for truth in truths:
-                _refuse_unexpected(truth.classes, classes, "is true of a task; expected it among --classes")
+                _refuse_unexpected(
+                    truth.classes, classes, "is the true class of a task; expected it among --classes"
+                )
         else:
             scheme = plainly
             for truth in truths:
@@ -219,7 +221,7 @@ def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
         why = getattr(error, "strerror", None) or "it is no text"
         raise InputError(f"cannot be read as a prior: {why}", file=path) from error
     if len(content) > _LONGEST_PRIOR:
-        raise InputError("is too long for a prior; expected a row of numbers a class", file=path)
+        raise InputError("is too long for a prior; expected a row of numbers per class", file=path)
     rows = [row for row in csv.reader(content.splitlines()) if any(cell.strip() for cell in row)]
     if rows and not _is_numeric(rows[0][-1]):
         rows = rows[1:]
@@ -233,7 +235,7 @@ def _numbers(rows: Sequence[Sequence[str]], path: Path | None) -> tuple[tuple[fl
         prior = tuple(tuple(float(cell) for cell in row) for row in rows)
     except ValueError as error:
         raise InputError(
-            "a prior is rows of numbers, a row a class and a number an output, as in '2 1; 1 2'", file=path
+            "a prior has a row per class and a number per output, as in '2 1; 1 2'", file=path
         ) from error
     for number, row in enumerate(prior, 1):
         wrong = next((value for value in row if not (value > 0 and math.isfinite(value))), None)
@@ -252,7 +254,7 @@ def _is_numeric(cell: str) -> bool:
 
 def _named(names: tuple[str, ...], option: str) -> tuple[str, ...]:
     if len(set(names)) != len(names):
-        raise InputError(f"{option} names one twice; expected each once, with commas between them")
+        raise InputError(f"{option} names a value twice; expected each once, with commas between them")
     return names
 
 

@@ -25,16 +25,16 @@ from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseComm
 
 def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("labels", nargs="+", type=Path, metavar="LABELS",
-                        help="tables with the columns annotator, task, label and perhaps time; Zooniverse "
+                        help="tables with the columns annotator, task, label and optionally time; Zooniverse "
                              "exports; Label Studio, CVAT or COCO files; or a study with its decisions and "
                              "exclusions")  # fmt: skip
     parser.add_argument("--run", type=count, metavar="N",
                         help="of a study: write the results of run N, without fusing again")  # fmt: skip
     parser.add_argument("--truth", type=Path, metavar="TRUTH",
                         help="true classes (task, label) to compare with; writes evaluation.csv")  # fmt: skip
-    add_hold(parser, "hold the truths fixed, so that they sharpen the rest")
+    add_hold(parser, "hold the truths fixed, so that they improve the rest")
     parser.add_argument("--folds", action="store_true",
-                        help="hold the truths fixed but for a fifth that is measured, by turns")  # fmt: skip
+                        help="hold the truths fixed except a fifth that is measured, in turn")  # fmt: skip
     parser.add_argument("--compare", action="store_true",
                         help="measure all algorithms against the truths, in evaluation.csv")  # fmt: skip
     parser.add_argument("--charts", action="store_true",
@@ -50,22 +50,25 @@ def _add_fuse_options(parser: Parser) -> None:
                              "4: 50 10); needs --truth")  # fmt: skip
     add_algorithm(parser, "--algorithm", "pooled", "how labels are fused")
     add_settings(parser)
-    add_names(parser, "--outputs", "A,B,...", "what annotators may say, in order (default: what they did)")
+    add_names(parser, "--outputs", "A,B,...", "possible labels, in order (default: those given)")
     add_names(
-        parser, "--classes", "X,Y,...", "what may be true, in order (default: the outputs, or as TRUTH)"
+        parser,
+        "--classes",
+        "X,Y,...",
+        "possible true classes, in order (default: the outputs, or those of TRUTH)",
     )
     parser.add_argument("--stands", nargs="+", action="extend", default=[], type=pair,
                         metavar="output=class",
                         help="the class that an output stands for; nothing after = for none")  # fmt: skip
     parser.add_argument("--prior", metavar="PRIOR",
-                        help="pseudo-counts of everybody's confusion matrix, a row a class, as in "
+                        help="pseudo-counts of each annotator's confusion matrix, a row per class, as in "
                              "'2 1; 1 2', or a CSV file of them")  # fmt: skip
     parser.add_argument("--steps", type=steps, default=1, metavar="STEPS",
                         help="how many of an annotator's matrices over time to write: last, all, or a "
                              "number (default: last)")  # fmt: skip
     add_question(parser)
     parser.add_argument("--annotator", metavar="NAME",
-                        help="who gave the labels of a file that does not say so")  # fmt: skip
+                        help="annotator of the files that do not name theirs")  # fmt: skip
     add_mapping(parser, "annotator, task, label, time, truth, question, picture")
     add_results(parser)
 

@@ -151,7 +151,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     )
     wrong = next((path for path in (*around.masks, *around.tables) if path not in around.walked), None)
     if wrong is not None:
-        raise InputError("is no image or volume; expected what the masks were drawn on", file=wrong)
+        raise InputError("is no image or volume; expected the image that the masks were drawn on", file=wrong)
     volumes: list[VolumeFile] = [*lot.volumes, *around.volumes]
     truths = [file for path in options.truth or () for file in _sorted([path], silent).masks]
     files = list(dict.fromkeys([*lot.masks, *truths]))
@@ -197,13 +197,15 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
         grid = placement.sites[at].grid
         record = record_of(prepare_mask(mask, at, grid))
         if not mask.mask.grid.same_as(grid):
-            sentences.append(f"{plain(mask.file.name)} was taken from another grid to the image's.")
+            sentences.append(
+                f"{plain(mask.file.name)} was resampled to the image's grid. Edges may shift slightly."
+            )
         if mask.annotator is None:
             truths.setdefault(at, {})[mask.structure] = record
         else:
             records.setdefault(at, {}).setdefault(mask.structure, {})[mask.annotator] = record
     if not records:
-        raise InputError("the masks are the truth alone; expected those of annotators")
+        raise InputError("there are only masks of the truth; expected masks of annotators")
     names = {at: placement.sites[at].name for at in records}
     cases = {
         names[at]: Case(names[at], placement.sites[at].grid, case_records)

@@ -123,11 +123,11 @@ class MasksTrust(Trust):
                 f"left out in turn ({counted(len(self.held), 'case')})."
             )
         elif self.pairs:
-            sentences.append(f"With two raters nobody can be left out. {TWO_RATERS}")
+            sentences.append(f"With two raters, none can be left out. {TWO_RATERS}")
         if self.voxels_contradicted:
-            sentences.append(f"The probabilities are {self._gap_in_words()}: do not take them at their word.")
+            sentences.append(f"The probabilities are {self._gap_in_words()}: do not rely on them.")
         if self.bands_contradicted:
-            sentences.append("The bands are wrong on these cases: do not take them at their word.")
+            sentences.append("The bands are wrong on these cases: do not rely on them.")
         if not self.contradicted and (self.judged or len(self.held)):
             few = self.units < self._fewest and len(self.held) < FEWEST
             sentences.append("That is too few to tell." if few else "This does not contradict them.")
@@ -281,7 +281,7 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
     }
     judged = []
     for done, (case, regions) in enumerate(decided.items()):
-        watch(done / len(decided), "comparing with what you decided")
+        watch(done / len(decided), "comparing with your decisions")
         result = study.runs.result(runs[case].id, case) if regions else None
         if result is None:
             continue

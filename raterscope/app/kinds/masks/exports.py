@@ -177,7 +177,7 @@ PRODUCTS = {
 BY_RATER = {
     "weight": "the rater's share of what the consensus rests on, 0 to 1",
     "tau": "the model's local scale of the rater, by which it divides the rater's Sigma: low where the rater "
-    "is far from the consensus; 0 outside of what was fused",
+    "is far from the consensus; 0 outside the fused region",
 }
 """What the maps of each rater hold, by the beginning of their names."""
 
@@ -185,7 +185,7 @@ BY_RATER = {
 def uncertainty_words(report: Report, *, calibrated: bool) -> str:
     """Describe the map of uncertainty."""
     if report.calibration is None:
-        return "not written: it takes two raters and a mark"
+        return "not written: needs two raters and a marked voxel"
     return PRODUCTS["uncertainty"].format(unit="mm" if calibrated else "pixels")
 
 
@@ -507,8 +507,8 @@ def _fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = N
 
 def _suggest_export(export: str) -> str:
     if export in _PRODUCTS:
-        return "fuse again: it takes two raters and a mark"
-    return "another algorithm may have"
+        return "fuse again: needs two raters and a marked voxel"
+    return "another algorithm may have it"
 
 
 def _file_stem(entry: ImageEntry, by: Deidentifier | None) -> str:

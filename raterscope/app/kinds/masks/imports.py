@@ -219,7 +219,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
         )
     origin, values = cropped(resample(mask.whole(), mask.grid, grid))
     if mask.values.any() and not values.any():
-        raise InputError("marks nothing that lies within the image it is taken to", file=attributed.file)
+        raise InputError("marks nothing within the image it is resampled to", file=attributed.file)
     return PlacedMask(image, attributed.annotator, attributed.structure, origin, values, mask.coding)
 
 
@@ -294,7 +294,7 @@ def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
     names = ", ".join(plain(site.name, 40) for site in sites[:3])
     more = f" and {len(sites) - 3:,} more" if len(sites) > 3 else ""
     return InputError(
-        f"fits several images ({names}{more}); name the image in the file's name, or bring one at a time",
+        f"fits several images ({names}{more}); name the image in the file's name, or import one at a time",
         file=mask.file,
     )
 
@@ -343,7 +343,7 @@ def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequenc
         plain(mask.file.name) for mask, at in pairs if at >= len(sites) and mask.item is None
     )
     return tuple(
-        f"{name} fits none of the images that came with it: it is a case of its own." for name in files
+        f"{name} fits none of the images imported with it: it becomes a case of its own." for name in files
     )
 
 

@@ -21,7 +21,7 @@ def _add_fuse_options(parser: Parser) -> None:
                             "RTSTRUCT, PNG, TIFF, LIDC or CVAT XML, COCO, Label Studio or labelme JSON, or "
                             "folders of them")  # fmt: skip
     parser.add_argument("--image", nargs="+", type=Path, default=[], metavar="VOLUME",
-                       help="what the masks were drawn on; contours need it")  # fmt: skip
+                       help="the image that the masks were drawn on; contours need it")  # fmt: skip
     parser.add_argument("--truth", nargs="+", type=Path, metavar="TRUTH",
                        help="true masks to compare with; writes evaluation.csv")  # fmt: skip
     add_masks(parser)

@@ -96,7 +96,7 @@ def follow_consensuses(
     agreements = []
     for done, (case, name) in enumerate(work):
         step = part(watch, done / len(work), (done + 1) / len(work))
-        masks = case.masks(name, partial(step, 0.0, "laying the masks together"))
+        masks = case.masks(name, partial(step, 0.0, "assembling the masks"))
         if len(masks.annotators) > 1:
             agreements.append(_by_consensus(mixture(masks, settings, step)))
     return agreements

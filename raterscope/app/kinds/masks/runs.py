@@ -107,7 +107,7 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     fusions, reports = [], []
     for step, structure in enumerate(case.records):
         step_watch = part(watch, step / len(case.records), (step + 1) / len(case.records))
-        masks = case.masks(structure, partial(step_watch, 0.0, "laying the masks together"))
+        masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
         fusion = fuse(masks, plan, watch=part(step_watch, 0.0, _FUSED))
         fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
         reports.append(report_on(fusions[-1], masks, part(step_watch, _FUSED, 1.0)))
@@ -322,7 +322,7 @@ def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
             twice = twice or bool(labels[layer].any())
             labels[layer] = structures.index(structure) + 1
     if twice:
-        raise MasksError("somebody marked a voxel as two structures; fuse each structure by itself.")
+        raise MasksError("a rater marked a voxel as two structures; fuse each structure separately.")
     return Masks(
         values, names, case.grid.spacing, structures, laid.origin, case.grid.shape,
         slice_positions=laid.slice_positions,

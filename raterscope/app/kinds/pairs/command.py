@@ -136,9 +136,9 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     flagged_count = int(fusion.flagged.sum())
     undecidable = 0 if fusion.decidable is None else int((~fusion.decidable & ~fusion.flagged).sum())
     undecidable -= int((fusion.untested != 0).sum()) if undecidable else 0
-    about = "" if not undecidable else f"; {undecidable:,} not decidable: too few choices, or doubtful ones"
+    about = "" if not undecidable else f"; {undecidable:,} undecidable: too few or ambiguous choices"
     if not flagged_count:
-        return f"nobody of {tested} is flagged{about}"
+        return f"none of {tested} is flagged{about}"
     counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOUR_WORDS)).tolist()
     kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOUR_WORDS) if counts[at]]
     words = (
@@ -146,8 +146,8 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     )
     wrongly, doubt = f"{100 * fusion.rate:g}%", why_not_guaranteed(plan, fusion)
     if doubt:
-        return f"{words}; that at most {wrongly} of them are wrong is not guaranteed: {doubt}"
-    return f"{words}, of whom on average at most {wrongly} wrongly{about}"
+        return f"{words}; a rate of at most {wrongly} false flags is not guaranteed: {doubt}"
+    return f"{words}, on average at most {wrongly} of them falsely{about}"
 
 
 def _of_ranking(fusion: PairFusion, other_result: OtherResults) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _of_ranking(fusion: PairFusion, other_result: OtherResults) -> Iterator[str]
     if has_flagged:
         old_ranks, new_ranks = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
         moved = int((old_ranks != new_ranks).sum())
-        yield f"{counted(moved, 'item') if moved else 'no item'} changed rank as biases were taken out"
+        yield f"{counted(moved, 'item') if moved else 'no item'} changed rank after biases were removed"
     if math.isfinite(other_result.bradley_terry):
         when = " before that" if has_flagged else ""
         yield (

@@ -109,15 +109,15 @@ class PairsTrust(Trust):
             )
             sentences.append(words + ("" if judged >= FEW else " That is too few to tell."))
             if self.too_many_cleared:
-                sentences.append("More are flagged wrongly than the rate allows.")
+                sentences.append("More flags are false than the rate allows.")
         if self.draws:
             sentences.append(
                 f"With the sides of these comparisons drawn again {self.draws} times, so that nobody is "
-                f"biased, {self.share_below:.1%} of the p values were below {_LOOKED_AT:g}, and somebody was "
-                f"flagged in {self.accused} of {self.draws} draws."
+                f"biased, {self.share_below:.1%} of the p values were below {_LOOKED_AT:g}, and annotators "
+                f"were flagged in {self.accused} of {self.draws} draws."
             )
             if self.too_many_below:
-                sentences.append("The p values are too small: do not take them at their word.")
+                sentences.append("The p values are too small: do not rely on them.")
         if not judged:
             sentences.append("You decided on no flagged annotator.")
         return " ".join([*sentences, *([self.comparable] if self.comparable and not judged else [])])

@@ -106,8 +106,8 @@ def _of_grades(tables: Sequence[PairTable]) -> list[str]:
         return []
     numbers, sides = (plain(graded[is_graded].path.name) for is_graded in (True, False))
     return [
-        f"{numbers} has graded choices and {sides} none above 1; each counts by its size, and by its side "
-        "alone with --set graded=no."
+        f"{numbers} has graded choices and {sides} none above 1. Choices count by size; --set graded=no "
+        "counts sides alone."
     ]
 
 

@@ -18,16 +18,17 @@ from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseComm
 
 def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("pairs", nargs="+", type=Path, metavar="PAIRS",
-                       help="tables with the columns annotator, left, right, choice and perhaps time; a "
-                            "choice is left, right, tie, an item, or a number above 0 for left")  # fmt: skip
-    add_algorithm(parser, "--path", "iss", "along which the biased are found")
+                        help="tables with the columns annotator, left, right, choice and optionally time; "
+                             "a choice is left, right, tie, an item, or a number (above 0 for "
+                             "left)")  # fmt: skip
+    add_algorithm(parser, "--path", "iss", "that finds biased annotators")
     parser.add_argument("--fdr", metavar="RATE",
-                       help="share of the flagged that may be flagged wrongly, as --set rate=RATE "
+                       help="share of false flags that is allowed, as --set rate=RATE "
                             "(default: 0.1)")  # fmt: skip
     add_settings(parser)
     add_question(parser)
     parser.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="NAME",
-                       help="annotators to leave out")  # fmt: skip
+                       help="annotators to exclude")  # fmt: skip
     parser.add_argument("--truth", type=Path, metavar="RANKING",
                        help="a ground-truth ranking to compare with: a table with the columns item, rank and "
                             "perhaps group, the best item with the lowest rank")  # fmt: skip

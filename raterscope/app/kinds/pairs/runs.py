@@ -219,7 +219,7 @@ class OtherResults:
     consistency : Consistency
         How much of the choices a ranking explains.
     bradley_terry : float
-        Correlation of the scores, before biases are taken out, with the log odds of the Bradley-Terry model;
+        Correlation of the scores, before biases are removed, with the log odds of the Bradley-Terry model;
         NaN where it was not fitted.
     """
 
@@ -275,7 +275,7 @@ def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
         return "the plain knockoff keeps the rate only nearly"
     if not settings["local"]:
         return (
-            "knockoffs take all annotators for equally noisy; where they are not, more are wrong: 13% at a "
+            "knockoffs assume equally noisy annotators; otherwise more flags are false: 13% at a "
             "rate of 10% in the simulated study where good annotators err in 40% of answers"
         )
     if settings["draws"] > 1 and settings["share"] < _HALF:
@@ -309,7 +309,7 @@ class RankingAgreements:
             return "the ground-truth ranking orders no two items that comparisons link"
         return (
             f"Kendall's tau with the ground-truth ranking is {self.corrected.tau:.3f}, "
-            f"{self.original.tau:.3f} before biases are taken out ({self.corrected.items:,} items)"
+            f"{self.original.tau:.3f} before biases are removed ({self.corrected.items:,} items)"
         )
 
 

@@ -235,8 +235,8 @@ def test_images_without_truth_and_truth_without_clicks_are_named(clicks, tmp_pat
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--truth", truth, "--radius", 5) == 0
     assert [row["image"] for row in rows_of(tmp_path / "out" / "evaluation.csv")] == ["a.png", "mean"]
     assert capsys.readouterr().err.splitlines() == [
-        "note: the evaluation leaves out 1 image that truth.csv says nothing of",
-        "note: the evaluation leaves out 2 images of truth.csv that nobody clicked on",
+        "note: the evaluation skips 1 image without truth in truth.csv",
+        "note: the evaluation skips 2 images of truth.csv without clicks",
     ]
 
 
@@ -326,7 +326,7 @@ def test_help_is_short_and_leads_to_what_can_be_set(command, capsys):
 class TestRefusals:
     def test_no_size(self, clicks, refusal):
         message = refusal(clicks)
-        assert message.startswith("clicks.csv, line 2: the size of this image is not known")
+        assert message.startswith("clicks.csv, line 2: the size of this image is unknown")
         assert '"a.png" (and 1 more)' in message
         assert "--extent W H" in message
 
@@ -366,7 +366,9 @@ class TestRefusals:
 
     def test_a_control_image_that_is_both(self, clicks, refusal):
         options = ("--extent", 200, 200, "--negative", "a.png", "--positive", "a.png")
-        assert "a.png is named as positive and as negative" in refusal(clicks, *options)
+        assert "a.png is named as --positive and as --negative; expected one of them" in refusal(
+            clicks, *options
+        )
 
     def test_a_weight_of_nobody(self, clicks, refusal):
         message = refusal(clicks, "--extent", 200, 200, "--weight", "kim=0.5")
@@ -392,11 +394,11 @@ class TestRefusals:
         other_truth = write(tmp_path / "t.csv", ("image", "x", "y"), [("z.png", 1, 1)])
         more = ("--truth", other_truth, "--radius", 3)
         message = refusal(clicks, "--extent", 9, 9, *more)
-        assert message == "t.csv, field image: names none of the images that were clicked on."
+        assert message == "t.csv, field image: contains none of the images with clicks."
 
     def test_a_table_without_sizes(self, clicks, truth, refusal):
         message = refusal(clicks, "--images", truth)
-        assert message == "truth.csv: tells no sizes; expected the columns image, width and height."
+        assert message == "truth.csv: has no sizes; expected the columns image, width and height."
 
     def test_a_folder_without_images(self, clicks, refusal, tmp_path):
         (tmp_path / "bare").mkdir()
@@ -528,4 +530,4 @@ def test_scores_of_a_program_come_into_the_record_and_the_detections(clicks, tmp
     capsys.readouterr()
     other_scores = write(tmp_path / "other.csv", ("image", "x", "y", "score"), [("c.png", 1, 2, 3)])
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--scores", other_scores) == 1
-    assert "none of the images that were clicked on" in capsys.readouterr().err
+    assert "none of the images with clicks" in capsys.readouterr().err

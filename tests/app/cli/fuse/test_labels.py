@@ -366,7 +366,7 @@ class TestRefusals:
         (tmp_path / "empty.csv").write_text("annotator,task,label\n")
         assert refusal(tmp_path / "empty.csv").startswith("empty.csv: ")
         other_truth = write(tmp_path / "other.csv", ["task", "label"], [["elsewhere", "cat"]])
-        assert refusal(votes, "--truth", other_truth).startswith("other.csv: tells the truth of none")
+        assert refusal(votes, "--truth", other_truth).startswith("other.csv: has the truth of no task")
         write(tmp_path / "odd.csv", ["wer", "was", "wie"], [["a", "b", "c"]])
         assert "by --map column=field" in refusal(tmp_path / "odd.csv")
         assert refusal(tmp_path / "gone.csv").startswith("gone.csv: ")

@@ -374,7 +374,7 @@ class TestRefusalsOfFiles:
     def test_a_mask_that_resampling_takes_off_the_image(self, refusal, tmp_path):
         files = four_raters(tmp_path)
         files.append(write(tmp_path / "eve.nii.gz", a_ball(), shift=500.0))
-        message = "eve.nii.gz: marks nothing that lies within the image it is taken to."
+        message = "eve.nii.gz: marks nothing within the image it is resampled to."
         assert refusal(*files, "--resample") == message
 
     def test_a_pipe_is_not_waited_for(self, refusal, tmp_path):

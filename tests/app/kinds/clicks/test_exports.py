@@ -232,7 +232,7 @@ def test_an_image_on_which_all_was_rejected_is_empty_and_no_layer(fused, tmp_pat
     assert main(["import", str(tmp_path / "back.rscope"), *back]) == 0
     assert "0 true points" in capsys.readouterr().out
     assert main([*export, "--format", "napari"]) == 1
-    assert "holds nothing that was detected" in capsys.readouterr().err
+    assert "holds no detections to write" in capsys.readouterr().err
 
 
 def test_the_detections_of_a_real_crowd_lie_where_the_table_says(real_data, tmp_path, capsys):

@@ -175,7 +175,7 @@ class TestWhoAndWhere:
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
         bring(*smears)
         output = bring(path, "--annotator", "ann")
-        assert output.startswith("ann.csv: does not tell its image, and there are 2")
+        assert output.startswith("ann.csv: does not name its image, and there are 2")
 
     def test_the_image_is_found_wherever_it_stands_in_the_name_of_the_file(self, bring, tmp_path, smears):
         path = tmp_path / "Points on smear2 (final).csv"

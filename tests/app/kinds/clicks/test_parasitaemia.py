@@ -202,7 +202,7 @@ def note(fields, *decisions):
 def test_the_note_says_what_is_assumed_and_when_to_count_on():
     assert "assumed" not in note([sure(1, 50)])
     assert "8,000 leukocytes/µl are assumed" in note([sure(1, 150)], count(leukocytes=200))
-    assert "500 leukocytes are to be counted" in note([sure(1, 50)], count(leukocytes=200))
+    assert "count 500 leukocytes" in note([sure(1, 50)], count(leukocytes=200))
     assert "to be counted" not in note([sure(1, 150)], count(leukocytes=200))
     assert "to be counted" not in note([sure(1, 50)], count(leukocytes=500))
     assert "5,000,000 red cells/µl are assumed" in note([sure(1, 50)], count(red_cells=5_000))

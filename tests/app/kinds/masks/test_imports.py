@@ -183,7 +183,7 @@ class TestAnotherGrid:
         volume = a_volume(tmp_path / "chest.nii.gz")
         moved = write(tmp_path / "chest_anna.nii.gz", a_ball(), shift=-3.0)
         assert "--resample takes it there" in bring(volume, moved)
-        assert "taken from another grid" in bring(volume, moved, "--resample")
+        assert "resampled to the image" in bring(volume, moved, "--resample")
         with Study.open(tmp_path / "s.rscope") as study:
             record = read_masks(study, study.images()[0].id, "structure")["anna"]
         where = np.argwhere(a_ball())

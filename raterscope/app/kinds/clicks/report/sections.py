@@ -57,15 +57,15 @@ def detections_gallery(
         return None
     legend = (
         Swatch(DARK.accent, "present: circles"),
-        Swatch(DARK.disputed, "in dispute, present or not: squares"),
+        Swatch(DARK.disputed, "disputed, present or not: squares"),
     )
     lost = len(shown_images) - len(pictures)
     note = []
     if len(shown_images) < len(images):
-        note.append(f"Of {len(images):,} images those with the most spots in dispute are shown.")
+        note.append(f"Of {len(images):,} images the most disputed ones are shown.")
     if lost:
         note.append(f"The files of {counted(lost, 'image')} cannot be read.")
-    return Gallery("Images with what was found", pictures, legend, " ".join(note))
+    return Gallery("Images with detections", pictures, legend, " ".join(note))
 
 
 def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None) -> Picture | None:
@@ -189,14 +189,14 @@ def _scales(scales: set[float | None]) -> str:
     if not known_scales:
         return "not known"
     words = f"{known_scales[0]:.4g}" + (f" to {known_scales[-1]:.4g}" if len(known_scales) > 1 else "")
-    return f"{words} µm" + (", of some images not known" if None in scales else "")
+    return f"{words} µm" + (", of some images unknown" if None in scales else "")
 
 
 _TEACHING = (
-    " With the crowd's prior, decisions teach the other spots by their likelihood. It allows for wrong "
+    " With the crowd's prior, decisions inform the other spots by their likelihood. It allows for wrong "
     "decisions, and for an expert who records rejections only or acceptances only: which it is, is inferred "
     "from the spots that were viewed and left without a decision. Without a record of views, the most "
-    "disputed spots are taken to be viewed first. As far as decisions were recorded by their outcome, the "
+    "disputed spots are assumed to be viewed first. As far as decisions were recorded by their outcome, the "
     "model of the votes is not fitted to them, as the spots recorded are no sample of those alike."
 )
 
@@ -247,7 +247,7 @@ def held_fixed(
     other_images = run.log.get("others")
     if isinstance(other_images, int) and other_images > 0:
         images = counted(other_images, "other image")
-        words += f" {images}, as fused in earlier runs, taught the crowd's rates too."
+        words += f" {images}, as fused in earlier runs, informed the crowd's rates too."
     return "No decided spot was held fixed." if controls else "Nothing was held fixed.", words
 
 
@@ -274,7 +274,7 @@ def _controls(run: RunEntry, state: ReviewState, items: Mapping[tuple[str, int],
         (
             "Negative",
             False,
-            "their clusters are held to be artefacts, and as many are expected on the others",
+            "their clusters are assumed to be artefacts, and as many are expected on the others",
         ),
     ):
         marks = {image: state.control(image) for image in run.items}

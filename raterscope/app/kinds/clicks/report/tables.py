@@ -122,9 +122,9 @@ def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
         rows.append(_row("all images, before the expert", fused))
     held_runs = sorted({image.run.id for image in known_images if image.run.log.get("truth_held")})
     note = (
-        f"A spot that was found matches a true position within {radius:g} px, one to one. Sensitivity: share "
-        "of the true positions that were found; precision: share of what was found that is known; F1: both "
-        "in one. 95 % intervals are Wilson's, as if spots were independent of each other."
+        f"A detection matches a true position within {radius:g} px, one to one. Sensitivity: share of the "
+        "true positions that were detected; precision: share of the detections that are true; F1: their "
+        "harmonic mean. 95 % intervals are Wilson's, for independent spots."
     )
     if len(known_images) > 1:
         (mean,) = compare({"mean": fused})
@@ -134,7 +134,7 @@ def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
         )
     if held_runs:
         runs = " and ".join(str(number) for number in held_runs)
-        note += f" Ground truth were held fixed in run {runs}: the figures say little of the method."
+        note += f" The ground truth was held fixed in run {runs}: the figures say little about the method."
     columns = ("Image", "Known", "Found", "Matched", "Sensitivity", "Precision", "F1")
     return [Table("Against ground truth", columns, rows, note), _curves(known_images, radius)]
 
@@ -175,8 +175,8 @@ def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
         ),
         draw_lines(
             [paper_line(reliability.posterior[filled], reliability.share[filled], LINES[0], dots=True)],
-            "probability of a spot", "share that is known", "Calibration",
-            f"expected error {share(reliability.error)}; on the diagonal a probability is what it says",
+            "probability of a spot", "share that is true", "Calibration",
+            f"expected error {share(reliability.error)}; calibrated probabilities lie on the diagonal",
             diagonal=True,
         ),
     ]  # fmt: skip
@@ -314,9 +314,9 @@ def counts_table(images: Sequence[CountedImage]) -> Table:
         rows.append(_counts("all images", images))
     note = (
         "Found: spots that count as structures, the expert's decisions included. Expected: the sum of the "
-        "probabilities that a spot is a structure, with the interval that holds the number with 95 %; errors "
-        "of the probabilities are taken to go all the same way, since the same annotators are behind them. "
-        "It knows nothing of structures that nobody clicked on."
+        "probabilities that a spot is a structure, with its 95 % interval; the probabilities' errors are "
+        "assumed to be fully correlated, since they come from the same annotators. Structures without clicks "
+        "are not included."
     )
     doubtful = np.concatenate([image.spots.posterior[image.disputed] for image in images])
     if len(doubtful):
@@ -417,7 +417,7 @@ def annotators_table(
     columns = ["Annotator", "Clicks", "Reliability", "Sensitivity", "Precision", "Dice", "Kappa", "Weight"]
     note = _note_of(agreement, len(names))
     if weighed:
-        note += " Weight: as how much of an annotator one counted in the last run."
+        note += " Weight: the annotator's weight in the last run."
     else:
         columns.pop()
         rows = [row[:-1] for row in rows]
@@ -434,8 +434,8 @@ def _weight(weighed: Weighed | None) -> str:
 def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
     note = (
         "Over all images, with 95 % intervals. Reliability: share of clicks that are no outliers. Dice and "
-        "kappa (Cohen's): agreement with the others on which spots are there, on the images that both "
-        "looked at, the mean over the others weighted by the spots in common."
+        "kappa (Cohen's): agreement with the others about the spots of the images that both viewed, the mean "
+        "over the others weighted by common spots."
     )
     means = {
         name: _mean_of_pairs(agreement, measure)

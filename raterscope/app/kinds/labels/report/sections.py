@@ -308,7 +308,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     facts.append(("Run", run_in_words(answered.run)))
     trace = fusion.trace
     if len(trace.change):
-        end = "converged" if trace.converged else "stopped before it converged"
+        end = "converged" if trace.converged else "did not converge"
         value = f", {trace.name} {significant(float(trace.objective[-1]), 6)}" if len(trace.objective) else ""
         facts.append(("Fit", f"{counted(len(trace.change), 'iteration')}{value}, {end}"))
     if fusion.power != 1.0:
@@ -351,7 +351,7 @@ def _curves(question: AnsweredQuestion) -> Gallery:
         draw_lines(roc, "share of other tasks taken for it", "share of its tasks found",
                    f"ROC of {plain(of.name, 40)}", "the class with the most truths", diagonal=True),
         draw_lines(sure, "probability of the label", "share that is right", "Calibration",
-                   "on the diagonal a probability is what it says; below it, too sure", diagonal=True),
+                   "calibrated on the diagonal; overconfident below it", diagonal=True),
     ]  # fmt: skip
     legend = [
         Swatch(colour, plain(name, 40)) for colour, (name, _) in zip(LINES, judged_methods, strict=False)
@@ -444,7 +444,9 @@ def _movers(question: AnsweredQuestion) -> list[Block]:
         title = plain(labels.annotators[k], 40)
         words = f"moved by {question.moved[k]:.2f}; shaded: 95 %"
         end = float(len(rows.mean))
-        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, limit=end))
+        pictures.append(
+            draw_lines(lines, "votes so far", "probability of a correct label", title, words, limit=end)
+        )
     true = [f"true: {plain(fusion.classes[j], 30)}" for j in named]
     legend = [Swatch(colour, name) for colour, name in zip(LINES, true, strict=False)]
     return [table, Gallery("Annotators who changed", pictures, legend)]
@@ -485,10 +487,10 @@ _MEASURES = (
     ),
     (
         "Rates over time",
-        "Sensitivity and specificity for one class as votes come, by recursive EM, an incremental Newton "
+        "Sensitivity and specificity for one class as votes arrive, by recursive EM, an incremental Newton "
         "step, EM on all votes so far, and decisions by the rates that are known ([@diazvilor2017], "
-        "chapters 3 and 5). Unlike printed, each step also looks at the votes afresh, and rates have a Beta "
-        "prior.",
+        "chapters 3 and 5). Unlike the published version, each step also revisits the votes, and rates have "
+        "a Beta prior.",
     ),
 )
 

@@ -120,8 +120,8 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
                 against,
             )
         )
-    use = {"folds": "each from the run that was not told of it", "hold": "those that were not held fixed"}
-    truths_used = use.get(answered.result.truths, "imported truths that no run was told")
+    use = {"folds": "each from the run without that truth", "hold": "those that were not held fixed"}
+    truths_used = use.get(answered.result.truths, "imported truths that no run used")
     note = (
         f"On tasks whose truth is known: {truths_used}. Accuracy with its 95 % interval (Wilson); AUC: mean "
         "over classes of one against the rest; log loss in nats; Brier: 0 to 2; calibration: expected error "
@@ -152,9 +152,9 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
             cells.append(Cell(write(float(mean[j, m]), *ends), *tint(float(mean[j, m]))))
         rows.append([*cells, f"{together.counts[0, j].sum():,.0f}"])
     heads = [plain(fusion.outputs[m], 24) for m in columns_shown]
-    note = "Rows: what is true, by the answer; columns: what annotators say. Probabilities, "
+    note = "Rows: true class by the answer; columns: label by annotators. Probabilities, "
     note += "with as many digits as their 95 % intervals support" if narrow else _WITH_INTERVALS
-    note += ", everybody's votes counted together."
+    note += ", all annotators' votes together."
     if narrow:
         named = [f"{at} {plain(fusion.outputs[m], 40)}" for at, m in enumerate(columns_shown, start=1)]
         heads = [str(at) for at in range(1, len(heads) + 1)]
@@ -310,7 +310,7 @@ def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[in
                 _ranked(fusion.outputs, counts[row], lambda value: f"{value:.0f}", 0.5),
             )
         )
-    note = "The most doubtful tasks that the expert has not decided. Doubt: 0 certain, 1 all classes alike."
+    note = "The most disputed tasks without a decision. Doubt: 0 certain, 1 all classes alike."
     wrong = 1 - answer.posterior.max(axis=1, initial=0.0)
     rejected = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
     if rejected.any():

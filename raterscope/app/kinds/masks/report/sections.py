@@ -156,7 +156,7 @@ def grid_in_words(entry: ImageEntry) -> str:
     words = grid.in_words()
     names = "rows x columns" if grid.flat else "slices x rows x columns"
     if not grid.calibrated:
-        return f"{words} ({names}); nothing tells a pixel's size: lengths are in pixels"
+        return f"{words} ({names}); the pixel size is unknown: lengths are in pixels"
     return f"{words} ({names})"
 
 
@@ -172,7 +172,7 @@ def _structure(
     units = units_of(figures.entry.lattice)
     facts = [("Consensus", units.amount(report.volume_ml))]
     if figures.differs:
-        facts.append(("With what the expert settled since", units.amount(figures.final_ml)))
+        facts.append(("With the expert's later decisions", units.amount(figures.final_ml)))
     regions = len(report.disputes)
     facts.append(
         (
@@ -213,7 +213,7 @@ def _fit(figures: StructureFigures) -> str:
             words.append("no iterations")
             continue
         count = len(trace.objective)
-        end = "converged" if trace.converged else "stopped before it converged"
+        end = "converged" if trace.converged else "did not converge"
         last = significant(float(trace.objective[-1]), 6)
         words.append(f"{counted(count, 'iteration')}, {trace.name} {last}, {end}")
     return "; ".join(dict.fromkeys(words))
@@ -257,7 +257,7 @@ def _gallery(
         pictures.append(_slice(scene, figures, units, index))
     legend = [Swatch(colour_of(numbers[name]), plain(name, 40)) for name in fusion.annotators]
     legend.append(
-        Swatch(CONSENSUS, "consensus with what the expert settled" if figures.differs else "consensus")
+        Swatch(CONSENSUS, "consensus with the expert's decisions" if figures.differs else "consensus")
     )
     legend.append(Swatch(DOUBT, "doubt"))
     if scene.truth is not None:
@@ -334,7 +334,7 @@ _MEASURES = (
         "Disputed region",
         "Where some rater's outline is farther from the consensus's than 1.5 mm, 1.5 times a voxel's side "
         "in the plane, or 8 % of the radius of a ball as large as the consensus, whichever is most; with "
-        "the voxels about it on which anybody differs.",
+        "the surrounding voxels on which raters differ.",
     ),
     (
         "Agreement",

@@ -309,10 +309,10 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
     from raterscope.app.formats.volumes import find_volumes, load_volume
 
     if entry.path is None:
-        return Voxels(None, "The study holds the masks alone; outlines are drawn on an empty ground.")
+        return Voxels(None, "The study has no image; outlines are drawn on an empty background.")
     path = study.locate(entry)
     if path is None:
-        return Voxels(None, "The image's file is not at hand; outlines are drawn on an empty ground.")
+        return Voxels(None, "The image's file was not found; outlines are drawn on an empty background.")
     try:
         volumes = find_volumes(path, part(watch, 0.0, 0.2))
         if entry.identifier:
@@ -320,11 +320,11 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
         matching = [volume for volume in volumes if volume.grid.same_as(entry.lattice)]
         if not matching:
             return Voxels(
-                None, "The image's file has another geometry than it had; outlines are drawn without it."
+                None, "The geometry of the image's file changed; outlines are drawn on an empty background."
             )
         return Voxels(load_volume(matching[0], part(watch, 0.2, 1.0)), notices=matching[0].notices)
     except (InputError, MemoryError):
-        return Voxels(None, "The image's file cannot be read; outlines are drawn on an empty ground.")
+        return Voxels(None, "The image's file cannot be read; outlines are drawn on an empty background.")
 
 
 def window_of(

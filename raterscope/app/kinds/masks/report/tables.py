@@ -34,7 +34,7 @@ from raterscope.text.numbers import small_figure
 _PALEST = 0.5
 """Dice at which a cell is white."""
 
-_SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
+_SIDES = (("left", "right"), ("posterior", "anterior"), ("superior", "inferior"))
 """The patient's sides up and down each axis in mm."""
 
 
@@ -118,7 +118,7 @@ def model_table(figures: StructureFigures, units: Units, numbers: Mapping[str, i
         "differ; low where the rater is far from the consensus.",
     }
     note = " ".join(words for name, words in biases.items() if name in columns)
-    return Table("Raters as the model has them", ("Rater", *columns), rows, note)
+    return Table("Raters by the model", ("Rater", *columns), rows, note)
 
 
 def band_table(figures: StructureFigures, units: Units) -> Table | None:
@@ -138,7 +138,7 @@ def band_table(figures: StructureFigures, units: Units) -> Table | None:
     ]
     columns: tuple[str, ...] = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
     if calibration.covered is not None:
-        columns = (*columns, "Held of left-out raters")
+        columns = (*columns, "Held for left-out raters")
         rows = [(*row, f"{covered:.0%}") for row, covered in zip(rows, calibration.covered, strict=True)]
     basis = ""
     if calibration.cases:
@@ -185,7 +185,7 @@ def disputes_table(figures: StructureFigures, units: Units) -> Table:
         for number, dispute in enumerate(figures.report.disputes, start=1)
     ]
     note = (
-        "Where a rater's outline is farther from the consensus's than is worth a look. "
+        "Where a rater's outline is farther from the consensus's than the tolerance. "
         f"{units.extent}: of the region; doubt: that times its mean doubt."
     )
     columns = ("No.", units.extent, "Doubt", "Where", "Who", "Expert")
@@ -289,11 +289,11 @@ def _where(dispute: Dispute, middle: FloatArray, grid: Grid, units: Units) -> st
     order = np.argsort(-np.abs(away))[:2]
     far = float(np.linalg.norm(away))
     parts = [
-        f"{abs(away[axis]):.0f} {units.length} to the {_SIDES[axis][0 if away[axis] > 0 else 1]}"
+        f"{abs(away[axis]):.0f} {units.length} {_SIDES[axis][0 if away[axis] > 0 else 1]}"
         for axis in order
         if abs(away[axis]) >= max(0.5, 0.35 * far)
     ]
-    words.append(f"{' and '.join(parts)} of the middle" if parts else "at the middle")
+    words.append(f"{' and '.join(parts)} of the centroid" if parts else "at the centroid")
     return ", ".join(words)
 
 
@@ -423,8 +423,8 @@ def _by_rater(figures_list: Sequence[StructureFigures], numbers: Mapping[str, in
         f"Mean bias, {unit}",
     )
     note = (
-        "Against the consensus of each case; bias above 0 for who marks more. A rater counts as the same in "
-        "all cases where the name is the same."
+        "Against the consensus of each case; bias above 0 for raters who mark more. A rater counts as the "
+        "same in all cases where the name is the same."
     )
     return Table("Rater by rater", columns, rows, note)
 
@@ -471,7 +471,7 @@ def _tests_table(tests: Sequence[tuple[str, str, SignedRank]]) -> Table:
     note = (
         "Wilcoxon's signed-rank test over cases, two-sided; cases without a difference are left out. "
         "Adjusted: by Holm for the number of tests in this table. Relative: the rater's share of what the "
-        "consensus holds, less 1. Dice with a consensus favours those whom it follows."
+        "consensus holds, less 1. Dice with a consensus favours the raters whom it follows."
     )
     columns = ("Difference of", "in", "Cases", "Median", "p", "p, adjusted")
     return Table("Differences over cases", columns, rows, note, frozenset({1}))

@@ -35,8 +35,8 @@ def compared_section(question: ComparedQuestion, watch: Watch = silent) -> Secti
         blocks.append(
             Notices(
                 [
-                    f"{counted(question.later, 'comparison')} came after run {question.run.id}: its figures "
-                    "do not rest on them. Fuse again to have them told."
+                    f"{counted(question.later, 'comparison')} came after run {question.run.id} and are not "
+                    "included. Fuse again to include them."
                 ]
             )
         )
@@ -125,17 +125,16 @@ def _promise(question: ComparedQuestion) -> str:
     fusion, doubt = question.fusion, why_not_guaranteed(question.plan, question.fusion)
     wrongly = f"{100 * fusion.rate:g} %"
     if doubt:
-        return f"That at most {wrongly} of the flagged are flagged wrongly is not guaranteed: {doubt}"
+        return f"A rate of at most {wrongly} false flags is not guaranteed: {doubt}"
     if fusion.rule == "flip":
         return (
-            f"Of those the test flags, on average at most {wrongly} are flagged wrongly, if sides "
-            "were drawn at random; simulated crowds show it. It is a mean over crowds, and nothing is "
-            "promised of any one annotator"
+            f"On average at most {wrongly} of the flags are false, if sides were drawn at random; simulated "
+            "crowds confirm it. This is a mean over crowds and guarantees nothing about a single annotator"
         )
-    words = f"Of those the draws flag, on average at most {wrongly} are flagged wrongly"
+    words = f"On average at most {wrongly} of the flags are false"
     if len(fusion.statistic) > 1:
-        words += "; it is proved of a single draw, and simulated crowds show it of many"
-    return f"{words}. It is a mean over crowds, and nothing is promised of any one annotator"
+        words += "; this is proved for a single draw, and simulated crowds confirm it for many"
+    return f"{words}. This is a mean over crowds and guarantees nothing about a single annotator"
 
 
 def _other_test(question: ComparedQuestion) -> str:
@@ -195,19 +194,19 @@ _MEASURES = (
     ),
     (
         "Draws of knockoffs",
-        "Each annotator gets a copy made by chance that is as much like the others and has no bias of its "
-        "own. Flagged is whose bias comes in earlier on the path than the copies' do, so far that few of "
-        "those who are flagged can be copies' equals ([@barber2015]).",
+        "Each annotator gets a knockoff: a random copy without bias that resembles the others as much. "
+        "Flagged: knockoff statistic above the threshold for the chosen false discovery rate "
+        "([@barber2015]).",
     ),
     (
         "Decisions on annotators",
-        "Whom the expert flags has the bias taken out of the ranking too, whom the expert clears has not. "
-        "What is promised is of the run's choice, before the expert's.",
+        "The ranking also removes the bias of annotators whom the expert flags, and keeps that of cleared "
+        "ones. The guarantee covers the run's flags, before the expert's decisions.",
     ),
     (
         "Match and ground truth",
         "The match of an annotator is the share of answers that go with the ranking. [@xu2016], section 3.3, "
-        "takes the ranking of all answers; the corrected one, with biases taken out, stands beside it. A "
+        "takes the ranking of all answers; the corrected one, without biases, is listed beside it. A "
         "ranking is compared with a known one by Kendall's tau-b ([@kendall1938]).",
     ),
     (

@@ -180,7 +180,7 @@ def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
         rows = heard[behaviour[heard] == kind]
         marks.append(Points(x=left[rows], y=right[rows], ink=colour, size=9.0, opacity=0.75))
     x, y = (Axis(side, 0.0, limit, scale="log1p", padding=0.0) for side in ("chose left", "chose right"))
-    words = "a dot an annotator; who prefers no side is near the diagonal"
+    words = "one dot per annotator; those without a preferred side lie near the diagonal"
     return draw_paper(PaperChart(Chart("", x, y, tuple(marks))), "Choices of each side", words)
 
 
@@ -206,7 +206,7 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
         )
         for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist()
     )  # fmt: skip
-    words = "a line an annotator, from when the bias comes in; the earlier, the plainer it is"
+    words = "one line per annotator, from where the bias enters the path; the earlier, the stronger"
     return draw_paper(PaperChart(Chart("", *axes, lines)), "How biases come in", words)
 
 
@@ -241,8 +241,8 @@ _REASON = 48
 
 _KNOCKOFF_NOTE = (
     "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
-    "with everybody's bias, with its 95 % interval. Draws: the share of draws of knockoffs that select "
-    "the annotator. p: of the t test of the bias, by itself. "
+    "with all biases, with its 95 % interval. Draws: the share of draws of knockoffs that select the "
+    "annotator. p: of the t test of the bias, by itself. "
 )
 
 _VERBS = {"flag": "flagged", "clear": "cleared"}
@@ -308,7 +308,7 @@ def flagged_table(question: ComparedQuestion) -> Table:
     note += (
         f"Behaviour: one-sided in {100 * BAD_SHARE:g} % of the answers or more (bad in the paper), else "
         "leaning (ugly). Match: the share of answers that go with the corrected ranking; "
-        f"{share(question.crowd_match, 2)} of everybody's do. Match, original: with the ranking of all "
+        f"{share(question.crowd_match, 2)} of all answers do. Match, original: with the ranking of all "
         "answers ([@xu2016], section 3.3), which biased answers pull towards themselves."
     )
     note = cite(note)
@@ -377,13 +377,13 @@ def ranking_table(question: ComparedQuestion) -> Table:
     changed = int((question.before != question.after).sum())
     groups = int(fusion.component.max(initial=-1)) + 1
     note = (
-        "Before: with everybody's answers as they are; after: with the biases of the flagged taken out. "
-        f"{changed:,} of {int((fusion.component >= 0).sum()):,} items changed rank; moved: + towards the "
-        "top. Listed are both ends and those that moved the most. Scores are of mean 0, with their 95 % "
-        "intervals; those of after take for granted who is flagged."
+        f"Before: all answers as given; after: without the biases of flagged annotators. {changed:,} of "
+        f"{int((fusion.component >= 0).sum()):,} items changed rank; moved: + towards the top. Both ends and "
+        "the items that moved most are listed. Scores have mean 0 and 95 % intervals; those after assume "
+        "that the flags are right."
     )
     if groups > 1:
-        note += f" This is the largest of {groups:,} groups of items, whose scores do not compare."
+        note += f" This is the largest of {groups:,} groups of items, whose scores are not comparable."
     columns = ("Item", "Rank before", "Rank after", "Moved", "Score before", "Score after")
     return Table("The ranking before and after", columns, rows, note)
 
