@@ -162,19 +162,19 @@ def _describe_demo(commands: Commands) -> None:
         "results. Opens the window; where there is no display, leaves pictures of it beside the results.",
     )
     demo.add_argument("folder", nargs="?", type=Path, default=Path("raterscope-demo"), metavar="DIR",
-                      help="where to put it (default: %(default)s)")  # fmt: skip
+                      help="folder (default: %(default)s)")  # fmt: skip
 
 
 def _describe_references(commands: Commands) -> None:
     listing = add_command(
         commands,
         "references",
-        "list the works that the methods are taken from",
-        "Lists authors, title, venue, year and DOI of the works that the methods are taken from, one a line; "
+        "list the publications of the methods",
+        "Lists authors, title, venue, year and DOI of the publications of the methods, one per line; "
         "with --bibtex as BibTeX.",
     )
     listing.add_argument("keys", nargs="*", metavar="KEY",
-                         help="a work, such as warfield2004 (default: all)")  # fmt: skip
+                         help="a publication, such as warfield2004 (default: all)")  # fmt: skip
     listing.add_argument("--bibtex", action="store_true", help="write BibTeX entries")
 
 
@@ -191,15 +191,15 @@ def _describe_study_commands(commands: Commands) -> None:
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
     file_kinds = dict.fromkeys(name for kind in KINDS.values() for name in kind.file_kinds)
     reading.add_argument("--kind", choices=("image", *file_kinds),
-                         help="what the files hold, where they do not show it")  # fmt: skip
+                         help="content of the files, if it is ambiguous")  # fmt: skip
     reading.add_argument("--radius", type=length, metavar="PX",
-                         help="set the study's matching radius: how far from a true place of clicks a "
-                              "detection may lie")  # fmt: skip
-    add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
+                         help="set the study's matching radius: largest distance of a "
+                              "detection from a true position")  # fmt: skip
+    add_extent(reading, "width and height of images of unknown size, pixels")
     add_mapping(reading, "annotator, image, x, y, time, score; of labels annotator, task, label, time, "
-                "truth, question, picture, votes (a column an annotator); of pairs annotator, left, right, "
+                "truth, question, picture, votes (a column per annotator); of pairs annotator, left, right, "
                 "choice, time, question, left_picture, right_picture")  # fmt: skip
-    add_masks(reading, "who drew the masks, marked the points, or gave the labels, where it is one for all")
+    add_masks(reading, "annotator of all masks, points or labels")
 
     running = add_command(
         commands,
@@ -214,9 +214,9 @@ def _describe_study_commands(commands: Commands) -> None:
     running.add_argument("algorithm", metavar="ALGORITHM",
                          help="how clicks are clustered, or masks, labels or pairs fused")  # fmt: skip
     running.add_argument("--kind", choices=tuple(KINDS),
-                         help="what to fuse, where the algorithm is for several kinds")  # fmt: skip
+                         help="kind to fuse, if the algorithm is for several")  # fmt: skip
     add_plan(running)
-    add_hold(running, "hold what is known to be true fixed, so that it sharpens the rest")
+    add_hold(running, "hold ground truth fixed, so that it improves the rest")
     add_items(running)
     add_jobs(running)
 
@@ -225,7 +225,7 @@ def _describe_study_commands(commands: Commands) -> None:
         "export",
         "write a study's results as tables, masks or maps",
         "Writes what a study holds: of each image or question the run that the window shows, "
-        "or that of --run, and what the expert decided has the last word. NAME.run.json beside it "
+        "or that of --run, with the expert's decisions applied. NAME.run.json beside it "
         "tells the run.",
     )
     add_study(leaving)
@@ -233,23 +233,23 @@ def _describe_study_commands(commands: Commands) -> None:
     leaving.add_argument("--what", required=True, choices=names, metavar="WHAT",
                          help=f"one of {', '.join(names)}")  # fmt: skip
     leaving.add_argument("--kind", choices=tuple(KINDS),
-                         help="of which annotations, where several have it")  # fmt: skip
+                         help="kind of annotation, if several have this export")  # fmt: skip
     leaving.add_argument("--format", metavar="FORMAT",
                          help="csv for tables; geojson (QuPath), coco or napari for detections too; nifti, "
                               "seg.nrrd, dicom-seg or rtstruct for masks; csv, label-studio or crowd-kit "
-                              "for labels (default: what the name of OUT tells, else dicom-seg for masks "
+                              "for labels (default: by the name of OUT, else dicom-seg for masks "
                               "on DICOM series)")  # fmt: skip
     add_run(leaving)
     add_items(leaving)
     leaving.add_argument("--deidentify", action="store_true",
-                         help="leave out whatever could tell the patient: names and dates in DICOM files, "
+                         help="remove what could identify the patient: names and dates in DICOM files, "
                               "names of images and raters in files and their names")  # fmt: skip
     leaving.add_argument("--with-images", action="store_true",
                          help="with --deidentify: write the images into the folder OUT too, so that "
                               "another program shows the masks on them")  # fmt: skip
     leaving.add_argument("--resample", action="store_true",
-                         help="write uneven or tilted slices on a regular grid, in formats that hold nothing "
-                              "else (nifti, seg.nrrd)")  # fmt: skip
+                         help="write uneven or tilted slices on a regular grid, in formats "
+                              "that need one (nifti, seg.nrrd)")  # fmt: skip
     add_output(leaving, "OUT", "a file; masks of several images, or tables of several questions, go into a "
                "folder of this name")  # fmt: skip
 
@@ -259,7 +259,7 @@ def _describe_report(commands: Commands) -> None:
         commands,
         "report",
         "write a study's results as HTML or PDF",
-        "Writes one file for people: the slices or tasks in dispute, tables of annotators and of "
+        "Writes one file for readers: the disputed slices or tasks, tables of annotators and of "
         "their agreement, the expert's decisions, the methods with every setting.",
     )
     add_study(report)
@@ -274,20 +274,22 @@ def _describe_structures(commands: Commands) -> None:
     command = add_command(
         commands,
         "structures",
-        "show or choose what structures stand for: codes, colours, roles",
+        "show or set the coding of structures: codes, colours, roles",
         "Lists the structures of a study's masks and what each stands for in DICOM SEG, RTSTRUCT and\n"
         ".seg.nrrd: as files said, as usual names (TG-263) tell, or as chosen here, which has the last word\n"
         "and can be undone in the window.",
     )
     add_study(command)
-    command.add_argument("structure", nargs="?", metavar="STRUCTURE", help="only this one; needed to choose")
+    command.add_argument(
+        "structure", nargs="?", metavar="STRUCTURE", help="only this structure; needed to set its coding"
+    )
     command.add_argument("--type", metavar="CODE",
-                         help="what it is, as SCT:80891009, as words that name one code (Heart), or as "
+                         help="its code, as SCT:80891009, as words that name a code (Heart), or as "
                               "SCHEME:VALUE=MEANING for a code of another dictionary")  # fmt: skip
     command.add_argument("--category", metavar="CODE",
-                         help="what kind of thing that is (default: the usual one of the code)")  # fmt: skip
+                         help="category of the code (default: the usual one)")  # fmt: skip
     command.add_argument("--side", choices=("left", "right", "both", "none"), help="side of the body")
-    command.add_argument("--region", metavar="CODE", help="where in the body it is")
+    command.add_argument("--region", metavar="CODE", help="anatomical region")
     command.add_argument("--colour", metavar="#RRGGBB", help="colour in other programs")
     command.add_argument("--role", metavar="ROLE",
                          help="RT ROI interpreted type: GTV, CTV, PTV, ORGAN, AVOIDANCE, EXTERNAL ..., or "
@@ -313,7 +315,7 @@ def _describe_papers(commands: Commands) -> None:
                         help="folder with open data, as clicks/quantius and pairs/worldcollege.csv; without "
                              "it, simulations alone are measured")  # fmt: skip
     papers.add_argument(
-        "--page", action="store_true", help="write the page of what is there, measure nothing"
+        "--page", action="store_true", help="write the page from stored results, without measuring"
     )
     add_output(papers, "DIR", "a new folder, or one of an earlier page")
 
@@ -323,8 +325,9 @@ def _describe_prepare(commands: Commands) -> None:
         commands,
         "prepare",
         "compile all algorithms, for installers and images",
-        "Compiles the inner loops of all algorithms, so that no command or window has to later. Otherwise\n"
-        "they are compiled when they are first needed, or in the background of the window's first start.",
+        "Compiles the inner loops of all algorithms, so that no command or window waits for it later. "
+        "Otherwise\nthey are compiled when they are first needed, or in the background of the window's "
+        "first start.",
     )
     add_jobs(parser)
 
@@ -333,7 +336,7 @@ def _describe_watch(commands: Commands) -> None:
     watch = add_command(
         commands,
         "watch",
-        "follow clicks that keep coming, and say when an image needs no more",
+        "watch a growing source of clicks, and report when an image is settled",
         "Reads clicks as they are written to a file, or to the files of a folder, and fuses them annotator\n"
         "by annotator. The study is made where it does not exist. Writes a line of JSON for every step:\n"
         "what was found, what more annotators would change, and whether the image meets the stop rule\n"
@@ -344,15 +347,15 @@ def _describe_watch(commands: Commands) -> None:
     add_study(watch)
     watch.add_argument("source", type=Path, metavar="SOURCE",
                        help="a table of clicks, JSON lines or a Zooniverse export that grows or is "
-                            "replaced, or a folder of them; it need not be there yet")  # fmt: skip
+                            "replaced, or a folder of them; it may be created later")  # fmt: skip
     watch.add_argument("--every", type=seconds, default=2.0, metavar="SECONDS",
-                       help="how long to wait between two looks (default: %(default)s)")  # fmt: skip
-    watch.add_argument("--once", action="store_true", help="read what is there, then end")
+                       help="time between two readings (default: %(default)s)")  # fmt: skip
+    watch.add_argument("--once", action="store_true", help="read the source once, then end")
     watch.add_argument("--until-firm", action="store_true", help="end when every image meets the stop rule")
     watch.add_argument("--ask", type=count, metavar="N",
-                       help="say as well which image needs another annotator most, and which N annotators "
-                            "would correct most there")  # fmt: skip
-    add_extent(watch, "width and height of images that nothing else tells the size of, pixels")
+                       help="also report the image that needs another annotator most, and the "
+                            "N annotators with the largest expected information gain there")  # fmt: skip
+    add_extent(watch, "width and height of images of unknown size, pixels")
     add_settings(watch)
     add_mapping(watch)
 
@@ -375,7 +378,7 @@ def _describe_simulate(commands: Commands) -> None:
                 metavar=spec.kind.upper() if spec.kind != "integer" else "N", help=_help(spec),
             )  # fmt: skip
         parser.add_argument("--study", action="store_true", help="import data and truth into a study there")
-        add_output(parser, "DIR", "a new or empty folder; nothing is overwritten")
+        add_output(parser, "DIR", "a new or empty folder")
 
 
 def _value(spec: Spec) -> Callable[[str], Any]:

@@ -32,7 +32,7 @@ def settings_in_words(kinds: Iterable[Kind]) -> str:
 
 def watch_settings_in_words() -> str:
     """List the settings that only `watch` has; it takes those of oem and dem too."""
-    lines = ["how clicks are followed (the settings of oem and dem are understood too):", ""]
+    lines = ["how clicks are watched (the settings of oem and dem are accepted too):", ""]
     for settings in (StreamSettings, StoppingSettings, StepSettings):
         lines += _settings(settings)
     return "\n".join(lines) + "\n"

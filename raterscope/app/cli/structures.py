@@ -27,7 +27,7 @@ def structures(options: argparse.Namespace) -> int:
         return 0
     changes = _changes(options)
     if changes and options.structure is None:
-        raise InputError("name the structure that stands for this; without one, structures are listed")
+        raise InputError("name the structure to set; without one, structures are listed")
     with Study.open(options.study, to_read=not changes) as study:
         images: dict[str, int] = {}
         for entry in mask_entries(study):

@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         if self.examples:
             text += f"\nexamples:\n{''.join(f'  raterscope {example}{chr(10)}' for example in self.examples)}"
         if self.listing is not None:
-            text += f"\n{self.listing(False)}`{self.prog} --list-settings` lists what can be set.\n"
+            text += f"\n{self.listing(False)}`{self.prog} --list-settings` lists the settings.\n"
         return text
 
 
@@ -69,7 +69,7 @@ def add_command(
     parser.listing, parser.examples = listing, examples
     if listing is not None:
         parser.add_argument("--list-settings", action=_ListSettings, nargs=0,
-                            help="list the algorithms and what can be set, and end")  # fmt: skip
+                            help="list the algorithms and their settings, and end")  # fmt: skip
     return parser
 
 
@@ -123,7 +123,7 @@ def add_hold(parser: Parser, words: str) -> None:
 
 def add_plan(parser: Parser) -> None:
     """Add the detector that follows the clustering of clicks, and the settings."""
-    add_algorithm(parser, "--detector", "dem", "how structures are told from artefacts")
+    add_algorithm(parser, "--detector", "dem", "how structures are separated from artefacts")
     add_settings(parser)
 
 
@@ -141,19 +141,19 @@ def add_extent(parser: Parser, words: str) -> None:
 def add_mapping(parser: Parser, fields: str = "annotator, image, x, y, time") -> None:
     """Add the meaning of unknown columns."""
     parser.add_argument("--map", nargs="+", action="extend", default=[], type=pair, metavar="column=field",
-                        dest="mapping", help="what the columns of a table mean, where the header is "
-                        f"unknown: {fields}")  # fmt: skip
+                        dest="mapping", help="meaning of the columns of a table with an unknown header:"
+                        f" {fields}")  # fmt: skip
 
 
-def add_masks(parser: Parser, help_text: str = "who drew the masks, where it is one for all") -> None:
+def add_masks(parser: Parser, help_text: str = "rater of all masks") -> None:
     """Add the options for files of masks: rater, naming, structure."""
     parser.add_argument("--annotator", metavar="NAME", help=help_text)
     parser.add_argument("--naming", metavar="PATTERN",
-                        help="what the files' names tell, as in {item}_{annotator}_{structure} or "
+                        help="what the files' names contain, as in {item}_{annotator}_{structure} or "
                              "{annotator}/{item}")  # fmt: skip
-    parser.add_argument("--structure", metavar="NAME", help="what the masks show, where no file says")
+    parser.add_argument("--structure", metavar="NAME", help="structure of the masks, if no file names it")
     parser.add_argument("--resample", action="store_true",
-                        help="take masks that were made on another grid to that of their image; fuse: write "
+                        help="resample masks drawn on another grid to their image's; fuse: write "
                              "uneven or tilted slices on a regular grid")  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def add_roc_curves(parser: Parser, note: str) -> None:
     """Add the comparison of methods by cross-validated ROC curves; `note` ends the help."""
     parser.add_argument("--roc-curves", nargs="*", type=pair, metavar="FIELD=VALUE",
                         help="ROC curves of all methods for labels by five-fold cross-validation: each fold "
-                             "is predicted by a run that was given the truths of the others (dynamic "
+                             "is predicted by a run with the truths of the others (dynamic "
                              f"combination paper, Fig. 2); {note}. Fields: methods (all, fast, paper), "
                              "folds, subsample, class_votes, experienced, decisions, fold_seed")  # fmt: skip
 
@@ -178,16 +178,16 @@ def add_roc_curves(parser: Parser, note: str) -> None:
 def add_rates_over_time(parser: Parser, note: str) -> None:
     """Add the rates of annotators over time; `note` ends the help."""
     parser.add_argument("--rates-over-time", nargs="?", const="", metavar="CLASS",
-                        help="sensitivity and specificity of the annotators as their labels come, taken as "
-                             "decisions whether a task is of CLASS (default: the last class), by recursive "
-                             "EM, incremental Newton, batch EM and MAP (thesis, chapters 3 and 5); "
+                        help="sensitivity and specificity of the annotators over time, with labels as "
+                             "decisions on CLASS (default: the last class), by recursive EM, incremental "
+                             "Newton, batch EM and MAP (thesis, chapters 3 and 5); "
                              f"{note}")  # fmt: skip
 
 
 def add_jobs(parser: Parser) -> None:
     """Add the number of processes."""
     parser.add_argument("--jobs", type=count, metavar="N",
-                        help="processes to use where there is much to do")  # fmt: skip
+                        help="number of processes for large inputs")  # fmt: skip
 
 
 def pair(text: str) -> tuple[str, str]:

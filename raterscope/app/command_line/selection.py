@@ -89,7 +89,7 @@ def answered_by_options() -> Iterator[None]:
     except UnknownColumns as unknown:
         raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
     except UnknownAnnotators as unknown:
-        words = f"{unknown.what}; tell by --annotator NAME, or by --naming how names are made up, as in "
+        words = f"{unknown.what}; give --annotator NAME, or the pattern of names by --naming, as in "
         raise InputError(words + "{item}_{annotator}", file=unknown.file) from unknown
     except OtherGrid as other:
         words = "; --resample takes it there" if other.resamplable else ""

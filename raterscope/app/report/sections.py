@@ -232,7 +232,7 @@ def _about(
         if settled and (run.kind, number) in items:
             fixed.append(f"{settled} of {plain(items[run.kind, number])}")
     nothing, more = KINDS[run.kind].report.held_fixed(run, previous, items, bool(fixed))
-    words = f"What the expert had settled was held fixed: {', '.join(fixed)}." if fixed else nothing
+    words = f"Decisions of the expert were held fixed: {', '.join(fixed)}." if fixed else nothing
     words += more
     if run.excluded:
         words += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
@@ -260,9 +260,8 @@ def _weights(run: RunEntry, previous: ReviewState) -> str:
         because = f" ({plain(known.reason)})" if known is not None and known.reason else ""
         weighed.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
     return (
-        f"Counted as a part of an annotator: {', '.join(weighed)}. An annotator counts as so many who do the "
-        "same: the likelihood of what was done is raised to the power of the weight ([@ibrahim2000]; "
-        "[@hu2002])."
+        f"Counted as a part of an annotator: {', '.join(weighed)}. The likelihood of an annotator's marks is "
+        "raised to the power of the weight ([@ibrahim2000]; [@hu2002])."
     )
 
 
@@ -286,7 +285,7 @@ def trust_section(trusts: Mapping[str, Trust]) -> Section:
                     [
                         draw_lines(
                             [line], *trust.axes, "Calibration",
-                            f"on the diagonal a probability is right as often as it says{shaded}",
+                            f"calibrated probabilities lie on the diagonal{shaded}",
                             diagonal=True,
                         )
                     ],

@@ -316,7 +316,7 @@ def test_list_settings_names_every_setting_with_its_range(capsys):
 def test_help_is_short_and_leads_to_what_can_be_set(command, capsys):
     assert main([*command, "--help"]) == 0
     text = capsys.readouterr().out
-    assert f"`raterscope {' '.join(command)} --list-settings` lists what can be set." in text
+    assert f"`raterscope {' '.join(command)} --list-settings` lists the settings." in text
     assert " seed=" not in text
     assert ("  oem: OEM clustering" in text) == (command in {("run",), ("fuse", "clicks")})
     assert main([*command, "--list-settings"]) == 0

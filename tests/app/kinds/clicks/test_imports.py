@@ -158,7 +158,7 @@ class TestWhoAndWhere:
     def test_a_file_that_tells_nobody_is_asked_about(self, bring, tmp_path, smears):
         path = tmp_path / "marks.geojson"
         path.write_text(json.dumps(feature({"type": "Point", "coordinates": [1, 2]})))
-        assert "marks.geojson: nothing tells who marked it; tell by --annotator" in bring(smears[0], path)
+        assert "marks.geojson: nothing tells who marked it; give --annotator" in bring(smears[0], path)
         bring(smears[0], path, "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
 
