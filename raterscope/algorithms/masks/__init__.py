@@ -1,8 +1,7 @@
-"""Masks of several raters of one image or volume, fused into a consensus with its doubt.
+"""Masks of several raters of one image or volume, fused into a consensus with its uncertainty.
 
 One source is cited throughout, equations, sections and tables by their own numbers: the robust fusion paper
-[audelan2022]_. Where what is done departs from it, the docstring
-says how and why.
+[audelan2022]_. Docstrings state differences from it, with the reasons.
 
 Importing this package loads neither numba nor scikit-learn; running an algorithm does.
 

@@ -1,7 +1,7 @@
-"""Cores of disputed regions: the deepest voxels, parted by a watershed, and the voxels nearest to each.
+"""Cores of disputed regions: the deepest voxels, separated by a watershed, and their nearest voxels.
 
-All work is on lists of voxels of a box; see `_flood_kernels`. `look` is called at least once for each million
-voxels, and may raise what ends the work.
+All functions work on lists of voxels of a box; see `_flood_kernels`. `look` is called at least once for each
+million voxels; it may raise an exception to stop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROUNDING = 1e-6
 
 
 def sort_order(keys: NDArray[np.uint32], look: Look) -> Int64Array:
-    """Return the numbers of (N,) keys in ascending order, equal ones as they come: a radix sort."""
+    """Return the indices that sort (N,) keys, by a stable radix sort."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
     order = np.arange(len(keys))
@@ -51,9 +51,9 @@ def cores_of(
     voxels: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
     points: Callable[[Int64Array], FloatArray], look: Look,
 ) -> tuple[Int32Array, int]:  # fmt: skip
-    """Return each voxel deeper than the tolerance the number of its core, from 1 on; others 0.
+    """Return the number of each voxel's core, from 1, if it is deeper than the tolerance; else 0.
 
-    A core has one peak in depth within the radius, and its slopes. A peak stands out by `height` from the
+    A core has one peak in depth within the radius, and its slopes. A peak is higher by `height` than the
     saddles to deeper ones.
 
     Parameters
@@ -65,7 +65,7 @@ def cores_of(
     tolerance, height, radius : float
         mm; `height` is at most `tolerance`.
     points : callable
-        Gives the positions, (n, 3) mm, of voxels.
+        Returns the positions, (n, 3) mm, of voxels.
     look : callable
 
     Returns
@@ -123,7 +123,7 @@ def _markers(
     peaks: Int64Array, owner: Int32Array, voxels: Int64Array, radius: float,
     points: Callable[[Int64Array], FloatArray], look: Look,
 ) -> tuple[Int32Array, int]:  # fmt: skip
-    """Keep one peak of a component within the radius, the deepest, and number it.
+    """Keep the deepest peak of a component within the radius, and number it.
 
     `peaks` are in order of depth.
     """
@@ -148,7 +148,7 @@ def _flood(
     marker: Int32Array, order: Int64Array, voxels: Int64Array, depth: Float32Array, index: Int32Array,
     seeds: Int64Array, look: Look,
 ) -> None:  # fmt: skip
-    """Let the seeds spread over what is not marked; `marker` is filled."""
+    """Flood unmarked voxels from the seeds; `marker` is filled."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
     rank = np.empty(len(voxels), dtype=np.int64)
@@ -170,7 +170,7 @@ def nearest_cores(
     voxels: Int64Array, cores: Int32Array, shape: Box, steps: tuple[float, float], slices_at: FloatArray,
     reach: float, look: Look,
 ) -> Int32Array:  # fmt: skip
-    """Return each voxel the number of the core nearest to it, the lower one of two as near; 0 beyond `reach`.
+    """Return the number of each voxel's nearest core, the lower one in a tie; 0 beyond `reach`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Inner loops over a list of voxels: sorting, peaks in depth, floods from them, and the nearest core.
 
-A list of voxels is (N,) int64 `places`, flat indices of a (Z, Y, X) box. `index`, of the shape of the box,
-holds one more than a voxel's number in that list, and 0 where the list has none. Neighbours share a face, an
-edge or a corner. Every loop takes a part of the list at a time.
+A list of voxels is (N,) int64 `voxels`, flat indices of a (Z, Y, X) box. `index`, of the shape of the box,
+holds one more than a voxel's number in that list, and 0 for other voxels. Neighbours share a face, an edge or
+a corner. Every loop takes a part of the list at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def count_digits(keys: Array, shift: int, begin: int, end: int, count: Array) ->
 def place_digits(
     keys: Array, order: Array, shift: int, begin: int, end: int, start: Array, out: Array
 ) -> None:
-    """Move the numbers in `order` to where the digits of their keys belong; `start` moves on."""
+    """Sort the numbers in `order` by the digits of their keys; `start` is updated."""
     for i in range(begin, end):
         digit = (keys[order[i]] >> np.uint32(shift)) & np.uint32(0xFFFF)
         out[start[digit]] = order[i]
@@ -65,10 +65,10 @@ def join(
     order: Array, begin: int, end: int, voxels: Array, depth: Array, index: Array, height: float,
     parent: Array, top: Array, fate: Array, failed: Array,
 ) -> None:  # fmt: skip
-    """Add voxels, the deepest first, to the components of their neighbours that are added already.
+    """Add voxels, the deepest first, to the components of their earlier neighbours.
 
-    A component has a peak, its deepest voxel. Where two components meet, the lower peak has failed unless it
-    stands out by `height` from where they meet. Peaks of the same depth share one fate.
+    The peak of a component is its deepest voxel. Where two components meet, the lower peak fails unless it is
+    higher by `height` than the meeting point. Peaks of equal depth share the result.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def join(
     top : (N,) int32
         The peak of the component with this root.
     fate : (N,) int32
-        Trees of the peaks that share one.
+        Trees of peaks that share the result.
     failed : (N,) bool
-        For the root of each fate.
+        Result of each root.
     """
     slices, rows, columns = index.shape
     for k in range(begin, end):
@@ -157,7 +157,7 @@ def flood(
     rank: Array, voxels: Array, index: Array, marker: Array, keys: Array, items: Array, size: int, age: int,
     most: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Let markers spread to their unmarked neighbours, from the deepest voxel reached so far (a watershed).
+    """Flood unmarked neighbours from markers, the deepest voxel first (a watershed).
 
     Parameters
     ----------
@@ -166,11 +166,11 @@ def flood(
     voxels : (N,) int64
     index : (Z, Y, X) int32
     marker : (N,) int32
-        0 where unmarked; below 0 where the flood may not go.
+        0 where unmarked; below 0 for voxels that are not flooded.
     keys, items : (N,) int64 and int32
         A heap of the voxels to spread from: rank, then age.
     size, age : int
-        Voxels in the heap, and of the youngest.
+        Number of voxels in the heap, and age of the youngest.
     most : int
         Voxels to spread from in this call.
 
@@ -230,7 +230,7 @@ def _scan_row(core: Array, step: float, far: float, square: Array) -> None:
 
 @compiled()
 def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: int, square: Array) -> None:
-    """Fill in each voxel's nearest core of its slice; of two as near, that of the lower number.
+    """Fill in each voxel's nearest core of its slice; in a tie, the lower number.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: in
 def _lower(
     square: Array, core: Array, added: Array, begin: int, end: int, best: Array, number: Array
 ) -> None:
-    """Lower the squared distances of a row by way of another, `added` away, with the cores they lead to."""
+    """Lower the squared distances of a row by those of another, `added` away, with their cores."""
     for x in range(begin, end):
         value = square[x] + added
         nearer = value < best[x] or (value == best[x] and core[x] < number[x])
@@ -296,13 +296,13 @@ def nearest_across_slices(
     Parameters
     ----------
     square, cores : (Z, Y, X)
-        As `nearest_in_plane` leaves them.
+        Results of `nearest_in_plane`.
     slices_at : (Z,) float64
         mm across the slices, in order.
     far : float
     voxels : (N,) int64
     begin, end : int
-        Voxels of the list to look at.
+        Range of voxels of the list.
     out : (N,) int32
     """
     slices, rows, columns = cores.shape

@@ -1,16 +1,15 @@
-"""Groups of raters who follow the same outline in one image: the evidence for every grouping.
+"""Groups of raters who follow the same outline in one image: evidence for groupings.
 
-Rater p's signed distances are the outline of the rater's group plus an error of the rater's own. Under one
-common outline the errors of any two raters are independent, so that the squared difference of two raters is
-the sum of two figures, one a rater. Raters who follow another outline share an error, and stand nearer to one
-another than that. The model is the Gaussian one of the robust fusion paper's section 3 with the consensuses
-integrated out: the raters' values at one place have the covariance ``diag(s) + sum_g delta_g 1_g 1_g'`` about
-a common, unknown value.
+Rater p's signed distances are the outline of the rater's group plus the rater's own error. Under one common
+outline the errors of any two raters are independent, so that the squared difference of two raters is the sum
+of two variances. Raters who follow another outline share an error, and differ less. The model is the Gaussian
+one of the robust fusion paper's section 3 with the consensuses integrated out: the raters' values at one
+voxel have the covariance ``diag(s) + sum_g delta_g 1_g 1_g'`` around a common, unknown value.
 
-Two things differ from the paper's. Neighbouring voxels err together, so that an image counts as its effective
-number of independent places and not as its number of voxels, which would turn any difference into certainty.
-And raters' variances come from a common log-normal law, without which a lone rater of any outline at all
-could be no more than a rater of large variance.
+Two things differ from the paper. Errors of neighbouring voxels are correlated; an image therefore counts as
+its effective number of independent positions, since its number of voxels would make any difference certain.
+Raters' variances have a common log-normal prior; without it, a single rater with any other outline could be
+explained by a large variance.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ class RaterErrors:
     Attributes
     ----------
     products : (P, P) float64
-        Sums over the voxels of the products of two raters' errors about their mean, mm², every rater's bias
-        removed.
+        Sums over the voxels of the products of two raters' errors from their mean, mm², without the raters'
+        biases.
     places : float
-        Effective number of independent places.
+        Effective number of independent positions.
     voxels : int
     """
 
@@ -81,7 +80,7 @@ class Grouping:
     score : float
         Log evidence, nats.
     variance : (P,) float64
-        mm² a voxel.
+        mm² for each voxel.
     apart : float
         Mean square difference of the two nearest groups' means, over that of two raters of one group.
     """
@@ -97,8 +96,8 @@ def rater_errors(
 ) -> RaterErrors:
     """Measure the raters' errors on one structure.
 
-    A rater's bias, a constant shift of the contour, is removed by least squares: marking a little more all
-    around is no other outline.
+    A rater's bias, a constant shift of the contour, is removed by least squares: a slightly larger contour is
+    not another outline.
 
     Parameters
     ----------
@@ -148,10 +147,10 @@ def _effective_places(
     spacing: tuple[float, float, float],
     watch: Watch,
 ) -> float:
-    """Return the number of independent places: summed variance, squared, by summed squared covariances.
+    """Return the number of independent positions: squared sum of variances over summed squared covariances.
 
     The covariance of two voxels is the product of their standard deviations, over all raters, and a
-    correlation that depends on their distance, until that has died out.
+    correlation by distance, up to its first zero.
     """
     from scipy import fft
 
@@ -213,15 +212,15 @@ def _thin(values: Float32Array, steps: list[int]) -> Float32Array:
 
 
 def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]:
-    """Split the raters into one more group at a time, for as long as the evidence grows.
+    """Split the raters into one more group at a time, while the evidence grows.
 
-    Groups count as such if their means differ by more than two raters of one group do: with many raters of a
-    large image there is evidence for differences that are smaller than what anybody draws twice.
+    The means of groups must differ by more than two raters of one group do. With many raters of a large image
+    there is evidence even for differences smaller than a rater's own repeatability.
 
     Returns
     -------
     list of Grouping
-        That of one group, then every better one, the best last.
+        The grouping with one group, then every better one, the best last.
     """
     raters = len(errors.products)
     best = evidence(errors, np.zeros(raters, dtype=np.intp))
@@ -246,7 +245,7 @@ def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]
 
 
 def _splits(products: FloatArray, members: Labels) -> Iterator[BoolArray]:
-    """Return the splits of some raters into two that part them most."""
+    """Return the splits of some raters into two with the largest differences."""
     size = len(members)
     if size < 2:
         return
@@ -277,9 +276,9 @@ def _two_groups(inner: FloatArray) -> Iterator[BoolArray]:
 def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
     """Fit one grouping.
 
-    The differences between raters, free of the common value, are Gaussian at every place; the variances
-    maximise their likelihood times the raters' law. A group's outline takes half the log of the number of
-    places, as in Schwarz' criterion, and the log of the number of ways to split off a group.
+    The differences between raters, free of the common value, are Gaussian at every position; the variances
+    maximise their likelihood times the raters' prior. A group's outline costs half the log of the number of
+    positions, as in Schwarz' criterion, and the log of the number of ways to split off a group.
     """
     from scipy.optimize import minimize
 
@@ -340,7 +339,7 @@ def _least_apart(products: FloatArray, groups: Labels) -> float:
 
 
 def _contrasts(raters: int) -> FloatArray:
-    """(P - 1, P): orthonormal, each of sum zero."""
+    """Return orthonormal contrasts, (P - 1, P), each of sum zero."""
     rows = np.zeros((raters - 1, raters))
     for i in range(1, raters):
         rows[i - 1, :i] = 1 / math.sqrt(i * (i + 1))

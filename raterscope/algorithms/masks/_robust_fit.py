@@ -41,7 +41,7 @@ class Columns:
     weight : (C,) float32
         Voxels of each.
     state : (C,) int8
-        1 where settled as inside, -1 as outside, 0 where open.
+        1 where settled as inside, -1 as outside, 0 otherwise.
     row : (N,) int32, optional
         Each voxel's column; None where voxels and columns are the same.
     """
@@ -52,7 +52,7 @@ class Columns:
     row: NDArray[np.int32] | None
 
     def spread(self, values: NDArray[Any], look: Look = no_look) -> NDArray[Any]:
-        """Take (..., C) values of columns to the (..., N) voxels."""
+        """Expand (..., C) values of columns to the (..., N) voxels."""
         if self.row is None:
             return values
         out = np.empty((*values.shape[:-1], len(self.row)), dtype=values.dtype)
@@ -67,15 +67,15 @@ class Columns:
 
 
 def single_columns(data: Float32Array, state: NDArray[np.int8]) -> Columns:
-    """Let every voxel of (P, N) `data` be a column of its own."""
+    """Make a column of every voxel of (P, N) `data`."""
     return Columns(data, np.ones(data.shape[1], dtype=np.float32), state, None)
 
 
 def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], look: Look) -> Columns:
-    """Merge the voxels at which all raters have equal values and the `state`, (N,), is the same.
+    """Merge the voxels with equal values of all raters and equal `state`, (N,).
 
-    One rater's `layers`, (N,), at a time are in memory: each voxel's column is found from its column of the
-    raters before, and the value of one more.
+    Only one rater's `layers`, (N,), are in memory at a time: each voxel's column follows from its column of
+    the earlier raters, and the value of one more.
     """
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
@@ -144,7 +144,7 @@ class SpatialPrior:
     Attributes
     ----------
     mean : (N,) float32
-        Of T by the prior, at every voxel.
+        Prior mean of T at every voxel.
     variance : float
         Sigma_T.
     """
@@ -183,7 +183,7 @@ class SpatialPrior:
         update_together([self], [t], [total], look)
 
     def _misfit(self, t: Float32Array | FloatArray, look: Look) -> float:
-        """Return the sum of squares of a map about the prior's."""
+        """Return the sum of squared differences of a map from the prior's mean."""
         rest = 0.0
         for begin in range(0, t.size, _CHUNK_OF_BUMPS):
             look()
@@ -192,7 +192,7 @@ class SpatialPrior:
         return rest
 
     def _set_scales(self, alpha: float, wanted: float, own: float) -> None:
-        """Take alpha and Sigma_T, and find the bound; `own` is what this map alone gives for Sigma_T."""
+        """Set alpha and Sigma_T, and compute the bound; `own` is the Sigma_T of this map alone."""
         self._alpha, self.variance = alpha, max(wanted, self._floor)
         self._bound = (
             -0.5 * self.mean.size * (math.log(2 * math.pi * self.variance) + own / self.variance)
@@ -202,11 +202,11 @@ class SpatialPrior:
         )
 
     def bound(self) -> float:
-        """Return what the prior and q(W) add to the lower bound after `update` (B.11, B.13, B.16)."""
+        """Return the part of the prior and q(W) in the lower bound after `update` (B.11, B.13, B.16)."""
         return self._bound
 
     def _project(self, t: Float32Array | FloatArray, look: Look) -> FloatArray:
-        """Take a map to its part in the bumps' singular vectors."""
+        """Project a map on the bumps' singular vectors."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
         volume = t.reshape(slices, rows, columns)
@@ -219,7 +219,7 @@ class SpatialPrior:
         return np.asarray(np.tensordot(z, flat, axes=(0, 0)))
 
     def _lift(self, weights: FloatArray, look: Look) -> None:
-        """Write the map with these parts into `mean`."""
+        """Write the map with these coefficients into `mean`."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
         flat = np.tensordot(z, weights, axes=(1, 0))
@@ -282,11 +282,11 @@ class Likelihood:
     kind : int
         As the kernels count them.
     dof : float
-        Degrees of freedom or shape to begin with; NaN where there are none.
+        Initial degrees of freedom or shape; NaN if there are none.
     learn : bool
-        Whether to learn them.
+        Whether to estimate them.
     table : (2, n) float64
-        Of `_double_pareto.table`, for the double Pareto with q(tau) q(z) alone; else empty.
+        Table of `robust.table`, for the double Pareto with q(tau) q(z); else empty.
     """
 
     kind: int
@@ -333,7 +333,7 @@ def start(
     columns: Columns, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
     look: Look = no_look,
 ) -> Fit:  # fmt: skip
-    """Begin with the raters' mean or median, and with the variances about it."""
+    """Start from the raters' mean or median, and the variances from it."""
     data, weight = columns.data, columns.weight
     raters = len(data)
     # A merged column stands for thousands of voxels whose rounding would not average out.
@@ -359,7 +359,7 @@ def start(
 
 
 def resume(state: Fit, columns: Columns, look: Look = no_look) -> Fit:
-    """Go on from a state on merged columns with every voxel by itself."""
+    """Continue a state on merged columns with a column for every voxel."""
     merged = state.columns
     return Fit(
         columns, state.likelihood, state.floor, state.recentre,
@@ -369,7 +369,7 @@ def resume(state: Fit, columns: Columns, look: Look = no_look) -> Fit:
 
 
 def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Callable[[], object]) -> None:
-    """Iterate until the lower bound gains less than `tolerance`, relative to itself."""
+    """Iterate until the relative gain of the lower bound is below `tolerance`."""
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
     rest = 0.0
@@ -408,7 +408,7 @@ def has_converged(objective: list[float], tolerance: float) -> bool:
 
 
 def chunks(columns: Columns) -> list[tuple[int, int]]:
-    """Part the columns, so that each part is little work."""
+    """Divide the columns into small parts."""
     return parts_of(columns.data.shape[1], _CHUNK // len(columns.data))
 
 
@@ -444,9 +444,9 @@ def _sweep(
 
 
 def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> float:
-    """Update all that is not a map, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
+    """Update all parameters except maps, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
 
-    Returns the lower bound but for the log density of the maps (`sweep` and `measure` give that).
+    Returns the lower bound without the log density of the maps (from `sweep` and `measure`).
     """
     bias, doubt, sigma = state.rater[:3]
     raters, voxels = len(bias), state.voxels
@@ -472,7 +472,7 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> flo
 
 
 def _constants(kind: int, rater: FloatArray) -> FloatArray:
-    """Return what the log density (its scales integrated out) has beside what depends on the maps."""
+    """Return the constants of the log density with integrated scales."""
     from scipy.special import gammaln
 
     nu = rater[3]
@@ -491,8 +491,8 @@ def _constants(kind: int, rater: FloatArray) -> FloatArray:
 def _learn_dof(state: Fit, look: Look) -> None:
     """Maximise the lower bound over each rater's degrees of freedom with the scales integrated out.
 
-    That is eq. 28 with E[tau] following nu, instead of held: the step is the larger one, and the bound cannot
-    fall. It goes by a fine histogram of E.
+    That is eq. 28 with E[tau] as a function of nu, instead of fixed: the step is larger, and the bound cannot
+    fall. It uses a fine histogram of E.
     """
     from scipy.optimize import minimize_scalar
 

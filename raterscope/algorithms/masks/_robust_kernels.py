@@ -1,4 +1,4 @@
-"""Inner loops of the robust fusion: one pass over the voxels an iteration, the scales never stored."""
+"""Inner loops of the robust fusion: one pass over the voxels in an iteration, without storing scales."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 @compiled()
 def _slot_of(parent: int, value: np.uint32, table: Array, parents: Array, values: Array) -> Array:
-    """Find where a pair is in the table, or where it belongs; open addressing."""
+    """Find the slot of a pair in the table (open addressing)."""
     mask = len(table) - 1
     key = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(29)) ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
@@ -61,11 +61,11 @@ def merge(
     Parameters
     ----------
     bits : (N,) uint32
-        What one more rater has at each voxel.
+        Values of one more rater.
     row : (N,) int32
-        Numbers of what the raters before that one have.
+        Numbers of the earlier raters' values.
     begin, end : int
-        Voxels to look at.
+        Range of voxels.
     table : (2^k,) int32
         Numbers of the pairs, -1 where free.
     parents, values : (2^(k-1),) int32 and uint32
@@ -76,7 +76,7 @@ def merge(
     Returns
     -------
     used, stopped
-        `stopped` is before `end` where the table is half full.
+        `stopped` is before `end` if the table is half full.
     """
     before, number = np.int32(-1), np.int32(-1)
     for n in range(begin, end):
@@ -113,7 +113,7 @@ def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: floa
 
 @compiled(error_model="numpy")
 def _tabulated(e: float, table: Array) -> Array:
-    """Interpolate a table of `_double_pareto.table` by cubics: the bound, and its derivative by log E."""
+    """Interpolate a table of `robust.table` by cubics: the bound, and its derivative by log E."""
     step = (LAST - FIRST) / (table.shape[1] - 1)
     point = min(max((math.log(max(e, 1e-300)) - FIRST) / step, 0.0), table.shape[1] - 1.000001)
     i = int(point)
@@ -127,7 +127,7 @@ def _tabulated(e: float, table: Array) -> Array:
 
 @compiled(error_model="numpy", fastmath=_MATH)
 def _log_density(kind: int, e: Array, weight: Array, nu: float, table: Array) -> float:
-    """Return the log density that is left when the scales are integrated out, without its constant."""
+    """Return the log density with integrated scales, without its constant."""
     total = 0.0
     if kind == GAUSSIAN:
         for i in range(len(e)):
@@ -175,7 +175,7 @@ def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> N
 
 @compiled(error_model="numpy")
 def _above_zero(mean: float, deviation: float) -> Array:
-    """Return mean, variance and entropy of a normal variable that is known to be above 0."""
+    """Return mean, variance and entropy of a normal variable truncated to above 0."""
     alpha = -mean / deviation
     if alpha > _FAR_TAIL:
         square = alpha * alpha
@@ -209,12 +209,12 @@ def sweep(
     kind: int, data: Array, weight: Array, state: Array, rater: Array, prior: Array, prior_precision: float,
     t: Array, s: Array, begin: int, end: int, sums: Array, totals: Array, table: Array,
 ) -> None:  # fmt: skip
-    """Update q(T) at the columns `begin` to `end` (eqs. 17, 18) and add up what the raters' updates need.
+    """Update q(T) at the columns `begin` to `end` (eqs. 17, 18), and the sums for the raters' updates.
 
     data (P, C), weight (C,) float32; t and s (C,); state (C,) int8, 1 or -1 where settled; rater (4, P):
     bias, its variance, Sigma, nu; prior (C,) or empty. sums (4, P): of the precisions, times the residual,
-    times its expected square, and the log density before the update; totals (1,): entropy of q(T); table
-    (2, n) as of `_double_pareto.table`, or empty.
+    times its expected square, and the log density before the update; totals (1,): entropy of q(T); table (2,
+    n) as from `robust.table`, or empty.
     """
     raters = len(data)
     kept = np.empty((raters, BLOCK))

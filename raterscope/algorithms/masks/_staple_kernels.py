@@ -17,7 +17,7 @@ def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array)
     ----------
     labels : (M, P) uint8
     theta : (P, K, K) float64
-        The probability that a rater says the last index where the middle one is true.
+        The probability that a rater gives the last index if the middle one is true.
     prior : (K,) float64
     evidence : (M, K) float64
     """
@@ -34,20 +34,20 @@ def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array)
 def maximise(labels: Array, total: Array, theta: Array) -> float:
     """Set the raters' rates to the shares that the truth's distribution gives them.
 
-    A class that has no weight at all leaves its rates as they were.
+    The rates of a class without weight do not change.
 
     Parameters
     ----------
     labels : (M, P) uint8
     total : (M, K) float64
-        Voxels of each pattern that are of each class, in expectation.
+        Expected voxels of each pattern and class.
     theta : (P, K, K) float64
         Overwritten.
 
     Returns
     -------
     float
-        The greatest change of a rate.
+        The largest change of a rate.
     """
     patterns, raters = labels.shape
     classes = total.shape[1]
@@ -89,13 +89,13 @@ def run_patterns(
     ----------
     labels : (M, P) uint8
     settled : (M,) int8
-        A class that is held, or less than 0.
+        A settled class, or less than 0.
     count : (M,) float64
     prior : (K,) float64
     tolerance : float
-        Greatest change of a rate at which this ends.
+        Convergence: largest change of a rate.
     theta : (P, K, K) float64
-        Where to begin; overwritten.
+        Initial rates; overwritten.
     posterior : (M, K) float64
         Filled with that of the last E step.
     objective : (T,) float64
@@ -104,7 +104,7 @@ def run_patterns(
     Returns
     -------
     int, bool
-        How many iterations were done, and whether the last changed less than `tolerance`.
+        Number of iterations, and whether the last one changed less than `tolerance`.
     """
     patterns, classes = posterior.shape
     evidence = np.empty((patterns, classes))
@@ -159,7 +159,7 @@ def sweep(
         Each voxel's row of `evidence` and `settled`.
     evidence : (M, K) float64
     settled : (M,) int8
-        A class that is held, or less than 0.
+        A settled class, or less than 0.
     strength : float
         What a neighbour of the same class adds to the logarithm.
     parity : int

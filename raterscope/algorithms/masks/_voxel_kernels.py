@@ -73,7 +73,7 @@ def pack(labels: Array, base: int, code: Array) -> None:
         Digits below `base`.
     base : int
     code : (Z, Y, X) int64
-        What the voxels have so far, 0 at first.
+        Codes so far, 0 at first.
     """
     raters, slices, rows, columns = labels.shape
     for z in range(slices):
@@ -85,7 +85,7 @@ def pack(labels: Array, base: int, code: Array) -> None:
 
 @compiled()
 def count_codes(code: Array, count: Array) -> None:
-    """Count how often each code is there.
+    """Count the codes.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def count_codes(code: Array, count: Array) -> None:
 
 @compiled()
 def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> None:
-    """Mark the slices, rows and columns of (Z, Y, X) `values` that hold anything but 0."""
+    """Mark the slices, rows and columns of (Z, Y, X) `values` with any value but 0."""
     for z in range(values.shape[0]):
         for y in range(values.shape[1]):
             row = values[z, y]
@@ -146,7 +146,7 @@ def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
 def _lower(near_row: Array, far_row: Array, added: float, best: Array) -> None:
-    """Lower the squared distances of one row by way of another, `added` away."""
+    """Lower the squared distances of one row by those of another, `added` away."""
     add, zero, unit = np.float32(added), np.float32(0), np.float32(1)
     for x in range(len(near_row)):
         side = unit if near_row[x] > zero else -unit
@@ -179,8 +179,8 @@ def _side_beyond(values: Array, far: np.float32) -> int:
 def across_rows(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
     """Carry signed squared distances across the first axis of (N, X) `squared`, for rows `begin` to `end`.
 
-    Only rows whose own distance is below the root of `far` are looked at, the nearest first. Blocks of
-    columns of which all these rows are far on the same side stay as they are.
+    Only rows closer than the root of `far` are visited, the nearest first. Blocks of columns where all these
+    rows are far on the same side stay unchanged.
     """
     count, width = squared.shape
     reach = 0
@@ -238,7 +238,7 @@ def across_slices(squared: Array, step: float, far: float, begin: int, end: int,
 def across_uneven_slices(
     squared: Array, positions: Array, far: float, begin: int, end: int, out: Array
 ) -> None:
-    """Do what `across_slices` does, for slices at (Z,) `positions` in mm."""
+    """Do the same as `across_slices`, for slices at (Z,) `positions` in mm."""
     slices, _, width = squared.shape
     best = np.empty(width, np.float32)
     for y in range(begin, end):
@@ -265,7 +265,7 @@ def finish(squared: Array, half: float, clip: float) -> None:
 
 @compiled()
 def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
-    """Mark the voxels of a mask that share a face with one outside it; beyond the array all is outside.
+    """Mark the voxels of a mask that share a face with one outside it; all beyond the array is outside.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
     Returns
     -------
     int
-        How many there are.
+        Number of these voxels.
     """
     slices, rows, columns = mask.shape
     count = 0

@@ -1,9 +1,9 @@
-"""Calibrated statements about outlines: what another rater would include, and a band in mm.
+"""Calibrated outlines: the probability that another rater includes a voxel, and bands in mm.
 
-Each rater's mask becomes a signed distance (above 0 inside). In every voxel the raters' distances have a
-mean m and a variance S². That variance holds the raters' biases and their local scatter alike, and so does
-the next rater's distance. S² of a few raters is uncertain; it is pooled with its mean L along the outline
-nearby, as if L came from nu0 further raters (the conjugate prior of a normal variance):
+Each rater's mask becomes a signed distance (above 0 inside). In every voxel the raters' distances have a mean
+m and a variance S². That variance includes the raters' biases and their local scatter, as does the next
+rater's distance. S² of few raters is uncertain; it is pooled with its mean L along the outline nearby, as if
+L came from nu0 further raters (the conjugate prior of a normal variance):
 
     v = (nu0 L + (P - 1) S²) / (nu0 + P - 1).
 
@@ -11,22 +11,21 @@ The distance of another rater of this crowd then follows Student's t with nu0 + 
 about m with the scale sqrt(v (1 + 1/P)): 1 for the new rater, 1/P for the error of the mean. The
 probability that the rater includes the voxel is that of a distance above 0.
 
-The band of a probability c holds the voxels with |m| <= k_c sqrt(v (1 + 1/P)). It is pointwise: of a long
-outline some part leaves it. The multipliers k_c are quantiles of |m| over scale along the outlines of
-raters who were left out. The cases of the user give them without any truth, where three raters or more
-marked; they are pooled with those of the development data.
+The band of a probability c holds the voxels with |m| <= k_c sqrt(v (1 + 1/P)). It is pointwise: some part of
+a long outline lies outside. The multipliers k_c are quantiles of |m| over scale along the outlines of
+left-out raters. The user's cases with three raters or more give them without any truth; they are pooled with
+those of the development data.
 
-The true outline's distance is taken to follow Student's t about m + delta with the scale sqrt(v (rho + (1 -
-rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their errors, can be
-estimated from masks alone. Cases with a known true outline tell both; few tell little (see `gold`).
+The true outline's distance is assumed to follow Student's t around m + delta with the scale sqrt(v (rho + (1
+- rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their errors, can be
+estimated from masks alone. Cases with a known true outline (gold cases) give both; few give little.
 
-Each gold case gives the offset that makes its true outline most likely. Between cases these offsets vary,
-in many crowds by more than their mean is away from 0. The mean of a few cases then does harm on other
-cases. It is shrunk towards 0 by the variance of its own error (the positive-part estimator of James and
-Stein), with a factor that leaves nothing of it below about 2.4 standard errors. A single gold case says
-nothing of this variance and moves nothing. The correlation is moved by the same rule: to the value whose
-mean gain in log likelihood over the assumed one, less 2.4 of its standard errors, is largest, if that is
-above 0.
+Each gold case gives the offset that makes its true outline most likely. In many crowds these offsets vary
+between cases by more than their mean. The mean of a few cases is then worse on other cases than 0. It is
+shrunk towards 0 by the variance of its error (the positive-part estimator of James and Stein), to 0 below
+about 2.4 standard errors. A single gold case gives no variance and has no effect. The correlation follows the
+same rule: the value with the largest mean gain in log likelihood over the assumed one, less 2.4 standard
+errors, if that is above 0.
 
 References
 ----------
@@ -141,12 +140,12 @@ class Calibration:
     Attributes
     ----------
     origin : (slice, row, column)
-        The first voxel of the maps in the whole image; beyond the maps all is background.
+        The first voxel of the maps in the image; all beyond the maps is background.
     ratio : (Z, Y, X) float32
         Mean of the raters' signed distances, above 0 inside, over `scale`. The band of a level is where it is
         between minus and plus the level's multiplier.
     scale : (Z, Y, X) float32
-        mm: scale of another rater's distance about that mean.
+        mm: scale of another rater's distance from that mean.
     dof : float
         Degrees of freedom of that distance.
     raters : int
@@ -158,26 +157,24 @@ class Calibration:
     ratios : (201,) float64, optional
         Quantiles of |m| over scale along the outlines of left-out raters of this case.
     tried : (N,) float32, optional
-        Mean over scale of the others in a sample of the voxels that they dispute, each rater left out in
-        turn.
+        Mean over scale of the others, in a sample of the voxels that they dispute, for each left-out rater.
     marked : (N,) bool, optional
-        Whether the rater left out includes these voxels.
+        Whether the left-out rater includes these voxels.
     curve : (shift, slope)
         Of the ratio, before it becomes the probability of another rater.
     covered : (3,) float64, optional
         Share of the outlines of left-out raters within the bands of `LEVELS`; see `check_leave_one_out`.
     bins : (B, 3) float64, optional
-        Of `tried`, in bins of the probability: sum of the probabilities, voxels that the rater left out
+        Of `tried`, in bins of the probability: sum of the probabilities, voxels that the left-out rater
         includes, and all voxels.
     settled : (Z, Y, X) int8, optional
-        What the expert settled, 1 inside, 0 outside, `OPEN` elsewhere.
+        Voxels that the expert settled, 1 inside, 0 outside, `OPEN` elsewhere.
     correlation : float
-        Of the raters' errors against the true outline: 0 where they err each by themselves, 1 where all err
-        alike.
+        Of the raters' errors from the true outline: 0 for independent errors, 1 for equal errors.
     offset : float
-        mm: how far the true outline lies beyond the mean of the raters.
+        mm: distance of the true outline beyond the mean of the raters.
     gold : int
-        Cases with a known true outline that both were estimated from; 0 where they are assumed.
+        Number of gold cases that both were estimated from; 0 if they are assumed.
     """
 
     origin: Box
@@ -200,7 +197,7 @@ class Calibration:
 
     @property
     def assumed(self) -> bool:
-        """True if offset and correlation are those that are assumed, and not estimated."""
+        """True if offset and correlation are assumed, not estimated."""
         return self.correlation == CORRELATION and not self.offset
 
     def another_rater(self) -> Float32Array:
@@ -211,8 +208,8 @@ class Calibration:
         """Return the probability that the true outline includes the voxel, (Z, Y, X).
 
         Masks alone identify neither the raters' common offset nor the correlation of their errors. Without
-        gold cases it is assumed that there is no common offset, and that the truth is hardly nearer to the
-        raters' mean than another rater. What the expert settled is held fixed.
+        gold cases no common offset is assumed, and a truth hardly nearer to the raters' mean than another
+        rater. Settled voxels are held fixed.
         """
         share = self.error_share(self.correlation)
         shifted = self.ratio if not self.offset else self.ratio + np.float32(self.offset) / self.scale
@@ -229,7 +226,7 @@ class Calibration:
         return replace(self, origin=origin, ratio=self.ratio[box], scale=self.scale[box], settled=settled)
 
     def unsettled(self) -> Calibration:
-        """Return the same as if the expert had settled nothing."""
+        """Return the same without settled voxels."""
         return replace(self, settled=None)
 
     def error_share(self, correlation: float) -> float:
@@ -237,11 +234,11 @@ class Calibration:
         return (correlation + (1 - correlation) / self.raters) / (1 + 1 / self.raters)
 
     def half_width(self, level: float = 0.95) -> Float32Array:
-        """Return the half-width, mm, of the band that holds another rater's outline, (Z, Y, X)."""
+        """Return the half-width, mm, of the band for another rater's outline, (Z, Y, X)."""
         return np.asarray(self.scale * np.float32(self.multiplier(level)), dtype=np.float32)
 
     def notices(self) -> tuple[str, ...]:
-        """Describe what the numbers rest on, a sentence each."""
+        """State the basis of the numbers, a sentence each."""
         sentences = ["The band holds at each position separately; some part of a long outline lies outside."]
         if self.raters == 2:
             sentences.append(
@@ -275,7 +272,7 @@ class Distances:
     Attributes
     ----------
     masks : Masks
-        The part of the image that was measured: all that anybody marks, and room about it.
+        The part of the image that was measured: all marked voxels, with a margin.
     away : (P, Z, Y, X) float32
         Signed distances, mm, above 0 inside.
     clip : float
@@ -288,7 +285,7 @@ class Distances:
 
 
 def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
-    """Measure signed distances to the raters' outlines, as far as `calibrate` needs them."""
+    """Measure signed distances to the raters' outlines, for `calibrate`."""
     clip = _clip(masks.spacing)
     cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "finding marked voxels"))
     away = np.empty(cut.values.shape, dtype=np.float32)
@@ -300,7 +297,7 @@ def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
 
 
 def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None = None) -> Calibration | None:
-    """Work out the spread of the raters about their mean outline.
+    """Estimate the spread of the raters around their mean outline.
 
     Parameters
     ----------
@@ -308,12 +305,12 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
         Of one structure; probabilities count as marked above one half.
     watch : Watch
     distances : Distances, optional
-        Of these masks, where they are measured already.
+        Of these masks, if measured already.
 
     Returns
     -------
     Calibration or None
-        None where fewer than two raters leave nothing to estimate the spread from, or nobody marked anything.
+        None with fewer than two raters, or without any marked voxel.
     """
     people = len(masks.annotators)
     if people < 2 or not _marks_anything(masks):
@@ -347,10 +344,10 @@ def _marks_anything(masks: Masks) -> bool:
 
 
 def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:
-    """Estimate multipliers and curves from cases with three raters or more, each counting the same.
+    """Estimate multipliers and curves from cases with three raters or more, with equal weights.
 
-    The multipliers of the development data count as `_SHRINK` cases more. A case of two raters keeps them:
-    its own band rests on a spread that is too uncertain for multipliers of other cases.
+    The multipliers of the development data count as `_SHRINK` further cases. A case of two raters keeps them:
+    its spread is too uncertain for multipliers of other cases.
     """
     ratios = [calibration.ratios for calibration in calibrations if calibration.ratios is not None]
     if not ratios:
@@ -393,7 +390,7 @@ _CASE_VOXELS, _MOST_VOXELS = 5.0, 500
 
 
 def _curve_moved(calibrations: Sequence[Calibration]) -> tuple[float, float]:
-    """Give how the curve of these cases differs from the default: the shift's change, the slope's factor."""
+    """Return the change of the curve from the default: the shift's difference, the slope's factor."""
     parts: dict[int, list[tuple[Float32Array, BoolArray]]] = {}
     for calibration in calibrations:
         if calibration.tried is not None and calibration.marked is not None and len(calibration.tried):
@@ -415,7 +412,7 @@ def _curve_moved(calibrations: Sequence[Calibration]) -> tuple[float, float]:
 
 
 def log_loss(chance: NDArray[Any], right: BoolArray, weight: FloatArray | float = 1.0) -> float:
-    """Return the negative log likelihood; no probability counts as nearer than 0.001 to 0 or 1."""
+    """Return the negative log likelihood; probabilities are clipped to 0.001 and 0.999."""
     chance = np.clip(chance, 1e-3, 1 - 1e-3)
     return -float(np.sum(weight * np.log(np.where(right, chance, 1 - chance))))
 
@@ -473,15 +470,15 @@ _FOLDS = 5
 
 
 def check_leave_one_out(calibrations: Sequence[Calibration]) -> list[Calibration]:
-    """Count how often the probabilities and bands of left-out raters were right.
+    """Measure the calibration of probabilities and bands on left-out raters.
 
-    Multipliers and curve come from the cases of the other folds: what is estimated from a case does not
-    judge it. A crowd of one case is judged by the multipliers and the curve of the development data.
+    Multipliers and curve come from the cases of the other folds, so that no case is tested with its own
+    estimates. A crowd of one case is tested with the multipliers and the curve of the development data.
 
     Parameters
     ----------
     calibrations : sequence of Calibration
-        Of one crowd; those of two raters stay as they are.
+        Of one crowd; those of two raters stay unchanged.
 
     Returns
     -------
@@ -543,14 +540,14 @@ Near = tuple[Float32Array, Float32Array, BoolArray]
 def calibrate_with_truth(
     calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> list[Calibration]:
-    """Estimate the raters' common offset and correlation from cases whose true outline is known.
+    """Estimate the raters' common offset and correlation from gold cases.
 
     Parameters
     ----------
     calibrations : sequence of Calibration
         Of one crowd.
     truths : sequence of (Z, Y, X) bool or None
-        On the part of each of `calibrations`.
+        On the grid part of each of `calibrations`.
     """
     gold, typical, losses = _losses(calibrations, truths)
     if not gold:
@@ -565,9 +562,9 @@ def calibrate_with_truth(
 def judge_with_truth(
     calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> list[tuple[Float32Array, BoolArray]]:
-    """Give, for voxels near the outline of each gold case, the probability of the true outline and the truth.
+    """Return the probability of the true outline and the truth, for voxels near the outline of gold cases.
 
-    Offset and correlation are those that the other gold cases give.
+    Offset and correlation are those of the other gold cases.
 
     Parameters
     ----------
@@ -629,14 +626,14 @@ def _estimate(losses: FloatArray) -> tuple[float, float]:
 
 
 def _error(values: FloatArray, assumed: float) -> float:
-    """Return the squared standard error of the mean of G values whose variance is assumed to begin with."""
+    """Return the squared standard error of the mean of G values, with a prior variance."""
     cases = len(values)
     variance = float(values.var(ddof=1)) * (cases - 1) + assumed * _VARIANCE_CASES
     return variance / (cases - 1 + _VARIANCE_CASES) / cases
 
 
 def near_outline(calibration: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
-    """Keep of a gold case what `judge_with_truth` looks at: a sample of the voxels near the outline."""
+    """Reduce a gold case to the input of `judge_with_truth`: a sample of the voxels near the outline."""
     ratio, scale, right = _sample(calibration, truth)
     return replace(calibration, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[
         None, None

@@ -1,4 +1,4 @@
-"""The algorithms for masks, by name."""
+"""Catalogue of the algorithms for masks."""
 
 from __future__ import annotations
 

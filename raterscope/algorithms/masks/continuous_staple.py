@@ -92,11 +92,10 @@ def continuous_staple(
     """Estimate the true signed distance with a bias and a variance for each rater.
 
     A rater's signed distance (mm) is the true one plus the rater's bias and Gaussian noise of the rater's
-    variance; the prior of the true one is flat. It begins with no bias, and with the variance about the
-    mean of all raters. As the truth enters linearly, means and covariances over all voxels suffice, and an
-    iteration does not visit them. Only differences between biases are identified; their level is where the
-    iteration arrives from its start. Structures are fused one by one. Settled voxels keep what is settled,
-    and are left out of the estimation.
+    variance; the prior of the true one is flat. The start has no bias, and the variance from the mean of all
+    raters. As the truth enters linearly, means and covariances over all voxels suffice for the iterations.
+    Only differences between biases are identified; their level depends on the start. Structures are fused one
+    by one. Settled voxels are held fixed and excluded from the estimation.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ def continuous_staple(
 def moments(
     distances: Float32Array, counts: BoolArray, beyond: int, clip: float, look: Look = no_look
 ) -> Moments:
-    """Sum up the voxels that count, and so many more at -`clip` for every rater.
+    """Sum over the voxels that count, plus a number of voxels at -`clip` for every rater.
 
     Parameters
     ----------
@@ -198,7 +197,7 @@ def moments(
     clip : float
         mm.
     look : callable
-        Called now and then, and may raise what is to end the work.
+        Called regularly; it may raise an exception to stop.
     """
     raters = len(distances)
     total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
@@ -224,7 +223,7 @@ def estimate(
     ----------
     data : Moments
     floor : float
-        Least variance, mm².
+        Smallest variance, mm².
     settings : ContinuousSTAPLESettings
     watch : Watch
 
@@ -296,7 +295,7 @@ def _above_zero(score: Float32Array) -> Float32Array:
 def _hold_settled(
     masks: Masks, mask: BoolArray, probability: Float32Array, distance: Float32Array, deviation: Float32Array
 ) -> None:
-    """Set settled voxels; the distance keeps to its side of the outline by at least half a voxel."""
+    """Set settled voxels; the distance stays on its side of the outline by at least half a voxel."""
     assert masks.known is not None
     settled = masks.known != OPEN
     half = np.float32(0.5 * min(masks.spacing[1:]))

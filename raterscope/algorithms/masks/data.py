@@ -43,7 +43,7 @@ OPEN = -1
 
 
 class MasksError(RefusedError):
-    """Masks that cannot be fused, in a sentence for people."""
+    """Masks that cannot be fused; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,10 @@ class Masks:
     frame : (slices, rows, columns)
         The whole image's shape; by default that of `values`.
     known : (Z, Y, X) int8, optional
-        What the expert settled: 0 background, s structure s - 1, `OPEN` elsewhere. Fusion holds it fixed.
+        Voxels that the expert settled: 0 background, s structure s - 1, `OPEN` elsewhere. Fusion holds them
+        fixed.
     slice_positions : (slices of the whole image,) float64, optional
-        Millimetres across the slices, where their distances are uneven; see `Grid.uneven_positions`.
+        Millimetres across the slices, if their distances are uneven; see `Grid.uneven_positions`.
     """
 
     values: NDArray[np.bool_] | NDArray[np.uint8] | NDArray[np.float32]
@@ -150,12 +151,12 @@ class Masks:
         return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def without(self, annotators: set[str]) -> Masks:
-        """Leave raters out.
+        """Exclude raters.
 
         Raises
         ------
         MasksError
-            Where nobody is left.
+            If no rater remains.
         """
         rows = [p for p, name in enumerate(self.annotators) if name not in annotators]
         if not rows:
@@ -189,7 +190,7 @@ class MaskTrace:
         The lower bound, or the log likelihood, after each iteration; empty for a method without iterations.
     converged : bool
     name : str
-        What the objective is: "lower bound".
+        Name of the objective: "lower bound".
     """
 
     objective: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -219,7 +220,7 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class MaskFusion:
-    """A consensus of P raters on S structures, on a part of the grid (outside it all is background).
+    """Consensus of P raters on S structures, on a part of the grid (background outside).
 
     Attributes
     ----------
@@ -233,33 +234,32 @@ class MaskFusion:
     mask : (S, Z, Y, X) bool
         The consensus.
     probability : (S, Z, Y, X) float32
-        That the voxel belongs to the structure.
+        Probability that the voxel belongs to the structure.
     distance : (S, Z, Y, X) float32, optional
-        The consensus's signed distance, mm, above 0 inside, where the model has one.
+        The consensus's signed distance, mm, above 0 inside, if the model has one.
     deviation : (S, Z, Y, X) float32, optional
         Standard deviation of `distance`, mm: the uncertainty map of the paper's section 4.2.
     weight : (S, P, Z, Y, X) uint8, optional
-        Each rater's share of what the consensus rests on at the voxel, 255 for all of it; the shares of all
-        raters add up to one.
+        Each rater's share in the consensus at the voxel; 255 is the sum over all raters.
     bias : (S, P) float64
-        mm, above 0 for a rater who marks too much; NaN where the method has none.
+        mm, above 0 for a rater who marks too much; NaN if the method has none.
     variance : (S, P) float64
-        mm²: the covariance of the rater's distances about the consensus, comparable between likelihoods.
+        mm²: the covariance of the rater's distances from the consensus, comparable between likelihoods.
     dof : (S, P) float64
         Degrees of freedom (Student's t) or shape (generalised double Pareto); NaN else.
     sensitivity, specificity : (S, P) float64
-        As the method estimates them (STAPLE); NaN for a method that does not.
+        Estimates of the method (STAPLE); NaN if it has none.
     traces : tuple of S MaskTrace, or one where the structures were fused together
     alternatives : tuple of Alternative
-        The consensuses of a mixture, the heaviest first; empty where there is but one.
+        The consensuses of a mixture, the heaviest first; empty if there is only one.
     notices : tuple of str
-        What the person should know, a sentence each: how ties went, that one rater is returned as is.
+        Messages for the user, a sentence each, for example on ties.
     slice_positions : (slices of the whole image,) float64, optional
         As of `Masks`.
     tau : (S, P, Z, Y, X) float16, optional
-        The mean of each rater's scale at the voxel, E[tau] of the paper's Table 2: what the model divides
-        the rater's `sigma` by there. No unit; low where the rater is far from the consensus. Structures that
-        are fused together share it. None for a method without local scales.
+        The mean of each rater's scale at the voxel, E[tau] of the paper's Table 2: the model divides the
+        rater's `sigma` by it. No unit; low where the rater is far from the consensus. Structures that are
+        fused together share it. None for a method without local scales.
     sigma : (S, P) float64, optional
         mm²: the paper's Sigma_p, which is not comparable between likelihoods (`variance` is); NaN for a
         method without it, None in results of older versions.
@@ -309,7 +309,7 @@ class MaskFusion:
         return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def doubt(self) -> Float32Array:
-        """Return 1 where a voxel may as well belong as not, 0 where it is certain; (S, Z, Y, X)."""
+        """Return the uncertainty of each voxel, 1 for probability one half, 0 for certainty; (S, Z, Y, X)."""
         return np.asarray(1.0 - np.abs(2.0 * self.probability - 1.0), dtype=np.float32)
 
 
@@ -319,7 +319,7 @@ def cut_positions(positions: FloatArray | None, first: int, count: int) -> Float
 
 
 def marked(values: NDArray[Any]) -> BoolArray:
-    """Return which voxels are marked: probabilities above one half, labels above 0, in the shape given."""
+    """Return which voxels are marked: probabilities above one half, labels above 0; same shape."""
     if values.dtype == np.bool_:
         return values
     return np.asarray(values > (0.5 if values.dtype.kind == "f" else 0))
@@ -328,7 +328,7 @@ def marked(values: NDArray[Any]) -> BoolArray:
 def volumes_of(
     values: NDArray[Any], spacing: tuple[float, float, float], positions: FloatArray | None, first: int = 0
 ) -> FloatArray:
-    """Add up the cubic millimetres of voxels, each slice with the thickness of its own slab.
+    """Sum the cubic millimetres of voxels, each slice with the thickness of its own slab.
 
     Parameters
     ----------
@@ -370,19 +370,19 @@ def make_fusion(
     tau: Float16Array | None = None,
     sigma: FloatArray | None = None,
 ) -> MaskFusion:
-    """Make the result of a method; figures that it does not have are NaN.
+    """Make the result of a method; missing figures are NaN.
 
     Parameters
     ----------
     masks : Masks
-        What was fused.
+        The masks that were fused.
     algorithm : str
     origin : (slice, row, column)
         The first voxel of the maps within the values of `masks`.
     mask, probability : (S, Z, Y, X)
     traces : tuple of MaskTrace
     notices : iterable of str
-        What else is said: of a single rater, and of a structure that nobody has in the end.
+        Further notices; those on a single rater and on empty structures are added.
     distance, deviation, weight, bias, variance, sensitivity, specificity, tau, sigma
         As of `MaskFusion`.
     """

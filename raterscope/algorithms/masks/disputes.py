@@ -1,7 +1,7 @@
-"""Disputed regions: the few where raters and consensus differ most.
+"""Disputed regions, where raters and consensus differ most.
 
-Around every outline there is a rim in which raters differ by a voxel or two; nobody wants to settle that. A
-region is disputed where some rater's outline is farther from the consensus's than a tolerance in mm.
+Around every outline there is a rim in which raters differ by a voxel or two, which needs no decision. A
+region is disputed if some rater's outline is farther from the consensus's than a tolerance in mm.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LEAST = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Dispute:
-    """One region that is disputed.
+    """Disputed region.
 
     Attributes
     ----------
@@ -67,22 +67,22 @@ class Dispute:
     bits : (bytes,) uint8
         Its voxels in the box, eight to a byte; see `voxels`.
     volume_ml, doubt_ml : float
-        Its volume, and that times its mean doubt: 1 - |2 x - 1| for x the share of raters who mark a voxel
-        or, where that gives more doubt, the model's probability.
+        Its volume, and that times its mean uncertainty: 1 - |2 x - 1| for x the share of raters who mark a
+        voxel or, if more uncertain, the model's probability.
     beyond, short : tuple of int
-        Raters who mark here what the consensus leaves out, and who leave out what it has, by more than the
-        tolerance; those who go farthest first, and who do both where they go farther.
+        Raters who go beyond the consensus here, and who stay short of it, by more than the tolerance; the
+        farthest first; raters with both are listed where they go farther.
     leader : int
-        The rater who goes farthest, beyond or short.
+        The rater with the largest distance, beyond or short.
     reach : float
-        mm: how far the leader's outline is from the consensus's; NaN where the consensus is empty.
+        mm: distance of the leader's outline from the consensus's; NaN if the consensus is empty.
     weight : float
-        The leader's mean share of the consensus where the leader differs, 0 to 1; NaN where the model has no
+        The leader's mean share in the consensus where the leader differs, 0 to 1; NaN if the model has no
         local weights.
     away : tuple of float
-        mm, for each rater: how far that outline is from the consensus's here where it is farthest, above 0
-        beyond it, below 0 short of it; NaN for one who marked nothing. Empty where the consensus is, and in
-        runs stored before this was.
+        mm, for each rater: largest distance of the outline from the consensus's here, above 0 beyond it,
+        below 0 short of it; NaN for a rater who marked nothing. Empty if the consensus is empty, and in runs
+        of earlier versions.
     """
 
     structure: int
@@ -106,7 +106,7 @@ class Dispute:
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """One structure on the box of all that anybody marks.
+    """One structure on the box of all marked voxels.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class _Scene:
         return np.asarray(np.arange(len(self.consensus)) * self.fusion.spacing[0], dtype=np.float64)
 
     def volume(self, slices: IntArray, shares: Float32Array | None = None) -> float:
-        """Return the cubic millimetres of voxels by their slices, or of their shares."""
+        """Return the cubic millimetres of voxels, given their slices, or of shares of voxels."""
         areas = np.bincount(slices, shares, minlength=len(self.thickness))
         return float(areas @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
@@ -185,26 +185,25 @@ class _Scene:
 def disputes(
     fusion: MaskFusion, masks: Masks, tolerance: float | None = None, watch: Watch = silent
 ) -> tuple[Dispute, ...]:
-    """Find the disputed regions, those with the most doubt first.
+    """Find the disputed regions, the most uncertain first.
 
-    A voxel on which a rater and the consensus differ lies as deep as its distance to the mask of the two that
-    leaves it out. Voxels deeper than the tolerance for any rater make up the cores; cores that touch by
-    face, edge or corner (8 neighbours in an image, 26 in a volume) are one, but one that reaches round the
-    structure is parted: each of its peaks in depth that stands out by half the tolerance, and is the deepest
-    within `radius_of`, has the slopes that lead down from it (a watershed). A region is its core and the
-    voxels within twice the tolerance of it on which anybody differs, each with the core nearest to it.
-    Regions of less than 2 % of the consensus's volume are left out, and those smaller than a ball (an image:
-    a disc) whose radius is the tolerance. Where the consensus is empty though some marked the structure, what
-    they marked is disputed, as deep as it is thick. Settled voxels are not disputed; a rater who marked
-    nothing of a structure is left out of it.
+    The depth of a voxel on which a rater and the consensus differ is its distance to the mask that excludes
+    it. Voxels deeper than the tolerance for any rater form the cores. Cores that touch by face, edge or
+    corner (8 neighbours in an image, 26 in a volume) are one, but large ones are divided by a watershed: each
+    peak in depth that is higher by half the tolerance, and the deepest within `radius_of`, gets its slopes. A
+    region is its core and the voxels within twice the tolerance on which any rater differs, each with its
+    nearest core. Regions below 2 % of the consensus's volume, or smaller than a ball (in an image: a disc)
+    with the tolerance as radius, are dropped. If the consensus is empty although some raters marked the
+    structure, their marks are disputed, with their thickness as depth. Settled voxels are not disputed; a
+    rater who marked nothing of a structure is excluded there.
 
     Parameters
     ----------
     fusion : MaskFusion
     masks : Masks
-        What was fused; probabilities count as marked above one half.
+        The masks that were fused; probabilities count as marked above one half.
     tolerance : float, optional
-        mm; by default what `tolerance_of` gives for each structure.
+        mm; by default from `tolerance_of` for each structure.
     watch : Watch
     """
     labels = labels_of(masks)
@@ -230,9 +229,9 @@ def disputes(
 def tolerance_of(
     consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
 ) -> float:
-    """Return the difference of outlines, in mm, that is not worth a look, by the consensus, (Z, Y, X).
+    """Return the negligible difference of outlines, in mm, given the consensus, (Z, Y, X).
 
-    It is 1.5 mm, or 1.5 times the side of a voxel in the plane, or 8 % of `radius_of`, whichever is most.
+    It is the largest of 1.5 mm, 1.5 times the side of a voxel in the plane, and 8 % of `radius_of`.
     """
     return max(_TOLERANCE, _VOXELS * min(spacing[1:]), _SHARE * radius_of(consensus, spacing, volume))
 
@@ -240,10 +239,10 @@ def tolerance_of(
 def least_volume(
     tolerance: float, spacing: tuple[float, float, float], volume: float, *, flat: bool
 ) -> float:
-    """Return the volume below which a region is not worth a look.
+    """Return the volume below which a region is negligible.
 
-    It is 2 % of the consensus's volume, or a ball (of an image: a disc) whose radius is the tolerance,
-    whichever is more.
+    It is the larger of 2 % of the consensus's volume and a ball (in an image: a disc) with the tolerance as
+    radius.
     """
     ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
     return float(max(ball, _LEAST * volume))
@@ -252,9 +251,9 @@ def least_volume(
 def radius_of(
     consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
 ) -> float:
-    """Return the radius (mm) of a ball as large as a mask, in an image of a disc.
+    """Return the radius (mm) of a ball with a mask's volume; in an image, of a disc.
 
-    `volume` is the mask's in mm³, where its slices are uneven.
+    `volume` is the mask's in mm³, if its slices are uneven.
     """
     size = float(np.count_nonzero(consensus))
     if consensus.shape[0] == 1:
@@ -263,9 +262,9 @@ def radius_of(
 
 
 def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
-    """Say who differs: "Rater 4 draws 6 mm beyond the others here; the model gives that stretch 3 % weight.".
+    """Describe a dispute: "Rater 4 draws 6 mm beyond the others here; the model gives ... 3 % weight.".
 
-    `unit` is what one is called: "px" for an image of which no size is known.
+    `unit` is the unit of length: "px" for an image without a known size.
     """
     if np.isnan(dispute.reach):
         raters = dispute.beyond
@@ -297,7 +296,7 @@ def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str 
 
 
 def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:
-    """Give the model's volume of doubt in each slice of the whole image, all structures together; (Z,) ml."""
+    """Return the model's uncertain volume in each slice of the image, of all structures; (Z,) ml."""
     ml = np.zeros(fusion.frame[0])
     values = np.zeros(fusion.shape[0])
     for z in range(fusion.shape[0]):
@@ -364,9 +363,9 @@ class _Disputed:
     places : (N,) int64
         Flat indices of the box.
     depth : (P, N) float32
-        mm: how far inside what only one of rater and consensus marks; 0 where they do not differ.
+        mm: depth in the part that only one of rater and consensus marks; 0 where they agree.
     held : (N,) bool
-        Those of the consensus.
+        Voxels of the consensus.
     doubt : (N,) float32
     """
 
@@ -412,9 +411,9 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
 
 
 def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Disputed:
-    """Measure how deep voxels lie between each rater's mask and the consensus.
+    """Measure the depth of voxels between each rater's mask and the consensus.
 
-    `thickness`, (Z, Y, X), takes the place of distances to a consensus that is empty.
+    `thickness`, (Z, Y, X), replaces distances to an empty consensus.
     """
     spacing, positions = scene.fusion.spacing, scene.positions
     differ = np.zeros(scene.shape, dtype=np.bool_)
@@ -457,7 +456,7 @@ def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Dis
 
 
 def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Float32Array:
-    """Return each voxel's distance (mm) to where nobody marks, which is all beyond the box."""
+    """Return each voxel's distance (mm) to the next unmarked voxel; all beyond the box is unmarked."""
     edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
     positions, spacing = scene.positions, scene.fusion.spacing
     if positions is not None and not flat:
@@ -469,7 +468,7 @@ def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Floa
 def _described(
     scene: _Scene, disputed: _Disputed, members: IntArray, tolerance: float, drew: BoolArray
 ) -> Dispute:
-    """Describe the region of some of the disputed voxels, in order of their places."""
+    """Describe the region of some disputed voxels, which are in ascending order."""
     local, outside = disputed.depth[:, members], ~disputed.held[members]
     far = [(local * outside).max(axis=1), (local * ~outside).max(axis=1)]
     reach = np.maximum(*far)

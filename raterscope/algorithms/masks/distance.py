@@ -1,4 +1,4 @@
-"""Signed distances to the boundary of a mask: the region that a fusion uses, and slices in between.
+"""Signed distances to the boundary of a mask, the domain of a fusion, and interpolation of slices.
 
 Slices between drawn ones are interpolated from the distances; skipped slices are listed.
 """
@@ -45,9 +45,9 @@ def signed_distance(
     """Return each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
 
     The distance is that to the nearest voxel of the other kind, centre to centre, less half of the smallest
-    side of a voxel: of two neighbours across the boundary, it lies midway. Nothing is known beyond the edge
-    of the array, so that no boundary runs there; one slice alone gives distances in the plane. The same
-    values come from any part of the image that reaches `clip` beyond the mask.
+    side of a voxel: the boundary lies midway between neighbours. There is no boundary at the edge of the
+    array; one slice alone gives distances in the plane. Any part of the image that reaches `clip` beyond the
+    mask gives the same values.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def signed_distance(
     spacing : (slice, row, column)
         mm.
     clip : float
-        Largest distance, mm. An empty mask is -`clip` all over, a full one `clip`.
+        Largest distance, mm. An empty mask is -`clip` everywhere, a full one `clip`.
     look : callable
-        Called now and then, and may raise what is to end the work.
+        Called regularly; it may raise an exception to stop.
     positions : (Z,), optional
-        mm across the slices, where those are uneven.
+        mm across the slices, if these are uneven.
 
     Returns
     -------
@@ -116,9 +116,9 @@ def signed_distance(
 def logit_distance(
     probability: Float32Array, clip: float, slope: float, look: Look = no_look
 ) -> Float32Array:
-    """Turn probabilities into signed distances, mm, of the same shape (Z, Y, X): eq. 1.
+    """Convert probabilities to signed distances, mm, of the same shape (Z, Y, X): eq. 1.
 
-    Their logit over the sigmoid's `slope`, 1/mm; none is farther than `clip`, mm.
+    The logit over the sigmoid's `slope`, 1/mm, clipped to `clip`, mm.
     """
     out = np.empty(probability.shape, dtype=np.float32)
     every, target = probability.ravel(), out.ravel()
@@ -133,24 +133,23 @@ def logit_distance(
 
 
 def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
-    """Cut masks to the box of all that is marked or settled as marked, and a margin about it.
+    """Crop masks to the box of all voxels that are marked or settled as marked, with a margin.
 
-    Voxels far from every mask are background to all raters, and however many of them an image happens to
-    have would change the estimates of whatever method counts them.
+    Voxels far from every mask are background to all raters; their arbitrary number would affect methods that
+    count them.
 
     Parameters
     ----------
     masks : Masks
     margin : float
-        mm on every side, as far as the image reaches. Where `masks` hold less than that they are filled up:
-        beyond them is background.
+        mm on every side, within the image. Smaller `masks` are padded with background.
     look : callable
-        Called now and then, and may raise what is to end the work.
+        Called regularly; it may raise an exception to stop.
 
     Returns
     -------
     Masks
-        As they were if nothing is marked at all.
+        Unchanged if nothing is marked.
     """
     box = occupied(masks, look)
     if box is None:
@@ -180,9 +179,9 @@ def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
 
 
 def occupied(masks: Masks, look: Look = no_look) -> tuple[Box, Box] | None:
-    """Return the first voxel and the one past the last that any rater marked or that is settled as marked.
+    """Return the first voxel and the one past the last that is marked or settled as marked.
 
-    `look` is called now and then, and may raise what is to end the work.
+    `look` is called regularly; it may raise an exception to stop.
     """
     from raterscope.algorithms.masks import _voxel_kernels as kernels
 
@@ -208,7 +207,7 @@ def _as_bytes(layer: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def half_side(spacing: tuple[float, float, float], slices: int, positions: FloatArray | None) -> float:
-    """Return how far before the centre of a voxel its boundary runs, mm: half of the smallest side."""
+    """Return the distance between the centre of a voxel and its boundary, mm: half of the smallest side."""
     if slices == 1:
         return min(spacing[1:]) / 2
     step = spacing[0] if positions is None else float(np.diff(positions).min())
@@ -218,21 +217,21 @@ def half_side(spacing: tuple[float, float, float], slices: int, positions: Float
 def interpolate(
     slices: Mapping[int, BoolArray], spacing: tuple[float, float, float], positions: FloatArray | None = None
 ) -> dict[int, BoolArray]:
-    """Fill in the masks between drawn slices by shape-based interpolation.
+    """Interpolate masks between drawn slices by shape.
 
-    Each drawn mask becomes its signed distance in the plane, and the slices between two drawn ones are where
-    the distances, weighed by nearness, are above 0 ([raya1990]_). Where two drawn masks
-    overlap more with their centres of mass laid over each other, they are moved there first and the result
-    back along the line between the centres, so that a structure that runs aslant does not vanish in between.
+    Each drawn mask is converted to signed distances in the plane; between two drawn slices a mask is where
+    the distances, weighted by nearness, are above 0 ([raya1990]_). If two masks overlap more with aligned
+    centres of mass, they are aligned first, and the results are moved back along the line between the
+    centres. A structure that runs obliquely therefore does not vanish in between.
 
     Parameters
     ----------
     slices : mapping of int to (Y, X) bool
-        What is drawn, by slice, all of one shape. From or to a slice that is drawn empty nothing is filled.
+        Drawn masks by slice, all of one shape. Nothing is interpolated from or to an empty slice.
     spacing : (slice, row, column)
         mm.
     positions : (slices of the whole image,), optional
-        mm, where the slices are uneven.
+        mm, if the slices are uneven.
 
     Returns
     -------
@@ -284,20 +283,20 @@ def _between(
 
 
 def _moved(canvas: BoolArray, shift: FloatArray) -> BoolArray:
-    """Move a mask that keeps clear of the edge by rows and columns."""
+    """Shift a mask by rows and columns; it must not reach the edge."""
     return np.roll(canvas, (int(shift[0]), int(shift[1])), axis=(0, 1))
 
 
 def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArray:
-    """Return the signed distance, above 0 inside; of two neighbours across the outline, it lies midway."""
+    """Return the signed distance, above 0 inside; the outline lies midway between neighbours."""
     out, inside = (distance_to(mask[None], spacing)[0].astype(np.float64) for mask in (canvas, ~canvas))
     return np.asarray(inside - out)
 
 
 def skipped_slices(masks: Masks) -> tuple[str, ...]:
-    """Return which slices a rater left empty between slices that the rater marked, where most others marked.
+    """List slices that a rater left empty between marked slices, where most other raters marked.
 
-    Fusion takes an empty slice for background; a slice that was forgotten looks the same.
+    Fusion treats an empty slice as background; a forgotten slice looks the same.
 
     Parameters
     ----------

@@ -55,16 +55,15 @@ class MaskPlan(Plan):
 def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> MaskFusion:
     """Fuse the masks of one image.
 
-    The model's algorithms look at the box about all that is marked, and their clip about that
-    (`distance.domain`); what counts for STAPLE and its kin is in their settings. A single rater's masks are
-    returned as they are; where nobody marked anything, or everybody everything, no model is fitted. Several
-    structures (label maps, probabilities of several) are classes of one model where the algorithm has one;
-    else each is fused by itself.
+    Model-based algorithms use the box around all marked voxels with their clip as margin (`distance.domain`);
+    STAPLE and its variants have settings for it. A single rater's masks are returned unchanged. No model is
+    fitted if no voxel, or every voxel, is marked by all. Several structures (label maps, probabilities of
+    several) are classes of one model if the algorithm has one; otherwise each is fused separately.
 
     Parameters
     ----------
     masks : Masks
-        What is settled in them is held fixed.
+        Settled voxels are held fixed.
     plan : MaskPlan, optional
         By default Laplace.
     watch : Watch
@@ -103,7 +102,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
 
 
 def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
-    """Put fusions of single structures by the same raters together, on the box about them all.
+    """Stack fusions of single structures by the same raters, on their common box.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def _run(plan: MaskPlan, masks: Masks, watch: Watch) -> MaskFusion:
 
 
 def _single(masks: Masks, structure: int) -> Masks:
-    """Take one structure out of several."""
+    """Return one structure of several."""
     values: Any = masks.values[:, structure] if masks.values.ndim == 5 else masks.values == structure + 1
     known = masks.known
     if known is not None:
@@ -170,7 +169,7 @@ def _single(masks: Masks, structure: int) -> Masks:
 
 
 def _trivial(masks: Masks, look: Look) -> MaskFusion | None:
-    """Answer where there is nothing to estimate; None where there is."""
+    """Return the fusion of trivial masks; None if a model is needed."""
     if len(masks.annotators) == 1:
         settled = "" if masks.known is None else " but for what is settled"
         return _as_it_is(masks, f"There is only one rater: the mask is returned unchanged{settled}.")
@@ -219,20 +218,19 @@ class Report:
     pair_dice, pair_hausdorff_95 : (P, P) float64
         Each rater against every other.
     weight : (P,) float64
-        Each rater's mean share of the consensus where raters differ; NaN without local weights.
+        Each rater's mean share in the consensus where raters differ; NaN without local weights.
     offset, spread : (P,) float64
-        mm: mean and standard deviation, over the consensus's outline, of how far each rater's outline lies
-        beyond it; below 0 for one who stays short of it; NaN where either is empty. (A model's bias is over
-        all voxels, most of which lie where all raters agree: it says little of an outline.)
+        mm: mean and standard deviation, over the consensus's outline, of each rater's distance beyond it;
+        below 0 for a rater who stays short of it; NaN if either is empty. (A model's bias is over all voxels,
+        most of them where all raters agree: it describes outlines poorly.)
     disputes : tuple of Dispute
-        The disputed regions, those with the most doubt first.
+        The disputed regions, the most uncertain first.
     by_slice : (Z,) float64
-        ml of doubt in each slice of the whole image.
+        Uncertain ml in each slice of the image.
     volume_ml : float
         Of the consensus.
     calibration : Calibration, optional
-        What the raters' spread says about outlines; None for a single rater, where nobody marked anything,
-        and in results of older versions.
+        Calibrated outlines; None for a single rater, without marks, and in results of older versions.
     tau : (P,) float64, optional
         Median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN where there is none,
         None in results of older versions.
@@ -251,9 +249,9 @@ class Report:
     tau: FloatArray | None = None
 
     def chances_wrong(self, fusion: MaskFusion) -> list[float]:
-        """Return the probability that the consensus is wrong in each disputed region, the mean of its voxels.
+        """Return the mean probability that the consensus is wrong in each disputed region.
 
-        It is that of the true outline; without a calibration there are none.
+        It is that of the true outline; empty without a calibration.
         """
         if self.calibration is None:
             return []
@@ -261,7 +259,7 @@ class Report:
 
     @property
     def doubt_ml(self) -> float:
-        """Doubt in all disputed regions."""
+        """Uncertain volume of all disputed regions."""
         return sum(region.doubt_ml for region in self.disputes)
 
 
@@ -288,14 +286,14 @@ class CaseResult:
 
 
 def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report:
-    """Measure the fusion of one structure against what was fused.
+    """Compare the fusion of one structure with the masks of the raters.
 
     Parameters
     ----------
     fusion : MaskFusion
         Of one structure.
     masks : Masks
-        What was fused.
+        The masks that were fused.
     watch : Watch
     """
     compared, pairs = compare_all(masks, fusion, 0, part(watch, 0.0, 0.6))
@@ -354,7 +352,7 @@ def _offsets(fusion: MaskFusion, distances: Distances, watch: Watch) -> tuple[Fl
 
 
 def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[FloatArray, FloatArray]:
-    """Give each rater's mean weight and median tau over the voxels where raters differ; NaN without maps."""
+    """Return each rater's mean weight and median tau where raters differ; NaN without maps."""
     raters = len(fusion.annotators)
     weight, tau = np.full((2, raters), np.nan)
     if fusion.weight is None and fusion.tau is None:

@@ -37,12 +37,12 @@ _IN_A_ROW = 3
 
 
 class GridError(RefusedError):
-    """A geometry that is none, in a sentence for people."""
+    """An invalid geometry; the message says why."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A lattice of voxels and its place in the patient.
+    """A lattice of voxels and its position in the patient.
 
     Arrays on it are indexed (slice, row, column); an image in two dimensions has one slice. Slices are
     parallel; they may be at uneven distances (`slice_offsets`), and sheared against each other (a tilted
@@ -52,14 +52,14 @@ class Grid:
     ----------
     shape : (slices, rows, columns)
     affine : 12 numbers, three rows of four
-        Takes (column, row, slice, 1) of a voxel's centre to millimetres, in the patient's system of DICOM:
-        x to the left, y to the back, z to the head.
+        Maps (column, row, slice, 1) of a voxel's centre to millimetres, in the patient's system of DICOM: x
+        to the left, y to the back, z to the head.
     calibrated : bool
-        False where nothing tells a voxel's size or place: one pixel then counts as one millimetre and
-        letters of orientation mean nothing.
+        False if size and position of voxels are unknown: one pixel then counts as one millimetre, and there
+        are no letters of orientation.
     slice_offsets : tuple of float, optional
-        Millimetres along the normal from the first slice to each, 0 for the first, rising. None where the
-        affine alone gives every slice's position. The affine then holds the nominal slice distance.
+        Millimetres along the normal from the first slice to each, 0 for the first, rising. The affine then
+        holds the nominal slice distance. None if the affine gives every slice's position.
     """
 
     shape: tuple[int, int, int]
@@ -119,7 +119,7 @@ class Grid:
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
-        """(4, 4): takes (column, row, slice, 1) to millimetres; exact for slices at even distances alone."""
+        """(4, 4): maps (column, row, slice, 1) to millimetres; exact only for even slice distances."""
         return np.vstack([np.array(self.affine).reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])
 
     @cached_property
@@ -149,7 +149,7 @@ class Grid:
 
     @cached_property
     def uneven(self) -> bool:
-        """True where some slice is not where an even distance between slices would have it."""
+        """True if slice distances are uneven."""
         if self.slice_offsets is None:
             return False
         even = np.arange(self.shape[0]) * self.spacing[0]
@@ -157,15 +157,15 @@ class Grid:
 
     @property
     def uneven_positions(self) -> NDArray[np.float64] | None:
-        """`positions` where the slices are uneven, else None, as algorithms take them."""
+        """`positions` if the slices are uneven, else None, as in the algorithms."""
         return self.positions if self.uneven else None
 
     @cached_property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """Gaps between slices: (the slice before the gap, number of missing slices).
+        """Gaps: (the slice before the gap, number of missing slices).
 
-        Empty where the distances vary otherwise: slices are missing where most distances are the nominal
-        one, and the others are whole multiples of it that do not follow each other.
+        Slices are missing if most distances are the nominal one, and the others are isolated whole multiples
+        of it. Empty if the distances vary otherwise.
         """
         return gaps_between(self.positions, self.spacing[0]) if self.uneven else ()
 
@@ -173,8 +173,8 @@ class Grid:
     def bounds(self) -> NDArray[np.float64]:
         """(slices, 2): where each slice's slab begins and ends, millimetres along the normal.
 
-        A slab reaches half way to each neighbour, and as far beyond the first and the last slice. Beside
-        missing slices it reaches half of the nominal slice distance, so that a gap belongs to no slice.
+        A slab reaches half way to each neighbour, and equally far beyond the first and the last slice. Next
+        to missing slices it reaches half of the nominal slice distance, so that a gap belongs to no slice.
         """
         return slab_bounds(self.positions, self.spacing[0])
 
@@ -190,15 +190,15 @@ class Grid:
 
     @property
     def tilt(self) -> float:
-        """Degrees between the way from slice to slice and their normal (a tilted gantry)."""
+        """Degrees between the slice axis and the slices' normal (a tilted gantry)."""
         normal = self.matrix[:3, 2] / np.linalg.norm(self.matrix[:3, 2])
         return math.degrees(math.acos(min(1.0, float(normal @ self.normal))))
 
     def to_patient(self, index: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Take (..., 3) places as (slice, row, column) to millimetres (x, y, z).
+        """Convert (..., 3) positions (slice, row, column) to millimetres (x, y, z).
 
-        Between uneven slices places are linear; beyond the first and the last they follow the nominal
-        distance.
+        Positions are linear between uneven slices, and follow the nominal distance beyond the first and the
+        last.
         """
         turned = np.array(index, dtype=float)[..., ::-1]
         if self.slice_offsets is not None:
@@ -206,7 +206,7 @@ class Grid:
         return np.asarray(turned @ self.matrix[:3, :3].T + self.matrix[:3, 3])
 
     def to_index(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Take (..., 3) places in millimetres (x, y, z) to (slice, row, column), not rounded."""
+        """Convert (..., 3) positions in millimetres (x, y, z) to (slice, row, column), not rounded."""
         index = (np.asarray(position, dtype=float) - self.matrix[:3, 3]) @ np.linalg.inv(
             self.matrix[:3, :3]
         ).T
@@ -224,31 +224,31 @@ class Grid:
         return np.arange(self.shape[0], dtype=np.float64)
 
     def levels(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return (..., 3) places along the axis that the slices follow, mm: z of axial slices."""
+        """Return the coordinate of (..., 3) positions along the slice axis, mm: z of axial slices."""
         sign = np.sign(self.normal[np.argmax(np.abs(self.normal))])
         return np.asarray(np.asarray(position, dtype=float) @ self.normal * sign)
 
     def heights(self, position: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the millimetres along the normal from the first slice to (..., 3) places."""
+        """Return the millimetres along the normal from the first slice to (..., 3) positions."""
         return np.asarray((np.asarray(position, dtype=float) - self.matrix[:3, 3]) @ self.normal)
 
     def slice_at(self, height: float) -> int | None:
-        """Return the slice nearest to a height (mm along the normal); None where no slab holds it."""
+        """Return the slice nearest to a height (mm along the normal); None if no slab contains it."""
         nearest = int(np.argmin(np.abs(self.positions - height)))
         low, high = self.bounds[nearest]
         room = _EVEN * self.spacing[0]
         return nearest if low - room <= height <= high + room else None
 
     def on_slice(self, position: NDArray[np.floating], number: int) -> NDArray[np.float64]:
-        """Project (N, 3) places on a slice along the normal: (N, 2) rows and columns, not rounded."""
+        """Project (N, 3) positions on a slice along the normal: (N, 2) rows and columns, not rounded."""
         first = self.to_patient(np.array([number, 0.0, 0.0]))
         axes = np.column_stack([self.matrix[:3, 1], self.matrix[:3, 0], self.normal])
         return np.asarray(((np.asarray(position, dtype=float) - first) @ np.linalg.inv(axes).T)[:, :2])
 
     def same_as(self, other: Grid) -> bool:
-        """Return whether both are the same lattice at the same place, to a hundredth of a voxel.
+        """Return whether both are the same lattice at the same position, to a hundredth of a voxel.
 
-        Two shapes that are alike and of which one is not calibrated count as the same.
+        Grids of equal shape are the same if one of them is not calibrated.
         """
         if self.shape != other.shape:
             return False
@@ -300,7 +300,7 @@ class Grid:
 
 
 def describe_slices(grid: Grid) -> tuple[str, ...]:
-    """Describe what is missing or uneven about a grid's slices, a sentence each; empty for an even grid."""
+    """Describe missing or uneven slices of a grid, a sentence each; empty for an even grid."""
     sentences = []
     tilted = not grid.flat and grid.tilt > _TILTED
     if grid.gaps:
@@ -334,7 +334,7 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
 
 
 def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[int, int], ...]:
-    """Return (the slice before, how many are missing) for each gap; see `Grid.gaps`."""
+    """Return (the slice before, number of missing slices) for each gap; see `Grid.gaps`."""
     ratio = np.diff(positions) / nominal
     steps = np.rint(ratio)
     if not len(steps) or np.abs(ratio - steps).max() > _WHOLE or steps.min() < 1:

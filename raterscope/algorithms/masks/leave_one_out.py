@@ -1,4 +1,4 @@
-"""Leave-one-out of raters: each outline beside the spread of the others, pooled along the outline."""
+"""Leave-one-out of raters: each outline compared with the spread of the others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Smoother:
             self._across = (near / taps.sum()).astype(np.float32)
 
     def coarser(self, *, in_plane: bool = False) -> Smoother:
-        """Return the same for sums over pairs of voxels along each axis, or along rows and columns alone."""
+        """Return the smoother for sums over pairs of voxels along each axis, or along rows and columns."""
         a, b, c = self._spacing
         positions = self._positions
         if in_plane:
@@ -74,7 +74,7 @@ class Smoother:
         return Smoother((2 * a, 2 * b, 2 * c), positions, self._reach)
 
     def __call__(self, values: Float32Array, look: Look = no_look) -> Float32Array:
-        """Smooth (Z, Y, X) values, and look now and then whether that is still wanted."""
+        """Smooth (Z, Y, X) values, and call `look` regularly."""
         out = values
         for axis in range(3):
             if axis == 0 and len(values) == 1:
@@ -109,9 +109,9 @@ class Smoother:
 def spread(
     away: Float32Array, clip: float, smooth: Smoother, look: Look
 ) -> tuple[Float32Array, Float32Array]:
-    """Return the mean of (P, Z, Y, X) distances, and the scale of another one's.
+    """Return the mean of (P, Z, Y, X) distances, and the scale of another rater's.
 
-    The neighbourhood is smoothed on pairs of rows and columns, and interpolated between these.
+    The neighbourhood is smoothed on pairs of rows and columns, and interpolated.
     """
     people, slices = len(away), len(away[0])
     mean, scale = np.empty((2, *away.shape[1:]), dtype=np.float32)
@@ -120,7 +120,7 @@ def spread(
     sums = np.zeros((slices, 2))
 
     def gather(begin: int, end: int) -> None:
-        """Pair the variance near the outline, and leave each voxel's in `scale`."""
+        """Sum the variance near the outline over pairs, and store each voxel's in `scale`."""
         means, square = mean[begin:end], scale[begin:end]
         away[:, begin:end].mean(axis=0, dtype=np.float32, out=means)
         square[:] = 0
@@ -245,7 +245,7 @@ def leave_one_out(
     tried : (N,) float32
         m over scale in a sample of the voxels that the others dispute.
     marked : (N,) bool
-        Whether the rater who was left out includes these.
+        Whether the left-out rater includes these.
     """
     people = len(away)
     look = partial(watch, 0.0, "leaving each rater out in turn")
@@ -294,7 +294,7 @@ def leave_one_out(
 
 
 def _disputed(values: BoolArray, look: Look) -> tuple[np.ndarray, np.ndarray]:
-    """Sample voxels that some raters mark and some do not, with the number who do."""
+    """Sample voxels that some but not all raters mark, with the number of raters."""
     votes = np.zeros(values.shape[1:], dtype=np.uint16)
     for layer in values:
         look()
@@ -308,7 +308,7 @@ def _disputed(values: BoolArray, look: Look) -> tuple[np.ndarray, np.ndarray]:
 def _halved(
     away: Float32Array, mean: Float32Array, look: Look
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """Sum over pairs of voxels along each axis: (away - mean)², `away`, and how many voxels these are."""
+    """Sum over pairs of voxels along each axis: (away - mean)², `away`, and the number of voxels."""
     shape = tuple(-(-size // 2) for size in mean.shape)
     squares, sums = np.empty((2, len(away), *shape), dtype=np.float32)
     parts = parts_of(math.prod(shape[:2]), _AT_ONCE // (4 * mean.shape[2]))

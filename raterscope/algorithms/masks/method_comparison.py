@@ -1,4 +1,4 @@
-"""Several methods on the same masks: bounds, times, agreement of the consensuses with raters and truth.
+"""Comparison of methods on the same masks: bounds, times, agreement with raters and truth.
 
 The comparison is that of the robust fusion paper [audelan2022]_, section 4.2: lower bounds and times
 (Fig. 11), overlap with a reference and distances to it (Figs. 13 and 14, Tables 4 and 5).
@@ -103,7 +103,7 @@ class MethodComparison:
     annotators : tuple of P names
     fits : tuple of M MethodFit
     agreement : RaterAgreement
-        Raters, then methods, then the truth where it is known, each beside each.
+        Of every pair among raters, methods, and the truth if known.
     truth : bool
         Whether it is known.
     problems : tuple of (method, sentence)
@@ -118,7 +118,7 @@ class MethodComparison:
     problems: tuple[tuple[str, str], ...] = ()
 
     def table(self, measure: str) -> FloatArray:
-        """Return a figure of every pair of masks, in the order of `agreement`; NaN where both are empty."""
+        """Return a figure of every pair of masks, in the order of `agreement`; NaN if both are empty."""
         values = np.asarray(getattr(self.agreement, measure))
         return np.where(np.isnan(self.agreement.dice), math.nan, values)
 
@@ -150,7 +150,7 @@ class MethodComparison:
         raters : (P, P - 1) float64
             Each rater with the others.
         methods : (M, P) float64
-            Each consensus with each rater; every rater is part of every consensus.
+            Each consensus with each rater; every rater contributed to every consensus.
         """
         raters = len(self.annotators)
         table = self.table(measure)
@@ -164,7 +164,7 @@ class MethodComparison:
 def compare_methods(
     masks: Masks, plans: Sequence[MaskPlan], truth: BoolArray | None = None, watch: Watch = silent
 ) -> MethodComparison:
-    """Fuse the same masks by several methods and measure what comes out.
+    """Fuse the same masks by several methods, and measure the results.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _fit(plan: MaskPlan, fusion: MaskFusion, seconds: float) -> MethodFit:
 
 
 def _load_code(masks: Masks, plans: Sequence[MaskPlan], look: partial[None]) -> None:
-    """Fuse a few voxels by each method, so that what is timed later does not wait for compiled code."""
+    """Fuse a few voxels by each method, so that timing excludes compilation."""
     slices = min(masks.shape[0], 4)
     values: Any = np.zeros((len(masks.annotators), slices, 12, 12), dtype=masks.values.dtype)
     values[:, :, 4:8, 4:8] = 1

@@ -1,11 +1,11 @@
-"""Agreement of two masks: overlap, volume and the distance of their surfaces.
+"""Agreement of two masks: overlap, volume and surface distances.
 
 For masks A (judged) and B (the reference) the overlap measures are counts of voxels. A surface is the voxels
 of a mask that share a face with a voxel outside it (6-connectivity, within the only slice of an image 4), and
 distances run between centres of voxels in mm. The directed distances from A to B are those of each surface
 voxel of A to the nearest one of B:
 
-- Hausdorff: the greatest of all directed distances, both ways;
+- Hausdorff: the largest of all directed distances, both ways;
 - HD95: the larger of the 95th percentiles of the directed distances each way (linear interpolation);
 - mean surface distance: the mean of all directed distances of both ways together.
 """
@@ -74,14 +74,14 @@ class Comparison:
     dice, jaccard : float
         2 |A and B| / (|A| + |B|) and |A and B| / |A or B|; NaN where both are empty.
     hausdorff, hausdorff_95, mean_surface_distance : float
-        mm; 0 where both are empty, inf where one is: there is no distance to nothing.
+        mm; 0 if both are empty, inf if one is.
     volume_difference : float
         ml, above 0 where the mask is larger than the reference.
     sensitivity : float
         Share of the reference that the mask has; NaN where the reference is empty.
     specificity : float
-        Share of what is not in the reference that the mask leaves out, over all voxels of the arrays given;
-        NaN where the reference is all of them.
+        Share of the voxels outside the reference that the mask excludes, over all voxels of the arrays; NaN
+        if the reference is all of them.
     """
 
     dice: float
@@ -96,7 +96,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class RaterAgreement:
-    """Every rater beside every other on one structure.
+    """Agreement of every pair of raters on one structure.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class SignedRank:
     p_value : float
         Two-sided; NaN where no pair differs.
     pairs, zeros : int
-        Pairs that counted, and pairs left out because they are equal.
+        Pairs that count, and equal pairs, which are excluded.
     median_difference : float
         Of a - b, over all pairs.
     """
@@ -139,7 +139,7 @@ class SignedRank:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """A mask's number of voxels, its surface, and how far that is from other surfaces.
+    """A mask's number of voxels, its surface, and the distances to other surfaces.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class _Shape:
     surface : (N,) int64
         Flat indices.
     away : mapping of int to (N,) float32
-        mm: distance of each voxel of the surface to the surface of another shape, by that one's number.
+        mm: distance of each voxel of the surface to the surface of another shape, by its number.
     """
 
     size: int
@@ -178,7 +178,7 @@ class _Scene:
     first: int
 
     def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[_Shape]:
-        """Measure the raters' masks, and the reference after them where there is one."""
+        """Measure the raters' masks, and the reference after them if there is one."""
         masks = self.judged if self.target is None else [*self.judged, self.target]
         return _shapes(masks, self.masks.spacing, self.positions, pairs, watch)
 
@@ -215,7 +215,7 @@ def distance_to(
     """Return each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
 
     `positions`, (Z,) mm, are those of slices at uneven distances. `look` is called at least once for each
-    million voxels of each axis, and may raise what ends the work.
+    million voxels of each axis; it may raise an exception to stop.
     """
     from raterscope.algorithms.masks._voxel_kernels import (
         squared_across_slices,
@@ -251,8 +251,8 @@ def distance_at(
 ) -> Float32Array:
     """Return the distances that `distance_to` gives at (N,) flat indices alone; (N,) float32, mm.
 
-    The work grows with the voxels asked for and the squares of their distances. Where a sample of them shows
-    that this is more than measuring the distances of all voxels in their slices, these are measured.
+    The work grows with the number of voxels and the squares of their distances. If a sample shows that
+    measuring all voxels in their slices is faster, these are measured.
     """
     from raterscope.algorithms.masks import _voxel_kernels as kernels
 
@@ -301,7 +301,7 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     Raises
     ------
     ValueError
-        For masks of two shapes.
+        For masks of different shapes.
 
     Examples
     --------
@@ -390,7 +390,7 @@ def _shapes(
     masks: Sequence[BoolArray], spacing: Spacing, positions: FloatArray | None,
     pairs: Sequence[tuple[int, int]], watch: Watch,
 ) -> list[_Shape]:  # fmt: skip
-    """Find the surfaces of masks, and how far those of each pair are from each other."""
+    """Find the surfaces of masks, and the distances of each pair."""
     shapes = []
     for number, mask in enumerate(masks):
         look = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
@@ -446,13 +446,13 @@ def _paired(scene: _Scene, shapes: list[_Shape], watch: Watch) -> RaterAgreement
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
     """Test whether paired figures of several cases differ: Wilcoxon's signed-rank test, two-sided.
 
-    Pairs that are equal are left out, as Wilcoxon did; pairs with a NaN too. The distribution is exact up to
-    50 pairs without ties, else normal with the correction for ties.
+    Equal pairs are excluded, as by Wilcoxon; pairs with a NaN too. The distribution is exact up to 50 pairs
+    without ties, else normal with the correction for ties.
 
     Parameters
     ----------
     a, b : (N,) array
-        One figure a case of each method.
+        A figure of each method for each case.
 
     Examples
     --------
@@ -473,9 +473,9 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
 
 
 def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) -> NDArray[Value]:
-    """Put one map of a fusion, (Z, Y, X), onto another part of its image, with 0 where it has nothing.
+    """Place one map of a fusion, (Z, Y, X), on another part of its image, padded with 0.
 
-    The part begins at `origin` and has `shape`, voxels; so has what is given.
+    The part begins at `origin` and has `shape`, voxels.
     """
     out = np.zeros(shape, dtype=values.dtype)
     low = [max(a, b) for a, b in zip(origin, fusion.origin, strict=True)]
@@ -490,7 +490,7 @@ def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shap
 
 
 def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> _Scene:
-    """Cut the raters' masks of a structure, and a reference, to the box around all that is marked."""
+    """Crop the raters' masks of a structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)
     look = partial(watch, 0.0, "finding marked voxels")
     box = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))

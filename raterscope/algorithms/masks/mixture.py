@@ -1,4 +1,4 @@
-"""Mixture of consensuses: where raters follow different outlines, each outline by itself."""
+"""Mixture of consensuses: one outline for each group of raters."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MixtureSettings(Settings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List in what the algorithm differs from Algorithm 1 of the robust fusion paper.
+        """List the differences from Algorithm 1 of the robust fusion paper.
 
         Returns
         -------
@@ -74,7 +74,7 @@ class MixtureSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class _Mixed:
-    """Responsibilities (P, M), variances (P,) mm², and how the objective went."""
+    """Responsibilities (P, M), variances (P,) mm², and the trace of the objective."""
 
     responsibility: FloatArray
     variance: FloatArray
@@ -83,22 +83,20 @@ class _Mixed:
 
 
 def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch = silent) -> MaskFusion:
-    """Estimate one or several consensuses, and which rater follows which (robust fusion paper, section 3).
+    """Estimate one or several consensuses and their raters (robust fusion paper, section 3).
 
-    A variant. The paper's Algorithm 1 adds a consensus with soft first responsibilities, in the space of the
-    raters' principal components; there the first consensus, which is not updated any more, keeps every rater.
-    Here the groupings themselves are compared: the model is the paper's (eq. 29, Gaussian, one variance a
-    rater), the consensuses are integrated out, the image counts as its effective number of independent places
-    instead of its voxels, raters' variances have a common log-normal prior and every rater a bias of his
-    own, and one more consensus is opened if the evidence, less the cost of an outline (Schwarz) and of
-    choosing among the splits, is greater with it. A rater's responsibilities compare the evidence of the
-    groupings in which only that rater changes sides. Each consensus is eq. 32. With `as_printed`, Algorithm 1
-    to the letter.
+    A variant. The paper's Algorithm 1 adds a consensus with soft initial responsibilities, in the space of
+    the raters' principal components; the first consensus, which is not updated any more, then keeps every
+    rater. Here groupings are compared. The model is the paper's (eq. 29, Gaussian, one variance for each
+    rater) with integrated consensuses. The image counts as its effective number of independent positions
+    instead of its voxels. Raters' variances have a common log-normal prior, and every rater has a bias. A
+    consensus is added if it increases the evidence, less the cost of an outline (Schwarz) and of the choice
+    among splits. A rater's responsibilities compare the evidence of the groupings in which only that rater
+    changes. Each consensus is eq. 32. With `as_printed`, Algorithm 1 of the paper is used.
 
-    Consensuses must lie further apart than two raters of one do, in the mean square. Raters who differ from
-    each other by no more than a constant shift of the contour are not parted: that is bias. A group of one is
-    a rater whose outline differs by more than the raters' scatter explains. Two raters cannot be told apart
-    into groups.
+    Consensuses must differ more than two raters of one group, in the mean square. A constant shift of the
+    contour is a bias and separates no groups. A group of one is a rater whose outline differs by more than
+    the raters' scatter. Two raters cannot be divided into groups.
 
     Parameters
     ----------
@@ -110,8 +108,8 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     Returns
     -------
     MaskFusion
-        The heaviest consensus, on the box of the masks and `clip` about them; `alternatives` holds all of
-        them, the heaviest first, and is empty where there is but one.
+        The heaviest consensus, on the box of the masks with `clip` as margin; `alternatives` holds all of
+        them, the heaviest first, and is empty if there is only one.
 
     Examples
     --------
@@ -193,7 +191,7 @@ def _grouped(masks: Masks, distances: Float32Array, settings: MixtureSettings, w
 
 
 def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) -> RaterErrors:
-    """Add up the structures' products; the places of each count by its share of the squares."""
+    """Sum the structures' products; their effective positions count by share of the squares."""
     use = np.ones(masks.shape, dtype=np.bool_) if masks.known is None else masks.known == OPEN
     count, spacing = len(masks.structures), masks.spacing
     if masks.positions is not None and masks.shape[0] > 1:  # how far errors reach is by the mean distance
@@ -230,7 +228,7 @@ def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatA
 
 
 def _printed(distances: Float32Array, settings: MixtureSettings, watch: Watch) -> _Mixed:
-    """Algorithm 1, on the raters' scores on all of their principal components."""
+    """Run Algorithm 1 on the raters' scores of all their principal components."""
     scores, voxels = _principal(distances, part(watch, 0.0, 0.5))
     raters, size = scores.shape
     variance = np.full(raters, max(float(np.mean(scores**2)), _SMALLEST))
@@ -312,7 +310,7 @@ def _consensus(
 def _settle(
     masks: Masks, distance: Float32Array, settings: MixtureSettings, look: Look
 ) -> tuple[BoolArray, Float32Array, Float32Array]:
-    """Decide: a voxel belongs to the structure of the greatest distance above 0, or as it was settled."""
+    """Assign each voxel to the structure with the largest distance above 0, or as settled."""
     if masks.known is not None:
         for s in range(len(distance)):
             distance[s][masks.known != OPEN] = -settings.clip

@@ -120,9 +120,9 @@ def start(
     columns: Columns, size: int, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
     look: Look = no_look,
 ) -> MulticlassFit:  # fmt: skip
-    """Begin with the raters' mean or median, and with the covariances about it.
+    """Start from the raters' mean or median, and the covariances from it.
 
-    The rows of `columns` are the raters' log-ratios, `size` of them a rater; its state is 0 where open.
+    The rows of `columns` are the raters' log-ratios, `size` for each rater; its state is 0 for open voxels.
     """
     count = columns.data.shape[1]
     data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))
@@ -147,7 +147,7 @@ def start(
 
 
 def resume(state: MulticlassFit, merged: Columns, columns: Columns, look: Look = no_look) -> MulticlassFit:
-    """Go on from a state on merged columns with every voxel by itself; settled voxels count as open."""
+    """Continue a state on merged columns with a column for every voxel; settled voxels count as open."""
     size, count = state.size, columns.data.shape[1]
     data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))
     mean = merged.spread(state.mean.T, look).T
@@ -166,7 +166,7 @@ def resume(state: MulticlassFit, merged: Columns, columns: Columns, look: Look =
 def fit(
     state: MulticlassFit, iterations: int, tolerance: float, watch: Watch, partial: Callable[[], object]
 ) -> None:
-    """Iterate until the lower bound gains less than `tolerance`, relative to itself."""
+    """Iterate until the relative gain of the lower bound is below `tolerance`."""
     rest = 0.0
     for count in range(iterations):
         objective = state.objective[-1] if state.objective else None
@@ -240,7 +240,7 @@ def _log_density(state: MulticlassFit, squares: FloatArray) -> FloatArray:
 
 
 def _constants(kind: int, size: int, nu: FloatArray) -> FloatArray:
-    """Return what the log density has beside `_log_density` and half the log determinant of Sigma."""
+    """Return the constants of the log density beside `_log_density` and half the log determinant of Sigma."""
     from scipy.special import gammaln
 
     none = np.zeros_like(nu)
@@ -267,7 +267,7 @@ class _Sums:
 
 
 def _sweep(state: MulticlassFit, report: Callable[[float], None]) -> tuple[float, float, _Sums]:
-    """Update q(T) (eqs. 17, 18); give the log density before, the entropy after, and the raters' sums."""
+    """Update q(T) (eqs. 17, 18); return the log density before, the entropy after, and the raters' sums."""
     raters, size = len(state.data), state.size
     sums = _Sums(
         np.zeros(raters), np.zeros((raters, size)), np.zeros((raters, size, size)), np.zeros((raters, size,
@@ -303,9 +303,9 @@ def _sweep(state: MulticlassFit, report: Callable[[float], None]) -> tuple[float
 
 
 def _update(state: MulticlassFit, entropy: float, sums: _Sums, report: Callable[[float], None]) -> float:
-    """Update all that is not a map, in the order b, beta, Sigma, nu.
+    """Update all parameters except maps, in the order b, beta, Sigma, nu.
 
-    Returns the lower bound but for the log density.
+    Returns the lower bound without the log density.
     """
     raters, size, voxels = len(state.data), state.size, state.voxels
     inverse = np.linalg.inv(state.sigma)
@@ -372,7 +372,7 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
 
 
 def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array]:
-    """Return what q(T) rests on at each column.
+    """Return the raters' shares and scales at each column.
 
     Returns
     -------
@@ -394,7 +394,7 @@ def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array
 
 
 def covariance_factor(kind: int, size: int, nu: FloatArray) -> FloatArray:
-    """Return what Sigma is multiplied by for the covariance; infinite where the tails are too heavy."""
+    """Return the factor from Sigma to the covariance; infinite if the tails are too heavy."""
     if kind == 0:
         return np.ones_like(nu)
     if kind == 1:
@@ -418,19 +418,19 @@ def multiclass(
     The K classes' values of the paper are redundant (eq. 2 takes K - 1 of them to the same probabilities),
     and for two classes its Sigma_p has no full rank. The model is therefore worked out for the d = K - 1 log-
     ratios of the structures to the background, with d for K in the scales' laws: Sigma_p and the covariances
-    of T and b are d x d, the scales integrated out. For one structure it is the model of `laplace` and its
-    like, to the digit.
+    of T and b are d x d, the scales integrated out. For one structure it is exactly the model of `laplace`
+    and the other likelihoods.
 
     With the floor, no eigenvalue of Sigma_p falls below that of a boundary quantised to voxels, h²/12 over
-    what the likelihood multiplies Sigma_p by (Laplace: 4 (d + 1)). Settled voxels are given as settled and
-    left out of the estimates. The spatial prior has weights W_k for each log-ratio and an alpha and a Sigma_T
-    for all (eqs. 5 to 7 and 22 to 25). It needs a map without holes: with it, settled voxels take part in the
-    estimates as the raters drew them, and are given as settled.
+    the likelihood's factor of Sigma_p (Laplace: 4 (d + 1)). Settled voxels are held fixed and excluded from
+    the estimates. The spatial prior has weights W_k for each log-ratio and a common alpha and Sigma_T (eqs. 5
+    to 7 and 22 to 25). It needs a map without holes: with it, settled voxels enter the estimates as the
+    raters drew them, and are returned as settled.
 
     Parameters
     ----------
     masks : Masks
-        Label maps or probabilities, on the domain that is to count; `distance.domain` makes one.
+        Label maps or probabilities, on the domain of the fusion; see `distance.domain`.
     settings : RobustSettings, optional
         `StudentSettings` and `GDPSettings` for those likelihoods, else any.
     likelihood : {"laplace", "gaussian", "student", "gdp"}
@@ -439,16 +439,16 @@ def multiclass(
     Returns
     -------
     MaskFusion
-        A voxel belongs to the class whose log-ratio is the greatest, the background's being 0. A structure's
-        `distance` is how far, in mm, its log-ratio exceeds that of the next best class, with its `deviation`.
-        Its `probability` is the product over the other classes of the probability to
-        exceed them, normalised: exact for one structure, an approximation for more. `variance` is the
-        diagonal of the covariance of the log-ratios in mm².
+        A voxel belongs to the class with the largest log-ratio, that of the background being 0. A structure's
+        `distance` is the difference of its log-ratio to the next best class, in mm, with its `deviation`. Its
+        `probability` is the normalised product of the probabilities to exceed each other class: exact for one
+        structure, an approximation for more. `variance` is the diagonal of the covariance of the log-ratios
+        in mm².
 
     Raises
     ------
     ValueError
-        For a likelihood of another name.
+        For an unknown likelihood.
     """
     if likelihood not in _KINDS:
         raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
@@ -513,14 +513,14 @@ def _law(name: str, settings: RobustSettings, size: int) -> Likelihood:
 def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -> Float32Array:
     """Give each rater's log-ratios of the structures to the background, over the slope: (P, S, Z, Y, X), mm.
 
-    Of a label map the log-ratio of a structure is half its signed distance less half the background's, each
-    within `clip`. The greatest of them (0 for the background) is then at every voxel the label that
-    was given, which class is the reference does not matter (two structures' difference is half that of their
-    distances), it goes through 0 half way between the two boundaries, and for one structure, whose distance
-    is the background's with the other sign, it is the signed distance.
+    For a label map the log-ratio of a structure is half its signed distance less half the background's, each
+    clipped to `clip`. At every voxel the rater's label then has the largest log-ratio (0 for the background).
+    The choice of the reference class does not matter: the difference of two structures is half that of their
+    distances. It is 0 half way between the two boundaries. For one structure, whose distance is the negative
+    of the background's, it is the signed distance.
 
-    Of probabilities it is the log of the ratio. A class is at most exp(-slope clip) times less probable than
-    the most probable one, so that the order of the classes survives the clip.
+    For probabilities it is the log of the ratio. A class is at most exp(-slope clip) times less probable than
+    the most probable one, so that clipping keeps the order of the classes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Voxels that all raters labelled alike, merged: exact for a method that looks at each voxel alone."""
+"""Patterns: voxels with equal labels of all raters are merged, exactly for voxelwise methods."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The M different rows of labels that P raters gave, and where they are.
+    """The M different rows of labels by P raters, and their voxels.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Patterns:
         return slices, rows, columns
 
     def counted_over(self, voxels: int) -> IntArray:
-        """Return `count`, (M,), on a larger domain of so many voxels, in which all else is background."""
+        """Return `count`, (M,), on a larger domain with background elsewhere."""
         count = self.count.copy()
         count[0] += voxels - int(count.sum())
         return count
@@ -103,7 +103,7 @@ def labels_of(masks: Masks) -> LabelArray:
 def box_of(
     labels: LabelArray, known: NDArray[np.int8] | None = None, watch: Watch = silent
 ) -> tuple[Box, Box] | None:
-    """Find the origin and shape of the smallest box around all that is marked or settled as a structure.
+    """Find the origin and shape of the smallest box around all marked voxels, or settled as marked.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def with_margin(
     first: Sequence[int], past: Sequence[int], spacing: tuple[float, float, float], margin: float,
     within: Box, positions: FloatArray | None = None,
 ) -> tuple[list[int], list[int]]:  # fmt: skip
-    """Widen a box on all sides by a margin, no further than a grid of shape `within` goes.
+    """Widen a box on all sides by a margin, within a grid of shape `within`.
 
     A box is its first voxel and the one past its last; `spacing` (slice, row, column), `margin` and the
     `positions` of uneven slices of that grid are in mm.
@@ -172,7 +172,7 @@ def widened(
 
 
 def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Patterns:
-    """Merge the voxels that all raters labelled alike, and that the expert settled alike.
+    """Merge the voxels with equal labels of all raters and equal settled class.
 
     Up to 65,536 possible patterns are counted in a table; more raters or classes are sorted.
 
@@ -180,7 +180,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     ----------
     masks : Masks
     margin : float
-        mm by which the box of `Patterns.row` goes beyond all masks; no further than the values go.
+        Margin of the box of `Patterns.row` around all masks, mm, within the values.
     watch : Watch
     """
     labels, classes = labels_of(masks), len(masks.structures) + 1
@@ -206,7 +206,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
 
 
 def _slabs(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
-    """Part a volume into slices, or a large slice into rows, so that each part is little work."""
+    """Divide a volume into slices, or a large slice into rows, for small parts."""
     slices, rows, columns = shape
     step = max(1, _AT_ONCE // (rows * columns))
     band = rows if step > 1 else max(1, _AT_ONCE // columns)
@@ -218,7 +218,7 @@ def _slabs(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
 
 
 def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Value]:
-    """Take (..., M) values of patterns to the (..., Z, Y, X) voxels with these rows."""
+    """Expand (..., M) values of patterns to the (..., Z, Y, X) voxels with these rows."""
     slices, rows, columns = row.shape
     out = np.empty((*values.shape[:-1], slices, rows, columns), dtype=values.dtype)
     for part in _slabs((slices, rows, columns)):
@@ -231,7 +231,7 @@ def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Va
 def _merged(
     labels: LabelArray, known: NDArray[np.int8] | None, classes: int, look: Look
 ) -> tuple[IntArray, LabelArray]:
-    """Return each voxel its row in a table of distinct labels; the first column is the settled class."""
+    """Return each voxel's row in a table of distinct labels; the first column is the settled class."""
     from raterscope.algorithms.masks._voxel_kernels import count_codes, pack
 
     row = np.zeros(labels.shape[1:], dtype=np.int64)

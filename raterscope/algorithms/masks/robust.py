@@ -122,7 +122,7 @@ class RobustSettings(Settings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List in what the model differs from the robust fusion paper's.
+        """List the differences from the model of the robust fusion paper.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class StudentSettings(RobustSettings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """Add how the degrees of freedom are estimated, see `RobustSettings.departures`."""
+        """Add the estimation of the degrees of freedom, see `RobustSettings.departures`."""
         own = "degrees of freedom maximise the bound with the scales integrated out instead of eq. 28"
         return (*super().departures(), *((own,) if self.dof is None else ()))
 
@@ -182,7 +182,7 @@ class GDPSettings(RobustSettings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """Add how the scales are treated, see `RobustSettings.departures`."""
+        """Add the treatment of the scales, see `RobustSettings.departures`."""
         if self.scales == "factorised":
             own = ["q(tau) and q(z) reach their fixed point within each iteration instead of one update each"]
         else:
@@ -214,32 +214,32 @@ def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch 
     """Fuse masks of one structure with a Laplace likelihood (section 2.2).
 
     For two classes the logits are (x, -x), so that Sigma_p of the paper has no full rank and the bound no
-    limit: the model is worked out for the one scalar x, the signed distance times the slope, with d = 1 for
-    K. With the scales integrated out the likelihood's part of the bound depends on E alone (Table 2), so that
-    one pass over the voxels makes an iteration.
+    limit. The model therefore uses the scalar x, the signed distance times the slope, with d = 1 for K. With
+    integrated scales the likelihood's part of the bound depends only on E (Table 2), so that an iteration is
+    one pass over the voxels.
 
-    Where the distances of raters tie, as clipped ones do, a variance may shrink for ever while the bound
-    grows: by default no variance falls below that of a boundary quantised to voxels, h²/12 (for Laplace,
+    If the distances of raters tie, as clipped ones do, a variance could shrink without limit while the bound
+    grows. By default no variance falls below that of a boundary quantised to voxels, h²/12 (for Laplace,
     whose covariance is eight times Sigma, an eighth).
 
     A settled voxel restricts T to its side of 0: q(T) is the truncated Gaussian, the optimum under that
-    restriction. Its distance is still unknown, and a rater on the right side loses nothing by it.
+    restriction. Its distance is still unknown, and has no effect on a rater on the right side.
 
     Parameters
     ----------
     masks : Masks
-        Of one structure, on the domain that is to count; `distance.domain` makes one.
+        Of one structure, on the domain of the fusion; see `distance.domain`.
     settings : LaplaceSettings, optional
     watch : Watch
 
     Returns
     -------
     MaskFusion
-        The mask is where the mean of q(T) is above 0, `deviation` is its standard deviation. `probability`
-        is that of T above 0 with the raters' scatter at the voxel, as the squared standard error of their
-        mean, added to the variance of q(T): that one alone takes every voxel's errors for independent and is
-        far too sure (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the
-        disputed rim).
+        The mask is where the mean of q(T) is above 0, `deviation` is its standard deviation. `probability` is
+        that of T above 0, with the squared standard error of the raters' mean at the voxel added to the
+        variance of q(T). That variance alone assumes independent errors of all voxels and is overconfident
+        (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the disputed
+        rim).
 
     Raises
     ------
@@ -260,7 +260,7 @@ def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch 
 
 
 def student(masks: Masks, settings: StudentSettings | None = None, watch: Watch = silent) -> MaskFusion:
-    """Fuse masks of one structure with Student's t likelihood (section 2.2), its degrees of freedom learnt.
+    """Fuse masks of one structure with Student's t likelihood (section 2.2) and estimated degrees of freedom.
 
     Parameters and result as of `laplace`.
 
@@ -282,12 +282,11 @@ def student(masks: Masks, settings: StudentSettings | None = None, watch: Watch 
 def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Fuse masks of one structure with a generalised double Pareto likelihood (section 2.2).
 
-    With q(tau, z) taken jointly instead of q(tau) q(z), E[tau] = (nu + 1) / (sqrt(E) (nu + sqrt(E))) in
-    closed form: a tighter bound, and no parabolic cylinder function. With factorised scales q(z) is eq. 21 of
-    the paper and its moments are eqs. A.13 and A.14, whose ratios of parabolic cylinder functions come from
-    Lentz's algorithm. The two scales are iterated to their fixed point within each iteration, where the paper
-    updates each once; the points where the iteration ends are the same. The shape is then fixed (section
-    2.3.5 sets it to 2).
+    With joint q(tau, z) instead of q(tau) q(z), E[tau] = (nu + 1) / (sqrt(E) (nu + sqrt(E))) in closed form:
+    a tighter bound without parabolic cylinder functions. With factorised scales q(z) is eq. 21 of the paper
+    and its moments are eqs. A.13 and A.14, whose ratios of parabolic cylinder functions come from Lentz's
+    algorithm. The two scales are iterated to their fixed point within each iteration, while the paper updates
+    each once; both converge to the same points. The shape is then fixed (section 2.3.5 sets it to 2).
 
     Parameters and result as of `laplace`.
 
@@ -319,7 +318,7 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
     Raises
     ------
     MasksError
-        For more structures than one.
+        For several structures.
     """
     out = np.empty(masks.values.shape, dtype=np.float32)
     for layer, values in zip(out, _layers(masks, settings, watch), strict=True):
@@ -328,7 +327,7 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
 
 
 def _layers(masks: Masks, settings: RobustSettings, watch: Watch) -> Iterator[Float32Array]:
-    """Give one rater's distances after the other; see `distances`."""
+    """Yield the raters' distances one by one; see `distances`."""
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
     for p, layer in enumerate(masks.values):
@@ -342,7 +341,7 @@ def _layers(masks: Masks, settings: RobustSettings, watch: Watch) -> Iterator[Fl
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
-    """Return h, the side of a voxel that boundaries are quantised to: the root mean square along the axes."""
+    """Return h, the side of a voxel for quantised boundaries: the root mean square over the axes."""
     sides = spacing[1:] if shape[0] == 1 else spacing
     return math.sqrt(sum(side**2 for side in sides) / len(sides))
 
@@ -532,7 +531,7 @@ def ratio(order: float, x: FloatArray) -> FloatArray:
 
 
 def moments(power: float, nu: float, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Integrate z^power exp(-nu z - precision z^2 / 2) over z > 0, the density of eq. 21 but for a constant.
+    """Integrate z^power exp(-nu z - precision z^2 / 2) over z > 0, the density of eq. 21 up to a constant.
 
     Parameters
     ----------
@@ -564,7 +563,7 @@ def moments(power: float, nu: float, precision: FloatArray) -> tuple[FloatArray,
 
 
 def _second(power: float, nu: float, x: FloatArray) -> FloatArray:
-    """Return E[z^2] times the precision, for x = nu over the root of the precision (A.14)."""
+    """Return E[z^2] times the precision, for x = nu / sqrt(precision) (A.14)."""
     near = x < _NEAREST
     second = np.empty(len(x))
     upper = ratio(power + 1, x[~near])
@@ -625,7 +624,7 @@ def lookup(e: FloatArray, tabulated: FloatArray) -> tuple[FloatArray, FloatArray
     e : (...) float64
         Expected squared Mahalanobis distances.
     tabulated : (2, n) float64
-        As `table` gives it.
+        As from `table`.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""STAPLE and PSTAPLE: each rater's rates and the truth, estimated by expectation-maximisation.
+"""STAPLE and PSTAPLE: raters' rates and the truth, by expectation-maximisation.
 
-As section 4.2 of [audelan2022]_ describes it.
+See section 4.2 of [audelan2022]_.
 
 References
 ----------
@@ -95,10 +95,10 @@ class STAPLESettings(Settings):
 def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Estimate the consensus and each rater's sensitivity and specificity together.
 
-    Voxels that all raters labelled alike are one term, which is exact; with smoothing each voxel is a term
-    of its own. Label maps of several structures are fused together, with a confusion matrix a rater; maps
-    of probabilities count as marked above one half. The prior is the raters' mean share of each class over
-    the voxels that count, and every rater begins with 0.99999. Settled voxels teach the raters' rates.
+    Voxels with equal labels of all raters are merged, which is exact; with smoothing each voxel is a separate
+    term. Label maps of several structures are fused together, with a confusion matrix for each rater; maps of
+    probabilities count as marked above one half. The prior is the raters' mean share of each class over the
+    voxels that count; rates start at 0.99999. Settled voxels enter the raters' rates.
 
     With smoothing the prior is multiplied by exp(mrf x neighbours of the same class), neighbours by faces
     (6 in a volume, 4 in an image), and the posterior is that of mean field: two half-sweeps an iteration.
@@ -112,9 +112,9 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     Returns
     -------
     MaskFusion
-        A voxel belongs to the most probable class, of two to the structure only above one half. The trace
-        is the log likelihood, with smoothing the lower bound without the field's normalising constant;
-        neither falls by more than rounding. A rate whose class nobody ever gave is NaN.
+        A voxel belongs to the most probable class, of two to the structure only above one half. The trace is
+        the log likelihood, with smoothing the lower bound without the field's normalising constant; neither
+        falls by more than rounding. Rates of a class without votes are NaN.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
 
 
 def _decided(posterior: FloatArray | Float32Array, look: Look) -> tuple[Float32Array, BoolArray]:
-    """Return the structures' probabilities, and where each is the most probable class; (S, ...)."""
+    """Return the structures' probabilities, and masks where each is the most probable class; (S, ...)."""
     shape = (posterior.shape[-1] - 1, *posterior.shape[:-1])
     every = posterior.reshape(-1, posterior.shape[-1])
     inside = np.empty((shape[0], len(every)), dtype=np.float32)
@@ -186,7 +186,7 @@ def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float)
 
 
 def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
-    """State over how much of the image the background was counted; a flat one has pixels."""
+    """State the part of the image where the background was counted; flat images have pixels."""
     noun = "pixels" if (masks.frame or masks.shape)[0] == 1 else "voxels"
     return f"The background was counted over {voxels:,} {noun} ({DOMAINS[domain]})."
 
@@ -222,7 +222,7 @@ def relax(
     field: Float32Array,
     report: Callable[[], None],
 ) -> tuple[FloatArray, float]:
-    """Update a field by mean field once, every other voxel and then the rest.
+    """Update a field by mean field once, in two half-sweeps.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def relax(
     field : (Z, Y, X, K) float32
         The voxels' distributions; overwritten.
     report : callable
-        Called every now and then.
+        Called regularly.
 
     Returns
     -------
@@ -372,13 +372,13 @@ class PSTAPLESettings(Settings):
 def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Estimate the consensus of probabilities and each rater's rates together.
 
-    The equations are derived here from the method's description, and not taken from its authors. A rater's
-    probability u is u of a vote for the structure and 1 - u of one for the background, so that the log odds
-    of a voxel are those of the prior, plus u log(p / (1 - q)) + (1 - u) log((1 - p) / q) for each rater of
-    sensitivity p and specificity q, plus the field's: `mrf` times the sum of 2 w - 1 over the posteriors w of
-    the neighbours by faces (6 in a volume, 4 in an image), by mean field. The rates are the raters' mean
-    votes weighed by the posteriors. With masks alone and no field this is STAPLE but for the slope at the
-    outline, which makes votes near it count less. Structures are fused one by one.
+    The equations are derived here from the description of the method. A rater's probability u counts as u
+    votes for the structure and 1 - u for the background, so that the log odds of a voxel are those of the
+    prior, plus u log(p / (1 - q)) + (1 - u) log((1 - p) / q) for each rater of sensitivity p and specificity
+    q, plus the field's: `mrf` times the sum of 2 w - 1 over the posteriors w of the neighbours by faces (6 in
+    a volume, 4 in an image), by mean field. The rates are the raters' mean votes weighted by the posteriors.
+    With masks and without a field this is STAPLE except for the slope at the outline, where votes count less.
+    Structures are fused one by one.
 
     Parameters
     ----------
@@ -459,7 +459,7 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
 def _run(
     masks: Masks, structure: int, votes: Float32Array, beyond: int, settings: PSTAPLESettings, watch: Watch
 ) -> tuple[Float32Array, tuple[FloatArray, FloatArray], MaskTrace]:
-    """Iterate on one structure; `beyond` voxels outside are background to everybody."""
+    """Iterate on one structure; `beyond` voxels outside are background to all raters."""
     raters, shape = len(votes), votes.shape[1:]
     flat = votes.reshape(raters, -1)
     inside = np.empty(raters)

@@ -36,7 +36,7 @@ class MajoritySettings(Settings):
 
 
 def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watch = silent) -> MaskFusion:
-    """Take the label that most raters gave (the robust fusion paper's section 1 and its baseline).
+    """Select the most frequent label (baseline of the robust fusion paper, section 1).
 
     Among several structures the most frequent label wins. A tie between the background and a structure goes
     as `settings` say; between structures, to the one named first. Maps of probabilities are averaged, and a
@@ -116,7 +116,7 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
 
 
 def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray, BoolArray]:
-    """Return which structure has the most, and where a structure has as much as another class; (..., K)."""
+    """Return the class with the most votes, and where a structure ties with another class; (..., K)."""
     inside = share[..., 1:]
     best = inside.max(axis=-1, keepdims=True)
     background = share[..., :1]
@@ -127,7 +127,7 @@ def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray,
 
 
 def _agreement(patterns: Patterns, mask: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return the raters' (S, P) shares of the consensus that they mark, and of the rest that they do not."""
+    """Return the raters' (S, P) sensitivity and specificity against the consensus."""
     rates = []
     for s in range(patterns.classes - 1):
         marked = patterns.labels == s + 1
