@@ -98,5 +98,5 @@ def test_the_queue_says_on_how_many_regions_a_decision_matters(study):
     images = [one.id for one in study.images()]
     known = read_summaries(images, study, silent)
     parts = [part for image in images for part in summarize(image, known[image], fold([])).parts]
-    assert all(0 <= part.matter <= part.left for part in parts)
+    assert all(0 <= part.matter <= part.remaining for part in parts)
     assert sum(part.matter for part in parts)

@@ -67,12 +67,12 @@ class RecentStudies(QObject):
         """The folder of the latest study that exists; None if none is known to."""
         return next((path.parent for path in self.offered if path in self._there), None)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check which recent studies exist."""
         if self._looking is not None and not self._looking.left:
             return
         job = self._jobs.start(
-            "Looking for studies", partial(_look, preferences.recent_studies()), quiet=True
+            "Looking for studies", partial(_existing, preferences.recent_studies()), quiet=True
         )
         self._looking = job
         job.finished.connect(self._on_found)
@@ -91,7 +91,7 @@ def cancel_after(job: Job, milliseconds: int) -> None:
     timer.start(milliseconds)
 
 
-def _look(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
+def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
     is_there = {}
     for done, path in enumerate(paths):
         watch(done / len(paths), "looking for studies")

@@ -70,7 +70,7 @@ class Menus(QObject):
         self._action(menu, "Open study…", standard.Open, files.choose_study)
         self.recent_menu = menu.branch("Open recent")
         recent.changed.connect(self.fill_recent)
-        menu.aboutToShow.connect(recent.look)
+        menu.aboutToShow.connect(recent.check)
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
         self._action(menu, "Simulate…", None, reproduction.ask_simulation)

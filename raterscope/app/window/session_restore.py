@@ -220,7 +220,7 @@ class SessionRestore(QObject):
         self._returning: Position | None = None
         """Position to restore as soon as the item has been loaded."""
         looking = QTimer(self)
-        looking.timeout.connect(self._look)
+        looking.timeout.connect(self._note_view)
         if folder is not None:
             looking.start(EVERY_MS)
         bar.accept.clicked.connect(self._on_accepted)
@@ -233,7 +233,7 @@ class SessionRestore(QObject):
         A thread checks whether the study exists: its drive may not answer.
         """
         if self._folder is not None:
-            work = partial(_look, self._folder)
+            work = partial(_find_crashed, self._folder)
             job = self._window.jobs.start("Looking for the last session", work, quiet=True)
             job.finished.connect(self._on_found)
             cancel_after(job, LOOK_MS)
@@ -256,7 +256,7 @@ class SessionRestore(QObject):
             within = {} if workspace is None else workspace.view_state()
             self._whereabouts.note_position(Position(contents.path, kind, item, within))
 
-    def _look(self) -> None:
+    def _note_view(self) -> None:
         """Note the selection and view, of whose changes no signal tells."""
         self._window.note_position()
 
@@ -312,6 +312,6 @@ class SessionRestore(QObject):
             workspace.restore_view(position.within)
 
 
-def _look(folder: Path, watch: Watch) -> Position | None:
+def _find_crashed(folder: Path, watch: Watch) -> Position | None:
     watch(0.0, "looking")
     return crashed_session(folder)

@@ -54,8 +54,8 @@ class Calibration(QObject):
         self._decided = 0
         self._task = LatestTask()
         self._wait = QTimer(self, singleShot=True, interval=_WAIT)
-        self._wait.timeout.connect(self.look)
-        panel.seen.connect(self.look)
+        self._wait.timeout.connect(self.compare)
+        panel.seen.connect(self.compare)
         document.changed.connect(self._on_changed)
         document.radius_changed.connect(self._on_changed)
 
@@ -81,8 +81,8 @@ class Calibration(QObject):
             return
         self._task.cancel()
         self._due = self._stale = run is not None
-        self._say(None)
-        self.look()
+        self._show_trust(None)
+        self.compare()
 
     def show_beside(self, lines: Sequence[CalibrationLine]) -> None:
         """Draw the calibration of other methods beside that of the run."""
@@ -98,7 +98,7 @@ class Calibration(QObject):
             self._due = True
             self._wait.start()
 
-    def look(self) -> None:
+    def compare(self) -> None:
         """Compare, if the panel is visible or something may contradict the run."""
         if not self._due or not self._items:
             return
@@ -108,14 +108,14 @@ class Calibration(QObject):
         self._due = self._stale = False
         work = partial(_trust, self._kind, self._items)
         job = self._document.read_beside("Calibrating", work, quiet=True)
-        self._task.follow(job, self._say)
+        self._task.follow(job, self._show_trust)
 
     def _on_changed(self) -> None:
         """Compare again after a change of truths or of the matching radius."""
         self._due = self._stale = self._run is not None
-        self.look()
+        self.compare()
 
-    def _say(self, trust: Trust | None) -> None:
+    def _show_trust(self, trust: Trust | None) -> None:
         self._trust = trust
         self._draw()
         self._queue.set_doubt(

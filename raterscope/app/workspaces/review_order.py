@@ -26,8 +26,8 @@ __all__ = [
     "Elsewhere",
     "Part",
     "RemainingQuestions",
-    "ends",
-    "left_in_words",
+    "candidate_rows",
+    "describe_remaining",
     "next_item",
     "next_unit",
 ]
@@ -63,7 +63,7 @@ class Part:
     matter: int | None = None
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Number of items still to be settled."""
         return self.open + self.skipped
 
@@ -72,7 +72,7 @@ class Part:
         return self.skipped if skipped else self.open
 
 
-def left_in_words(parts: Sequence[Part], item: str) -> tuple[str, ...]:
+def describe_remaining(parts: Sequence[Part], item: str) -> tuple[str, ...]:
     """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter", "2 skipped".
 
     Parameters
@@ -82,7 +82,7 @@ def left_in_words(parts: Sequence[Part], item: str) -> tuple[str, ...]:
     item : str
         Name of an item, in the singular: "disputed spot".
     """
-    remaining, skipped = sum(part.left for part in parts), sum(part.skipped for part in parts)
+    remaining, skipped = sum(part.remaining for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
     words = f"{remaining:,} left in the study"
     if matter and remaining:
@@ -142,7 +142,7 @@ def next_item(
     return None
 
 
-def ends(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
+def candidate_rows(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
     """Return the rows among which `next_item` chooses: the next one ahead and the first of all."""
     if not len(rows):
         return []
@@ -255,24 +255,26 @@ class RemainingQuestions(QObject):
         if units and self._current in questions:
             part, position = units.get(self._current), questions.index(self._current) + 1
             progress = (
-                "not fused yet" if part is None else f"{part.total - part.left:,} of {part.total:,} decided"
+                "not fused yet"
+                if part is None
+                else f"{part.total - part.remaining:,} of {part.total:,} decided"
             )
             words.append(
                 f"Question {position:,} of {len(questions):,}: {progress}" if len(questions) > 1 else progress
             )
         total, remaining = (
             sum(part.total for part in units.values()),
-            sum(part.left for part in units.values()),
+            sum(part.remaining for part in units.values()),
         )
         if units:
-            words += left_in_words(tuple(units.values()), self._noun)
+            words += describe_remaining(tuple(units.values()), self._noun)
         self._queue.set_progress((total - remaining) / total if total else 0.0, *words, tip=self._tip)
         self.changed.emit()
 
     def nothing_left(self) -> str:
         """Return the message that nothing is left to go to, or why."""
         contents, units = self._document.contents, self.units()
-        if any(part.left for _, part in units):
+        if any(part.remaining for _, part in units):
             return "No other item of this study is undecided."
         if contents is None or len(units) < len(contents.of(self._kind)):
             return "No fused item is undecided. Press Fuse (F5) to fuse the rest."

@@ -15,7 +15,7 @@ from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
-from raterscope.app.workspaces.review_order import Part, left_in_words
+from raterscope.app.workspaces.review_order import Part, describe_remaining
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
 
 __all__ = ["ReviewQueue", "Summary"]
@@ -340,7 +340,7 @@ class ReviewQueue(QObject):
         (image, item), unfused, position = self._nouns, count - totals.fused, self._here()
         words = [position] if position else []
         if totals.disputed:
-            words += left_in_words([totals.part()], f"disputed {item}")
+            words += describe_remaining([totals.part()], f"disputed {item}")
         elif not unfused:
             words.append(f"no disputed {item} left")
         elif totals.fused:
@@ -362,7 +362,7 @@ class ReviewQueue(QObject):
             return f"{title}: not fused yet"
         if part is None or not part.total:
             return f"{title}: nothing disputed"
-        return f"{title}: {part.total - part.left:,} of {part.total:,} decided"
+        return f"{title}: {part.total - part.remaining:,} of {part.total:,} decided"
 
 
 @dataclass

@@ -26,7 +26,7 @@ from raterscope.widgets.panels.fuse_panel import RunLine
 if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import RunControl
     from raterscope.app.workspaces.screen import WorkspaceScreen
-__all__ = ["RunChanges", "history", "job_line", "run_lines", "run_title", "stale_words"]
+__all__ = ["RunChanges", "history", "job_line", "outdated_words", "run_lines", "run_title"]
 
 
 HISTORY = 1000
@@ -94,7 +94,12 @@ def job_line(job: Job) -> JobLine:
 def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine, ...]:
     """List the runs of a kind, the latest first."""
     latest = next(
-        (decision.id for decision in reversed(contents.decisions) if _holds(contents, decision, kind)), 0
+        (
+            decision.id
+            for decision in reversed(contents.decisions)
+            if _is_held_fixed(contents, decision, kind)
+        ),
+        0,
     )
     lines = []
     for run in reversed(contents.runs_of(kind)):
@@ -111,7 +116,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
     return tuple(lines)
 
 
-def _holds(contents: Contents, decision: Decision, kind: str) -> bool:
+def _is_held_fixed(contents: Contents, decision: Decision, kind: str) -> bool:
     """Return whether fusions of a kind hold a decision, or the one that it undoes, fixed."""
     target = contents.target(decision)
     if target is None or target.annotators:
@@ -121,7 +126,7 @@ def _holds(contents: Contents, decision: Decision, kind: str) -> bool:
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 
 
-def stale_words(contents: Contents, kind: str) -> str:
+def outdated_words(contents: Contents, kind: str) -> str:
     """Return why to fuse again; empty if there is no reason."""
     if kind not in contents.stale:
         return ""

@@ -355,7 +355,7 @@ class RunControl(QObject):
     def show_outdated(self) -> None:
         """Show whether and why to fuse again."""
         contents = self._document.contents
-        words = run_history.stale_words(contents, self.kind) if contents else ""
+        words = run_history.outdated_words(contents, self.kind) if contents else ""
         self._screen.fuse_panel.set_changes(words)
         self._screen.stale_changed.emit(words)
 

@@ -147,7 +147,7 @@ class WorkspaceScreen(QWidget):
             self.middle: (1, BOTTOM_SHARE),
         }
         self._text_size = text_size()
-        self._usual: dict[QSplitter, float] = {}
+        self._normal_sizes: dict[QSplitter, float] = {}
         """Sizes of the sides with text of normal size."""
         for splitter in self._sides:
             splitter.splitterMoved.connect(self._on_divided)
@@ -196,7 +196,9 @@ class WorkspaceScreen(QWidget):
             action.setShortcut(QKeySequence(keys))
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             leaves = keys == "Esc"
-            action.triggered.connect(without_checked(partial(self._leave_by, slot) if leaves else slot))
+            action.triggered.connect(
+                without_checked(partial(self._leave_or_focus_canvas, slot) if leaves else slot)
+            )
             if slot == self.core.toggle_blind:
                 action.setCheckable(True)
                 self.core.blind_mode.changed.connect(action.setChecked)
@@ -225,11 +227,11 @@ class WorkspaceScreen(QWidget):
         """Whether Esc has a mode or a panel to leave."""
         return self.fuse_panel.isVisible()
 
-    def _leave_by(self, slot: Callable[[], object]) -> None:
+    def _leave_or_focus_canvas(self, slot: Callable[[], object]) -> None:
         """Leave the mode or panel, else move the focus to the canvas, else leave full screen."""
         if self.has_to_leave:
             slot()
-        elif not _holds(self.canvas, self.focusWidget()):
+        elif not _contains(self.canvas, self.focusWidget()):
             self.canvas.setFocus(Qt.FocusReason.TabFocusReason)
         else:
             self.escaped.emit()
@@ -358,20 +360,20 @@ class WorkspaceScreen(QWidget):
 
     def close_fuse_panel(self) -> None:
         """Close the Fuse panel; the focus returns to the canvas."""
-        held_keys = _holds(self.fuse_panel, self.fuse_panel.window().focusWidget())
+        held_keys = _contains(self.fuse_panel, self.fuse_panel.window().focusWidget())
         if held_keys:
             self.canvas.setFocus()  # before it hides: otherwise Qt moves the focus to the next widget
         self.fuse_panel.hide()
 
     def region_of(self, widget: QWidget) -> QWidget | None:
         """Return the region of the screen that contains a widget."""
-        return next((region for region in self._regions if _holds(region, widget)), None)
+        return next((region for region in self._regions if _contains(region, widget)), None)
 
     def go_to_region(self, step: int) -> None:
         """Move the focus to the next region with a focusable widget, wrapping round."""
         regions = self._regions
         focus = self.focusWidget()
-        start = next((i for i, region in enumerate(regions) if _holds(region, focus)), 0)
+        start = next((i for i, region in enumerate(regions) if _contains(region, focus)), 0)
         for distance in range(1, len(regions)):
             region = regions[(start + distance * step) % len(regions)]
             first = region
@@ -393,7 +395,7 @@ class WorkspaceScreen(QWidget):
             chain.append(widget)
             widget = widget.nextInFocusChain()
         for widget in chain[::step]:
-            if _holds(region, widget) and _takes_keys(widget) and widget.focusProxy() is None:
+            if _contains(region, widget) and _takes_keys(widget) and widget.focusProxy() is None:
                 widget.setFocus(Qt.FocusReason.TabFocusReason)
                 return
 
@@ -412,7 +414,7 @@ class WorkspaceScreen(QWidget):
         for splitter, sizes in self.divisions.items():
             splitter.setSizes(list(sizes))
             if splitter in self._sides:
-                self._give(splitter, sizes[self._sides[splitter][0]])
+                self._resize_side(splitter, sizes[self._sides[splitter][0]])
         self.divisions = {}
 
     def _on_look(self) -> None:
@@ -421,23 +423,23 @@ class WorkspaceScreen(QWidget):
         if self._text_size == previous:
             return
         for splitter, (index, _) in self._sides.items():
-            self._give(splitter, self._usual.get(splitter, splitter.sizes()[index] / previous))
+            self._resize_side(splitter, self._normal_sizes.get(splitter, splitter.sizes()[index] / previous))
         if self.fuse_panel.isVisible():
             self._place_fuse_panel()
 
     def _on_divided(self) -> None:
         """Note the sizes of the sides that the expert set."""
         for splitter, (index, _) in self._sides.items():
-            self._usual[splitter] = splitter.sizes()[index] / self._text_size
+            self._normal_sizes[splitter] = splitter.sizes()[index] / self._text_size
 
-    def _give(self, splitter: QSplitter, normal: float) -> None:
+    def _resize_side(self, splitter: QSplitter, normal: float) -> None:
         """Set the size of a side from its size with normal text; a collapsed side stays collapsed."""
         index, share = self._sides[splitter]
         total = sum(splitter.sizes())
         size = min(round(normal * text_size()), max(round(share * total), round(normal)))
         if splitter.sizes()[index] and size:
             splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
-        self._usual[splitter] = normal
+        self._normal_sizes[splitter] = normal
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the panel at its edge."""
@@ -466,5 +468,5 @@ def _in_place(view: QAbstractItemView, screen: QWidget) -> bool:
     return parent is screen
 
 
-def _holds(region: QWidget, widget: QWidget | None) -> bool:
+def _contains(region: QWidget, widget: QWidget | None) -> bool:
     return widget is not None and (region is widget or region.isAncestorOf(widget))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raterscope.app.workspaces.review_order import Part, left_in_words
+from raterscope.app.workspaces.review_order import Part, describe_remaining
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from raterscope.app.workspaces.review_order import Part, left_in_words
     ],
 )
 def test_the_header_says_how_many_decisions_matter(parts, words):
-    assert "|".join(left_in_words(parts, "disputed spot")) == words
+    assert "|".join(describe_remaining(parts, "disputed spot")) == words

@@ -200,7 +200,7 @@ class AnnotatorCourses(ClicksPart):
         self._stale = True
         review_queue.all_read.connect(self._on_read)
         core.document.replaced.connect(self._on_replaced)
-        core.screen.middle_tabs.currentChanged.connect(self._look)
+        core.screen.middle_tabs.currentChanged.connect(self._update)
 
     def _on_replaced(self) -> None:
         self._task.cancel()
@@ -208,9 +208,9 @@ class AnnotatorCourses(ClicksPart):
 
     def _on_read(self) -> None:
         self._stale = True
-        self._look()
+        self._update()
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         contents = self._document.contents
         visible = self._screen.middle_tabs.currentWidget() is self._screen.table
         if not self._stale or contents is None or not visible:
@@ -301,17 +301,17 @@ class Agreement(ClicksPart):
         self._made_from: Mapping[int, ImageResult] | None = None
         self._pages: dict[str, _Page] = {}
         core.screen.middle_tabs.addTab(self.matrix, "Agreement")
-        core.screen.middle_tabs.currentChanged.connect(self._look)
+        core.screen.middle_tabs.currentChanged.connect(self._update)
         self.measures.chosen.connect(self._show)
-        self.scopes.chosen.connect(self._look)
+        self.scopes.chosen.connect(self._update)
         self.matrix.pair_chosen.connect(self._on_pair)
         annotators.chosen.connect(self._on_chosen)
-        review_queue.all_read.connect(self._look)
+        review_queue.all_read.connect(self._update)
         core.document.names_changed.connect(self._show)
-        core.session.scene_changed.connect(self._look)
-        core.session.cleared.connect(self._look)
+        core.session.scene_changed.connect(self._update)
+        core.session.cleared.connect(self._update)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         """Compare again if the matrix is visible and results changed."""
         if self._screen.middle_tabs.currentWidget() is not self.matrix:
             return

@@ -120,7 +120,7 @@ class CropShelf(QObject):
         """Request a crop, which `ready` delivers."""
         if number in self._crops:
             self._crops.move_to_end(number)
-            self._give(number)
+            self._deliver(number)
         elif number in self._positions:
             self._requested.append(number)
             self._cut_on()
@@ -167,13 +167,13 @@ class CropShelf(QObject):
             self._crops[number] = crop
             self._crops.move_to_end(number)
             if number in requested:
-                self._give(number)
+                self._deliver(number)
         while len(self._crops) > max(LEAST_KEPT, KEPT_BYTES / (12 * self.half**2)):
             self._crops.popitem(last=False)
         self._requested = [number for number in self._requested if number not in crops]
         self._cut_on()
 
-    def _give(self, number: int) -> None:
+    def _deliver(self, number: int) -> None:
         crop = self._crops[number]
         self.ready.emit(number, None if crop is None else to_picture(crop))
 

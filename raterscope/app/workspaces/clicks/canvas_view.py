@@ -29,10 +29,10 @@ from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
 
-__all__ = ["CanvasView", "SpotMenu", "Viewing"]
+__all__ = ["CanvasContent", "SpotMenu", "ViewLog"]
 
 
-class CanvasView(QObject):
+class CanvasContent(QObject):
     """Keeps the canvas up to date with the scene, its pixels, and the state of its spots."""
 
     def __init__(
@@ -128,7 +128,7 @@ class _Selected:
         return self.study, self.image, self.run, self.spot.number
 
 
-class Viewing(QObject):
+class ViewLog(QObject):
     """Records spots that the expert viewed, on the canvas or in the grid, and left undecided.
 
     Parameters

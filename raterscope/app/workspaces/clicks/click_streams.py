@@ -30,7 +30,7 @@ from raterscope.app.kinds.clicks.live_watching import (
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 
-__all__ = ["Live", "Replay"]
+__all__ = ["LiveWatch", "Replay"]
 
 
 EVERY = 1000
@@ -39,7 +39,7 @@ STOPPED = "Stopped by you."
 ASKS = "The meaning of its columns is unknown."
 
 
-class Live(QObject):
+class LiveWatch(QObject):
     """Watches one source, one step at a time: read, store, fuse, keep.
 
     Signals
@@ -80,7 +80,7 @@ class Live(QObject):
         self._more = False
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
-        self._wait.timeout.connect(self._look)
+        self._wait.timeout.connect(self._read_source)
         self.following: LiveSource | None = None
         self.paused = False
         self.notice = ""
@@ -114,7 +114,7 @@ class Live(QObject):
         if paused:
             self._wait.stop()
         elif not self._task.busy and self.following is not None:
-            self._look()
+            self._read_source()
         self.changed.emit()
 
     def stop(self) -> None:
@@ -132,11 +132,11 @@ class Live(QObject):
         self._task.cancel()
         self.following = None
 
-    def _look(self) -> None:
+    def _read_source(self) -> None:
         following = self.following
         if following is not None:
             name = plain(following.wish.source.name, 80)
-            job = self._jobs.start(f"Reading {name}", partial(_look, following), quiet=True)
+            job = self._jobs.start(f"Reading {name}", partial(_read_growth, following), quiet=True)
             self._run_step(job, self._on_growth)
             self.changed.emit()
 
@@ -144,7 +144,7 @@ class Live(QObject):
         self.following = following
         self._moved = True
         self.advanced.emit(tuple(following.watched))
-        self._look()
+        self._read_source()
 
     def _on_growth(self, growth: Growth | UnknownColumns) -> None:
         following = self.following
@@ -261,7 +261,7 @@ def _begin(wish: WatchRequest, study: Study, _watch: Watch) -> LiveSource:
     return LiveSource(study, wish)
 
 
-def _look(following: LiveSource, watch: Watch) -> Growth | UnknownColumns:
+def _read_growth(following: LiveSource, watch: Watch) -> Growth | UnknownColumns:
     try:
         return following.look(watch)
     except UnknownColumns as unknown:

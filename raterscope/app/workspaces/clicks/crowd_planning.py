@@ -52,7 +52,7 @@ class ActiveLearning(ClicksPart):
         self._done = False
         self._next_annotators: RankedAnnotators | None = None
         core.document.names_changed.connect(self._show)
-        core.screen.right_tabs.currentChanged.connect(self._look)
+        core.screen.right_tabs.currentChanged.connect(self._update)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._on_scene)
 
@@ -61,21 +61,21 @@ class ActiveLearning(ClicksPart):
         self._task.cancel()
         self._done = False
         self._next_annotators = None
-        self._look()
+        self._update()
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         if self._done or self._screen.right_tabs.currentWidget() is not self._screen.ask:
             return
         self._done = True
         if self._session.shown and self._may_ask(self._session.scene):
-            self._weigh(self._session.scene)
+            self._compute_gain(self._session.scene)
         else:
             self._screen.ask.show_lines((), NOT_FUSED)
 
     def _may_ask(self, scene: Scene) -> bool:
         return scene.fusion is not None and len(scene.clicks.annotators) > 1
 
-    def _weigh(self, scene: Scene) -> None:
+    def _compute_gain(self, scene: Scene) -> None:
         results = [result for image, result in self._review_queue.results.items() if image != scene.image.id]
         if not self._screen.ask.list.lines:
             self._screen.ask.show_lines((), LOOKING)

@@ -79,7 +79,7 @@ class OtherRuns(QObject):
         """Whether runs are still to be read."""
         return self._results is None or bool(self._waiting)
 
-    def look(self) -> None:
+    def read_all(self) -> None:
         """Start to read the other runs."""
         contents = self._document.contents
         if self._results is not None or self._shown is None or contents is None:
@@ -210,7 +210,7 @@ class Evidence(QObject):
             self.show()
 
     def _on_runs_wanted(self) -> None:
-        self.other_runs.look()
+        self.other_runs.read_all()
         self._show_runs()
 
     def _name(self, image: int) -> str:

@@ -48,7 +48,7 @@ class RunNotices(ClicksPart):
         super().__init__(core)
         self._notes, self._review_queue = core.screen.notes, review_queue
         self._task = LatestTask()
-        review_queue.all_read.connect(self._look)
+        review_queue.all_read.connect(self._update)
         core.document.replaced.connect(self._forget)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
@@ -77,11 +77,11 @@ class RunNotices(ClicksPart):
         for tag in (NOTE, DECIDED, SCORED, GROUPED):
             self._notes.set_note(tag, "")
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         fusions = [
             result.fusion for result in self._review_queue.results.values() if result.fusion is not None
         ]
-        job = self._jobs.start("Looking for signs of structures", partial(_look, fusions), quiet=True)
+        job = self._jobs.start("Looking for signs of structures", partial(_find_notices, fusions), quiet=True)
         self._task.follow(job, self._on_looked)
 
     def _on_looked(self, notices: Mapping[str, str | None]) -> None:
@@ -89,7 +89,7 @@ class RunNotices(ClicksPart):
             self._notes.set_note(tag, notice or "")
 
 
-def _look(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | None]:
+def _find_notices(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | None]:
     watch(0.0, "comparing the votes with those on artefacts")
     return {
         NOTE: absence_notice(fusions),

@@ -99,7 +99,7 @@ class Measurements(ClicksPart):
         """Start to draw a "scale", a "length" or an "area"; the same mode again stops."""
         if self._screen.grid_shown:
             self._screen.show_grid(False)
-        self.let_go()
+        self.deselect()
         self.drawing.set_mode("" if mode == self.drawing.mode else mode)
         self._screen.canvas.setFocus()
 
@@ -115,11 +115,11 @@ class Measurements(ClicksPart):
         else:
             self.shapes.leave()
 
-    def let_go(self) -> None:
+    def deselect(self) -> None:
         """Deselect the shape."""
         self._screen.measure.choose(None)
 
-    def scaled(self, scene: Scene) -> Scene:
+    def with_pixel_size(self, scene: Scene) -> Scene:
         """Return a scene about to be shown, with the pixel size that is set."""
         self._file_size = scene.image.pixel_size
         size = self.measures.pixel_size(scene.image.id, self._file_size)
@@ -127,7 +127,7 @@ class Measurements(ClicksPart):
 
     def _clear(self) -> None:
         self.drawing.set_mode("")
-        self.let_go()
+        self.deselect()
         self._show()
 
     def _on_scene(self, scene: Scene) -> None:

@@ -21,14 +21,14 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.count_plots import CountsView
 
-__all__ = ["Plots"]
+__all__ = ["LinkedPlots"]
 
 Count = tuple[float, float, float]
 MadeFrom = tuple[ImageResult, tuple[Spot, ...]]
 UNKNOWN = (float("nan"),) * 3
 
 
-class Plots(ClicksPart):
+class LinkedPlots(ClicksPart):
     """Counts by image, convergence of the run, and marks of the spot on screen in the plots of ground truth.
 
     Counts are computed while visible, and only of images that changed.

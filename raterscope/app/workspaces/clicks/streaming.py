@@ -24,7 +24,7 @@ from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import Order, WatchedImage, WatchPlan
 from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
-from raterscope.app.workspaces.clicks.click_streams import Live, Replay
+from raterscope.app.workspaces.clicks.click_streams import LiveWatch, Replay
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult, Settling
@@ -49,7 +49,7 @@ class Streaming(ClicksPart):
     Signals
     -------
     moved
-        The scene on screen must be shown again, see `dressed`.
+        The scene on screen must be shown again, see `with_stream_state`.
     """
 
     moved = Signal()
@@ -63,7 +63,7 @@ class Streaming(ClicksPart):
         self._seed = 0
         self._per_step = 1
         self._source: streams.StreamEntry | None = None
-        self.live = Live(core.document, core.jobs, self)
+        self.live = LiveWatch(core.document, core.jobs, self)
         self.replay = Replay(core.jobs, self)
         core.document.replaced.connect(self._on_replaced)
         core.session.cleared.connect(self._clear)
@@ -83,10 +83,10 @@ class Streaming(ClicksPart):
         panel.stopping_changed.connect(self._on_stopping_changed)
         core.screen.curves.step_chosen.connect(self.replay.go_to)
         review_queue.all_read.connect(self._on_queue_read)
-        self.replay.changed.connect(self._tell)
+        self.replay.changed.connect(self._show_state)
         self.replay.moved.connect(self._on_moved)
         self.replay.refused.connect(core.screen.refused)
-        self.live.changed.connect(self._tell)
+        self.live.changed.connect(self._show_state)
         self.live.stepped.connect(self._on_stepped)
         self.live.advanced.connect(self._on_advanced)
         self.live.noticed.connect(core.screen.message)
@@ -103,14 +103,14 @@ class Streaming(ClicksPart):
     def _clear(self) -> None:
         self.replay.leave()
         self.as_read = None
-        self._tell()
+        self._show_state()
 
-    def dressed(self, scene: Scene) -> Scene:
+    def with_stream_state(self, scene: Scene) -> Scene:
         """Return a scene with the state of the stream or replay, or unchanged without one."""
         if self.replay.on and (self.as_read is None or scene.image.id != self.as_read.image.id):
             self.replay.leave()
         self.as_read = scene
-        self._tell()
+        self._show_state()
         if self.replay.waiting is not None:
             return self._replayed(scene)
         watched = self._watched(scene.image.id)
@@ -136,7 +136,7 @@ class Streaming(ClicksPart):
         following = self.live.following
         return None if following is None else following.watched.get(image)
 
-    def _bring_into_sight(self) -> None:
+    def _show_tabs(self) -> None:
         self._screen.left_tabs.setCurrentWidget(self._screen.stream)
         self._screen.middle_tabs.setCurrentWidget(self._screen.curves)
 
@@ -150,7 +150,7 @@ class Streaming(ClicksPart):
         count = len(scene.clicks.annotators)
         self._order = "random" if scene.clicks.time is None else "time"
         self._per_step = -(-count // MOST_STEPS)
-        self._bring_into_sight()
+        self._show_tabs()
         self._replay()
 
     def _replay(self) -> None:
@@ -202,7 +202,7 @@ class Streaming(ClicksPart):
 
     def _on_speed_chosen(self, speed: float) -> None:
         self.replay.set_speed(speed)
-        self._tell()
+        self._show_state()
 
     def leave_replay(self) -> None:
         """Show the last fusion again."""
@@ -241,7 +241,7 @@ class Streaming(ClicksPart):
 
     def _follow(self, wish: WatchRequest) -> None:
         self.replay.leave()
-        self._bring_into_sight()
+        self._show_tabs()
         self.live.start(wish)
 
     def _on_resume_requested(self) -> None:
@@ -251,14 +251,14 @@ class Streaming(ClicksPart):
             self._follow(WatchRequest(self._source.source, self.plan, columns))
 
     def _on_stopped(self, run: int | None) -> None:
-        self._look_elsewhere()
+        self._show_runs_in_queue()
         outcome = f"its result is stored as run {run}" if run is not None else "it contained no clicks"
         self._screen.message.emit(f"The source is no longer watched; {outcome}.")
 
     def _on_refused(self, sentence: str) -> None:
         self._screen.refused.emit(sentence)
         if self._document.contents is not None:
-            self._look_elsewhere()
+            self._show_runs_in_queue()
 
     def _on_replaced(self) -> None:
         self.live.forget()
@@ -266,9 +266,9 @@ class Streaming(ClicksPart):
         self._source = None
         if self._document.contents is not None:
             self._look_for_source()
-        self._tell()
+        self._show_state()
 
-    def _look_elsewhere(self) -> None:
+    def _show_runs_in_queue(self) -> None:
         """Show the results of runs in the queue again, and offer to resume the source."""
         self._look_for_source()
         contents = self._document.contents
@@ -281,7 +281,7 @@ class Streaming(ClicksPart):
 
     def _on_sources(self, entries: Sequence[streams.StreamEntry]) -> None:
         self._source = max(entries, key=lambda entry: entry.seen, default=None)
-        self._tell()
+        self._show_state()
 
     def _ask_columns(self, wish: WatchRequest, unknown: UnknownColumns) -> None:
         fields = tuple(MappingField(name, words, needed) for name, words, needed in FIELDS)
@@ -292,7 +292,7 @@ class Streaming(ClicksPart):
         )
         dialog.accepted.connect(partial(self._on_mapped, wish, dialog))
         dialog.open()
-        self._look_elsewhere()
+        self._show_runs_in_queue()
 
     def _on_mapped(self, wish: WatchRequest, dialog: ColumnMappingDialog) -> None:
         mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
@@ -305,7 +305,7 @@ class Streaming(ClicksPart):
             following.wish = replace(following.wish, plan=self.plan)
         elif self.replay.on:
             self._replay()
-        self._tell()
+        self._show_state()
 
     def _on_stepped(self, image: int, _watched: WatchedImage) -> None:
         if self.as_read is not None and self.as_read.image.id == image:
@@ -315,13 +315,13 @@ class Streaming(ClicksPart):
         following = self.live.following
         if following is None:
             return
-        self._tell_queue(images)
+        self._show_in_queue(images)
         if self.as_read is not None and self.as_read.image.id in images:
             self.moved.emit()
 
     # Display
 
-    def _tell_queue(self, images: Sequence[int]) -> None:
+    def _show_in_queue(self, images: Sequence[int]) -> None:
         """Show the results of the watched source in the queue, instead of those of a run."""
         following = self.live.following
         if following is not None:
@@ -331,9 +331,9 @@ class Streaming(ClicksPart):
         """Keep the results of the watched source in the queue after another fusion."""
         following = self.live.following
         if following is not None:
-            self._tell_queue(tuple(following.watched))
+            self._show_in_queue(tuple(following.watched))
 
-    def _tell(self) -> None:
+    def _show_state(self) -> None:
         """Show the state of replay or source in the panel and the curves."""
         panel, curves, plan = self._screen.stream, self._screen.curves, self.plan
         scene, following = self.as_read, self.live.following

@@ -24,13 +24,13 @@ from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Agreement, AnnotatorCourses, Annotators
 from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
-from raterscope.app.workspaces.clicks.canvas_view import CanvasView, SpotMenu, Viewing
+from raterscope.app.workspaces.clicks.canvas_view import CanvasContent, SpotMenu, ViewLog
 from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeCurves
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
-from raterscope.app.workspaces.clicks.plots import Plots
+from raterscope.app.workspaces.clicks.plots import LinkedPlots
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
@@ -92,8 +92,8 @@ class ClicksWorkspace(ClicksScreen):
         self._to_find: Spot | SpotSubject | None = None
         """The spot to select once its image is on screen."""
         self.crops = Crops(jobs, self)
-        self.canvas_view = CanvasView(document, self.canvas, self.reviewing, self.loader, self.crops)
-        self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.batch_review)
+        self.canvas_view = CanvasContent(document, self.canvas, self.reviewing, self.loader, self.crops)
+        self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
         self.run_notices = RunNotices(core, self.review_queue)
         self.spot_evidence = Evidence(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.run_comparison, "Truth")
@@ -101,7 +101,9 @@ class ClicksWorkspace(ClicksScreen):
         self.agreement = Agreement(core, self.review_queue, self.annotators)
         self.exclusion = Exclusion(core, self.reviewing)
         self.over_images = AnnotatorCourses(core, self.review_queue, self.annotators)
-        self.plots = Plots(core, self.review_queue, self.reviewing, self.run_comparison, self.annotators)
+        self.plots = LinkedPlots(
+            core, self.review_queue, self.reviewing, self.run_comparison, self.annotators
+        )
         self._connect()
         core.connect_screen(self.navigation)
         self._make_actions()
@@ -255,7 +257,7 @@ class ClicksWorkspace(ClicksScreen):
             return
         if not self._document.numbers.keys() >= set(scene.clicks.annotators):
             return  # annotators were added meanwhile: the image is read again with the study's contents
-        self.session.show(self.measurements.scaled(self.streaming.dressed(scene)))
+        self.session.show(self.measurements.with_pixel_size(self.streaming.with_stream_state(scene)))
 
     def on_cleared(self) -> None:
         """Show that there is no image."""

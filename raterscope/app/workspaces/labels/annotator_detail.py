@@ -26,16 +26,16 @@ from raterscope.widgets.panels.drift_panel import ChangeLine
 
 __all__ = [
     "AnnotatorDetail",
-    "Changed",
-    "Copies",
+    "ChangedAnnotator",
+    "CopyingReport",
     "change_line",
+    "changed_annotators",
     "copying_in_words",
     "drift_view",
-    "who_changed",
 ]
 
 
-class Copies(LabelsPart):
+class CopyingReport(LabelsPart):
     """Lists groups of annotators who may copy, below the communities, and selects one after the other.
 
     Signals
@@ -106,7 +106,7 @@ LEAST_P = 0.001
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedAnnotator:
     """An annotator and the largest change of a row of the confusion matrix."""
 
     annotator: int
@@ -152,7 +152,7 @@ def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
     )
 
 
-def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:
+def changed_annotators(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[ChangedAnnotator, ...]:
     """List the annotators whom the test against constancy names, the largest change first."""
     fusion, constancy = scene.fusion, analysis.constancy
     assert fusion is not None
@@ -164,11 +164,11 @@ def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed
         watch(done / len(annotators), "looking for who changed")
         rows = drift.change_points(fusion.drift, scene.labels, fusion, annotator)
         largest = main_change(constancy, scene.labels, fusion, annotator)
-        changed.append(Changed(annotator, largest, max(len(rows), 1), float(constancy.p[annotator])))
+        changed.append(ChangedAnnotator(annotator, largest, max(len(rows), 1), float(constancy.p[annotator])))
     return tuple(changed)
 
 
-def change_line(scene: Scene, changed: Changed, *, blind: bool) -> ChangeLine:
+def change_line(scene: Scene, changed: ChangedAnnotator, *, blind: bool) -> ChangeLine:
     """Return the line of an annotator who changed."""
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
@@ -255,13 +255,13 @@ class AnnotatorDetail(LabelsPart):
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
         self._task = LatestTask()
-        self._changed: tuple[Changed, ...] | None = None
+        self._changed: tuple[ChangedAnnotator, ...] | None = None
         """Annotators who changed over time; None until they are computed."""
         self.community: int | None = None
         self.grouping = communities.Grouping(core)
-        self.similar = communities.Similar(core)
+        self.similar = communities.SimilarityPlot(core)
         self.flowing = CommunitiesOverTimeView(core)
-        self.copies = Copies(core)
+        self.copies = CopyingReport(core)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
         core.session.blind_changed.connect(self._on_blind)
@@ -430,7 +430,7 @@ class AnnotatorDetail(LabelsPart):
             panel.show_drift(None)
         elif self._changed is None:
             panel.show_changed((), LOOKING)
-            work = partial(who_changed, scene, analysis)
+            work = partial(changed_annotators, scene, analysis)
             job = self._jobs.start("Looking for who changed", work, quiet=True)
             self._task.follow(job, self._on_changed)
         else:
@@ -440,7 +440,7 @@ class AnnotatorDetail(LabelsPart):
             words = CHANGED if lines else UNCHANGED
             panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
 
-    def _on_changed(self, changed: tuple[Changed, ...]) -> None:
+    def _on_changed(self, changed: tuple[ChangedAnnotator, ...]) -> None:
         self._changed = changed
         self._show_changed()
 

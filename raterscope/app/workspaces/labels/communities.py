@@ -19,14 +19,14 @@ from raterscope.app.workspaces.labels.similarity_view import (
     BASES,
     METHODS,
     Course,
+    GroupingKey,
     Similarity,
-    Way,
     find_groups,
     follow_groups,
+    grouping_key,
     obstacle,
     similarity_of,
     triangles_now,
-    way_of,
 )
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
@@ -37,7 +37,7 @@ from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCard
 __all__ = [
     "CommunitiesOverTimeView",
     "Grouping",
-    "Similar",
+    "SimilarityPlot",
     "show_cards",
     "show_participation",
 ]
@@ -45,7 +45,7 @@ __all__ = [
 
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
-STORED: Way = ("behaviour", "nmf")
+STORED: GroupingKey = ("behaviour", "nmf")
 """The grouping that a run stores."""
 
 
@@ -62,7 +62,7 @@ class Grouping(LabelsPart):
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
-        self._groupings: dict[Way, Groups] = {}
+        self._groupings: dict[GroupingKey, Groups] = {}
         self._task = LatestTask()
         self.method_shown = STORED
         self.bases, self.methods = ModeSwitch(BASES), ModeSwitch(METHODS)
@@ -111,7 +111,7 @@ class Grouping(LabelsPart):
         if previous is None or _answer_of(scene) != _answer_of(previous):
             self.clear()
         if analysis.groups is not None:
-            shown = way_of(analysis.groups)
+            shown = grouping_key(analysis.groups)
             if not self._groupings:
                 self.method_shown = shown
             self._groupings.setdefault(shown, analysis.groups)
@@ -157,7 +157,7 @@ class Grouping(LabelsPart):
     def _on_progress(self, job: Job) -> None:
         self._screen.cards.set_working(f"grouping: {percent(job.fraction)}")
 
-    def _on_found(self, method: Way, groups: Groups) -> None:
+    def _on_found(self, method: GroupingKey, groups: Groups) -> None:
         self._groupings[method] = groups
         self._take(method)
 
@@ -165,7 +165,7 @@ class Grouping(LabelsPart):
         self._screen.cards.set_working("")
         self._settle()
 
-    def _take(self, method: Way) -> None:
+    def _take(self, method: GroupingKey) -> None:
         self.method_shown = method
         self._settle()
         self.changed.emit()
@@ -184,7 +184,7 @@ def _answer_of(scene: Scene) -> tuple[int, int] | None:
     return None if scene.run is None else (scene.question.id, scene.run.id)
 
 
-def _in_words(method: Way) -> str:
+def _in_words(method: GroupingKey) -> str:
     return f"by {BASES[method[0]][0]}, {IN_WORDS[method[1]]}"
 
 
@@ -255,7 +255,7 @@ def show_participation(
     bars.show_participation(communities.participation[rows], names, groups.names)
 
 
-class Similar(LabelsPart):
+class SimilarityPlot(LabelsPart):
     """Draws the similarity of annotators while it is visible.
 
     Signals

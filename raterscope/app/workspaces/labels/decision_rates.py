@@ -21,7 +21,7 @@ from raterscope.app.workspaces.labels.view import name_of
 from raterscope.figures.courses import CourseLine
 from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionPlot, DecisionView
 
-__all__ = ["DecisionRates", "found_of", "view_of"]
+__all__ = ["DecisionRates", "compute_rates", "decision_view"]
 
 Found = tuple[DecisionCourse, CourseAccuracy | None] | str
 
@@ -44,7 +44,7 @@ class DecisionRates(QObject):
         self._due = False
         self._chosen = -1
         self._task = LatestTask()
-        plot.came_in_sight.connect(self.look)
+        plot.came_in_sight.connect(self.compute)
         plot.class_chosen.connect(self._on_class)
         session.scene_settled.connect(self._on_scene)
         session.cleared.connect(self._clear)
@@ -61,14 +61,14 @@ class DecisionRates(QObject):
         self._question, self._due = scene.question.id, True
         self._task.cancel()
         self._plot.set_view(None)
-        self.look()
+        self.compute()
 
     @while_shown
     def _on_blind(self) -> None:
         self._on_scene(self._session.scene)
 
     @while_shown
-    def look(self) -> None:
+    def compute(self) -> None:
         """Compute the rates once, if the page is visible."""
         scene = self._session.scene
         if not self._due or not self._plot.isVisible():
@@ -88,20 +88,20 @@ class DecisionRates(QObject):
             name_of(scene, annotator, blind=self._session.blind)
             for annotator in range(len(scene.labels.annotators))
         )
-        self._plot.set_view(view_of(*answer, scene.labels.classes, self._chosen, names))
+        self._plot.set_view(decision_view(*answer, scene.labels.classes, self._chosen, names))
 
     def _on_class(self, index: int) -> None:
         if index != self._chosen:
             self._task.cancel()
             self._chosen, self._due = index, True
-            self.look()
+            self.compute()
 
 
 def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
-    return found_of(labels, chosen, study.vote_set(question).truth, watch)
+    return compute_rates(labels, chosen, study.vote_set(question).truth, watch)
 
 
-def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
+def compute_rates(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
     """Compute the rates of decisions on whether tasks are of a class; a sentence if that is not possible."""
     try:
         course, measured = follow_class_decisions(labels, chosen, truth, watch)
@@ -110,7 +110,7 @@ def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Fo
     return TOO_FEW if len(course.at) < 2 else (course, measured)
 
 
-def view_of(
+def decision_view(
     course: DecisionCourse,
     measured: CourseAccuracy | None,
     classes: tuple[str, ...],

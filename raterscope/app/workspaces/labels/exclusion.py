@@ -141,11 +141,11 @@ class Exclusion(LabelsPart):
 def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:
     assert scene.fusion is not None
     return preview_exclusion(
-        with_known(scene.labels, scene.fusion), scene.fusion, names,
+        with_known_labels(scene.labels, scene.fusion), scene.fusion, names,
         lambda labels, step: run(labels, plan, step), watch, scene.truth,
     )  # fmt: skip
 
 
-def with_known(labels: Labels, fusion: LabelFusion) -> Labels:
+def with_known_labels(labels: Labels, fusion: LabelFusion) -> Labels:
     """Return labels with the known labels that a fusion holds fixed."""
     return replace(labels, known=fusion.known if (fusion.known != OPEN).any() else None)

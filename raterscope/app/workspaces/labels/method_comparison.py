@@ -24,7 +24,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.calibration import Calibration
-from raterscope.app.workspaces.labels.exclusion import with_known
+from raterscope.app.workspaces.labels.exclusion import with_known_labels
 from raterscope.app.workspaces.labels.method_table import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
@@ -35,7 +35,7 @@ from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 __all__ = [
     "CrossValidation",
     "MethodComparison",
-    "question_of_scene",
+    "question_of",
 ]
 
 
@@ -201,7 +201,7 @@ class CrossValidation(QObject):
 
     def _measure(self, scene: Scene, settings: FoldedSettings) -> None:
         plan = None if scene.run is None else plan_of(scene.run)
-        work = partial(cross_validate, question_of_scene(scene), settings, plan)
+        work = partial(cross_validate, question_of(scene), settings, plan)
         job = self._jobs.start("Cross-validating all methods", work, costly=True)
         self._task.follow(
             job, partial(self._on_measured, scene.question.id), progressed=self._on_progress,
@@ -232,9 +232,9 @@ class CrossValidation(QObject):
         self._panel.show_curves(_curves(curves), [_row(assessment) for assessment in curves.ranked()], words)
 
 
-def question_of_scene(scene: Scene) -> Question:
+def question_of(scene: Scene) -> Question:
     """Return the votes and truths of a question, with the labels that the run holds fixed."""
-    labels = scene.labels if scene.fusion is None else with_known(scene.labels, scene.fusion)
+    labels = scene.labels if scene.fusion is None else with_known_labels(scene.labels, scene.fusion)
     return Question(labels, scene.truth, scene.excluded)
 
 

@@ -18,7 +18,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["Measured", "MethodTable", "curves_of", "in_brief"]
+__all__ = ["Measured", "MethodTable", "abbreviate", "curves_of"]
 
 _LONGEST = 120
 """Largest number of letters of a notice beside the table."""
@@ -86,7 +86,7 @@ class MethodTable(QWidget):
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Show advice on how far to trust the model; hidden without any."""
         self.in_part.setVisible(err_together)
-        brief = [in_brief(sentence) for sentence in sentences[: 1 if err_together else 2]]
+        brief = [abbreviate(sentence) for sentence in sentences[: 1 if err_together else 2]]
         self.advice.setText(" ".join(brief))
         self.advice.setToolTip(plain_tip(" ".join(sentences)))
         self.advice.setAccessibleDescription(" ".join(sentences))
@@ -102,7 +102,7 @@ class MethodTable(QWidget):
             self.run_chosen.emit(key)
 
 
-def in_brief(sentence: str) -> str:
+def abbreviate(sentence: str) -> str:
     """Shorten a notice to the part before its first colon or bracket; the tooltip shows all of it."""
     end = min((at for mark in (": ", " (", "; ") if (at := sentence.find(mark)) > 0), default=len(sentence))
     brief = sentence[:end]

@@ -29,21 +29,21 @@ __all__ = [
     "BASES",
     "METHODS",
     "Course",
+    "GroupingKey",
     "Similarity",
-    "Way",
     "find_groups",
     "follow_groups",
+    "grouping_key",
     "obstacle",
     "similarity_of",
     "triangles_now",
-    "way_of",
 ]
 
 
 MOST_CLASSES = 4
 """Largest number of classes with a triangle."""
 
-Way = tuple[str, str]
+GroupingKey = tuple[str, str]
 """Basis of a grouping, a key of `BASES`, and its method, a key of `METHODS`."""
 
 BASES = {
@@ -59,12 +59,12 @@ METHODS = {
 }
 
 
-def way_of(groups: Groups) -> Way:
+def grouping_key(groups: Groups) -> GroupingKey:
     """Return the basis and method of groups."""
     return groups.basis, groups.found.method
 
 
-def find_groups(scene: Scene, analysis: Analysis, method_key: Way, watch: Watch) -> Groups:
+def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch: Watch) -> Groups:
     """Group the annotators of a question that has a result."""
     assert analysis.mean is not None
     assert analysis.accuracy is not None

@@ -20,13 +20,13 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
-from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, ends, next_item
+from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candidate_rows, next_item
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.card_panels import TaskList
 from raterscope.widgets.panels.lists import AskLine
 from raterscope.widgets.panels.task_panel import TaskPanel
 
-__all__ = ["FEW", "ActiveLearning", "Tasks", "in_order"]
+__all__ = ["FEW", "ActiveLearning", "TaskReview", "in_order"]
 
 FEW = 3
 """Tasks with fewer votes pass the filter "few votes"."""
@@ -35,7 +35,7 @@ DISPUTED = ("", "undecided")
 """Initial filter, with which Tab goes to disputed tasks; with another filter, to all that are listed."""
 
 
-class Tasks(QObject):
+class TaskReview(QObject):
     """Connects the queue and the panel of the selected task with the journal.
 
     Signals
@@ -182,7 +182,7 @@ class Tasks(QObject):
         row = self._queue.row
         elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
         following = next_item(
-            lambda skipped: ends(self._waiting(skipped), row, step), int, row, step, elsewhere,
+            lambda skipped: candidate_rows(self._waiting(skipped), row, step), int, row, step, elsewhere,
             finish=finish,
         )  # fmt: skip
         if following is None:
@@ -397,7 +397,7 @@ class ActiveLearning(LabelsPart):
         super().__init__(core)
         self._task = LatestTask()
         self._next_votes: NextVotes | None = None
-        core.screen.left_tabs.currentChanged.connect(self._look)
+        core.screen.left_tabs.currentChanged.connect(self._update)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
         core.session.blind_changed.connect(self._show)
@@ -411,10 +411,10 @@ class ActiveLearning(LabelsPart):
         self._clear()
         if scene.fusion is not None:
             self._screen.ask.show_lines((), LOOKING)
-        self._look()
+        self._update()
 
     @while_shown
-    def _look(self) -> None:
+    def _update(self) -> None:
         scene = self._session.scene
         visible = self._screen.left_tabs.currentWidget() is self._screen.ask
         if not visible or scene.fusion is None or self._next_votes is not None:
@@ -440,7 +440,7 @@ class ActiveLearning(LabelsPart):
                 AskLine(
                     key=task,
                     name=scene.labels.tasks[task],
-                    why=f"ask {self._whom(scene, annotator)}",
+                    why=f"ask {self._annotator_name(scene, annotator)}",
                     gain=gain,
                     more=f"A new annotator would contribute {gain_of_new:.2f} bit.",
                 )
@@ -450,7 +450,7 @@ class ActiveLearning(LabelsPart):
             NONE_NEEDED,
         )
 
-    def _whom(self, scene: Scene, who: int) -> str:
+    def _annotator_name(self, scene: Scene, who: int) -> str:
         return "a new annotator" if who == OPEN else view.name_of(scene, who, blind=self._session.blind)
 
 

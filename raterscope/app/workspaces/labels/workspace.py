@@ -39,7 +39,7 @@ from raterscope.app.workspaces.labels.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsScreen
-from raterscope.app.workspaces.labels.tasks import ActiveLearning, Tasks
+from raterscope.app.workspaces.labels.tasks import ActiveLearning, TaskReview
 from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
@@ -77,7 +77,7 @@ class LabelsWorkspace(LabelsScreen):
             document, jobs, core.runs, "votes", read_scene, analyse, self.question
         )
         self.pictures = TaskPictures(document, jobs, self)
-        self.tasks = Tasks(
+        self.tasks = TaskReview(
             document, jobs, self.session, self.queue, self.task_panel, self.pictures, self._go_elsewhere
         )
         self.remaining = RemainingQuestions(

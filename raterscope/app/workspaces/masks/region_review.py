@@ -49,7 +49,7 @@ class RegionReview(QObject):
         Another case, run or structure, or a decision.
     selected(DisputedRegion or None)
         Another region is selected.
-    retold(DisputedRegion or None)
+    evidence_changed(DisputedRegion or None)
         The selected region has other evidence.
     consensus_changed
         The consensus with decisions changed.
@@ -61,7 +61,7 @@ class RegionReview(QObject):
 
     regions_changed = Signal()
     selected = Signal(object)
-    retold = Signal(object)
+    evidence_changed = Signal(object)
     consensus_changed = Signal()
     exhausted = Signal()
     message = Signal(str)
@@ -86,7 +86,7 @@ class RegionReview(QObject):
         """Decisions that painted on one slice since the last interpolation."""
         self._stroked = ""
         """The structure of these decisions."""
-        self._unwritten: deque[Settled] = deque()
+        self._unsaved: deque[Settled] = deque()
         self.regions: tuple[DisputedRegion, ...] = ()
         self.current: int | None = None
         self.consensus: Piece | None = None
@@ -108,18 +108,18 @@ class RegionReview(QObject):
         return self._session.covered
 
     @property
-    def mended(self) -> Piece | None:
+    def edited(self) -> Piece | None:
         """Mask that brush and eraser change: the consensus with decisions, or the expert's own drawing."""
         return self.drawn if self.covered else self.consensus
 
     def covers(self, region: DisputedRegion) -> bool:
         """Return whether masks and results of a region are hidden."""
-        return self.covered and region.left
+        return self.covered and region.unsettled
 
     # Selection
 
     def _clear(self) -> None:
-        self._unwritten.clear()
+        self._unsaved.clear()
         self._strokes.clear()
         self._stroked = ""
         with self._session.change():
@@ -135,7 +135,7 @@ class RegionReview(QObject):
         same = previous is not None and previous.image.id == scene.image.id
         index = self.current if same and structure == self._stroked else None
         if not same:
-            self._unwritten.clear()
+            self._unsaved.clear()
         if not same or structure != self._stroked:
             self._strokes.clear()
             self._stroked = structure
@@ -198,7 +198,7 @@ class RegionReview(QObject):
     def _may_decide(self) -> bool:
         """Refuse to change a decision, unless the expert selected the region by hand."""
         region = self.region
-        if region is None or region.left or self._by_hand:
+        if region is None or region.unsettled or self._by_hand:
             return True
         how = f"taken from {region.rater}" if region.rater and not self.covered else region.state
         self.message.emit(
@@ -210,7 +210,7 @@ class RegionReview(QObject):
     def accept(self) -> None:
         """Accept the consensus in the region; while covered, settle the region or structure as drawn."""
         region = self.region
-        if self.covered and (region is None or region.left):
+        if self.covered and (region is None or region.unsettled):
             self._settle_drawn(region)
         elif region is None or self.consensus is None:
             self.next_disputed()
@@ -232,7 +232,7 @@ class RegionReview(QObject):
         """Skip the region; it comes again at the end."""
         if self.region is None or self.region.state == "skipped":
             self.next_disputed()
-        elif not self.region.left:
+        elif not self.region.unsettled:
             self._by_hand = False  # what is settled cannot be skipped
             self._may_decide()
         else:
@@ -254,7 +254,7 @@ class RegionReview(QObject):
 
     def interpolate(self) -> None:
         """Interpolate between the slices that were painted last, within the painted area."""
-        consensus = self.mended
+        consensus = self.edited
         settled = self._session.scene.settled if self._session.shown else {}
         voxel_ids = [decision.voxels for decision in self._decisions() if decision.decision in self._strokes]
         strokes = [settled[voxels] for voxels in voxel_ids if voxels is not None and voxels in settled]
@@ -280,8 +280,8 @@ class RegionReview(QObject):
         scene = self._session.scene
         if decision is not target:
             self.return_to(target)
-        if decision is target and decision.voxels is not None and self._unwritten:
-            self._on_settled(scene, decision.voxels, self._unwritten.popleft())
+        if decision is target and decision.voxels is not None and self._unsaved:
+            self._on_settled(scene, decision.voxels, self._unsaved.popleft())
         elif target.voxels is not None and target.voxels not in scene.settled:
             job = self._document.ask("Reading what was settled", partial(read_settled, target.voxels))
             job.finished.connect(partial(self._on_settled, scene, target.voxels))
@@ -355,7 +355,7 @@ class RegionReview(QObject):
             )
         )  # fmt: skip
         if settled is not None:
-            self._unwritten.append(settled)
+            self._unsaved.append(settled)
             job.failed.connect(partial(self._on_not_written, settled))
         return job
 
@@ -373,7 +373,7 @@ class RegionReview(QObject):
             self.next_disputed(finish=True)
 
     def _on_not_written(self, settled: Settled, _sentence: str) -> None:
-        self._unwritten = deque(unwritten for unwritten in self._unwritten if unwritten is not settled)
+        self._unsaved = deque(unwritten for unwritten in self._unsaved if unwritten is not settled)
 
     def _on_settled(self, scene: Scene, voxels: int, settled: Settled) -> None:
         if self._is_of(scene):
@@ -396,13 +396,13 @@ class RegionReview(QObject):
     @while_shown
     def _refresh(self) -> None:
         self._read()
-        self.retold.emit(self.region)
+        self.evidence_changed.emit(self.region)
 
     def _read(self) -> None:
         scene, structure, decided = self._session.scene, self._session.part, self._decisions()
         self.regions = regions_of(scene, structure, decided)
         self.consensus = consensus_of(scene, structure, decided)
-        settled = bool(self.regions) and not any(region.left for region in self.regions)
+        settled = bool(self.regions) and not any(region.unsettled for region in self.regions)
         covered = self._session.blind and not settled and not drawn_whole(decided, structure)
         self.drawn = consensus_of(replace(scene, result=None), structure, decided) if covered else None
         if self.current is not None and self.current >= len(self.regions):

@@ -65,7 +65,7 @@ class DisputedRegion:
     decision: int | None = None
 
     @property
-    def left(self) -> bool:
+    def unsettled(self) -> bool:
         """Whether it is still to be settled."""
         return self.state in ("open", "skipped")
 
@@ -180,7 +180,7 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
         if len(wrong) == len(volumes):
             matter = sum(float(wrong[number - 1]) >= MATTERS for number in (*opened, *skipped))
         parts.append(Part(name, len(volumes), len(opened), len(skipped), matter))
-    total, remaining = sum(part.total for part in parts), sum(part.left for part in parts)
+    total, remaining = sum(part.total for part in parts), sum(part.remaining for part in parts)
     return CaseSummary(raters, True, total, remaining, doubt, unit, tuple(parts))
 
 

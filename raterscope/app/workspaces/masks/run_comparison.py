@@ -341,12 +341,12 @@ class RunComparison(MasksPanel):
 
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
-        self._task, self._standing_task = LatestTask(), LatestTask()
+        self._task, self._measures_task = LatestTask(), LatestTask()
         self._plan: Plan | None = None
         self._progress = ""
         self._measured: tuple[Measured, ...] = ()
         self._read_out = True
-        self._standing = ""
+        self._measures_words = ""
         self.words = ElidedLabel("", "small")
         self.structure = ChoiceBox()
         self.structure.setAccessibleName("Structure that is measured")
@@ -468,7 +468,7 @@ class RunComparison(MasksPanel):
         """Show the progress of the comparison, else the measures of the run on screen."""
         self._progress = progress
         vote = VOTE if self._plan is not None and not self._plan.truth else ""
-        self.words.setText(progress or self._standing or vote)
+        self.words.setText(progress or self._measures_words or vote)
         self.words.setVisible(bool(self.words.text()))
         self.stop.setVisible(bool(progress))
         self.table.setVisible(not progress)
@@ -476,8 +476,8 @@ class RunComparison(MasksPanel):
     # The run on screen
 
     def _clear_standing(self) -> None:
-        self._standing_task.cancel()
-        self._stand("")
+        self._measures_task.cancel()
+        self._show_measures("")
         self._read_out = True
 
     def _on_view(self, scene: Scene) -> None:
@@ -503,13 +503,13 @@ class RunComparison(MasksPanel):
         grid = scene.image.lattice
         work = partial(measure_one, mask, scene.truth[structure], grid, structure)
         job = self._jobs.start("Measuring against truth", work, quiet=True)
-        self._standing_task.follow(job, partial(self._on_standing, grid), failed=self.refused.emit)
+        self._measures_task.follow(job, partial(self._on_standing, grid), failed=self.refused.emit)
 
     def _on_standing(self, grid: Grid, compared: Comparison) -> None:
-        self._stand(f"Against truth: {in_words(compared, grid)}")
+        self._show_measures(f"Against truth: {in_words(compared, grid)}")
 
-    def _stand(self, words: str) -> None:
-        self._standing = words
+    def _show_measures(self, words: str) -> None:
+        self._measures_words = words
         self._say(self._progress)
 
 

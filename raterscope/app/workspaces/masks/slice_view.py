@@ -123,7 +123,7 @@ class SliceView(MasksPart):
     def show_consensus(self) -> None:
         """Draw the outlines with decisions, and the mask under a tool."""
         self.show_outlines(None)
-        self.show_mended()
+        self.show_edited()
 
     def show_outlines(self, consensus: Piece | None) -> None:
         """Draw the outlines with another consensus, such as a partial result, or with the current one."""
@@ -140,9 +140,9 @@ class SliceView(MasksPart):
                 outlines = [*other_outlines, *(outline for outline in outlines if outline.name == view.TRUTH)]
         self._volume.set_outlines(outlines)
 
-    def show_mended(self) -> None:
+    def show_edited(self) -> None:
         """Fill the mask while a tool changes it."""
-        consensus = self._reviewing.mended
+        consensus = self._reviewing.edited
         if consensus is None or self._volume.tool == "look":
             self._volume.set_edit(None)
         else:

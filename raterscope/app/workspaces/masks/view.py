@@ -176,11 +176,11 @@ def region_boxes(
     for region in regions:
         is_selected = region is selected
         if is_selected or not blind:
-            title = str(region.number) if region.left else f"{region.number} {region.state}"
+            title = str(region.number) if region.unsettled else f"{region.number} {region.state}"
             title = f"region {region.number} of {len(regions)}" if is_selected else title
             line = _line(region, names) if is_selected and not blind else ""
             at, shape = region.dispute.origin, region.dispute.shape
-            boxes.append(RegionBox(region.number, at, shape, title, line, settled=not region.left))
+            boxes.append(RegionBox(region.number, at, shape, title, line, settled=not region.unsettled))
     return boxes
 
 
@@ -386,7 +386,7 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         ended = "converged" if trace.converged else "did not converge"
         how += f", {ended} in {len(trace.objective)} iterations"
     words.append(f"{how}, {scene.run.seconds:.1f} s")
-    disputed = sum(region.left for region in regions)
+    disputed = sum(region.unsettled for region in regions)
     words.append(f"{disputed} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
     return "  |  ".join(words)
 

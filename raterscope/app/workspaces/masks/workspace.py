@@ -98,7 +98,7 @@ class MasksWorkspace(MasksScreen):
         review.regions_changed.connect(self._on_regions)
         review.selected.connect(self._on_selected)
         review.exhausted.connect(self._on_exhausted)
-        review.retold.connect(self._show_region)
+        review.evidence_changed.connect(self._show_region)
         review.message.connect(self.message)
         self.session.view_changed.connect(self._on_view)
         self.alternative_view.shown.connect(self.slice_view.show_outlines)
@@ -279,7 +279,7 @@ class MasksWorkspace(MasksScreen):
             self.region_panel.show_region(None, fused=True)
             return
         scene = self.session.scene
-        if self.session.covered and (region is None or region.left):
+        if self.session.covered and (region is None or region.unsettled):
             evidence = None if region is None else view.covered(region, scene)
             self.region_panel.show_covered(evidence)
         elif region is None:
@@ -344,7 +344,7 @@ class MasksWorkspace(MasksScreen):
         chosen = "look" if self.volume.tool == tool else tool
         self.volume.set_tool(chosen)  # type: ignore[arg-type]
         self.region_panel.set_tool(None if chosen == "look" else chosen)
-        self.slice_view.show_mended()
+        self.slice_view.show_edited()
         if chosen != "look":
             self.volume.setFocus()
 
@@ -354,7 +354,7 @@ class MasksWorkspace(MasksScreen):
     def _leave(self) -> None:
         self.volume.set_tool("look")
         self.region_panel.set_tool(None)
-        self.slice_view.show_mended()
+        self.slice_view.show_edited()
         self.close_fuse_panel()
 
     # Fusing

@@ -155,7 +155,7 @@ class BiasReview(PairsPart):
         self.exhausted.emit()  # again, as the decision cleared the message
 
     @while_shown
-    def set_aside(self, flagged: BoolArray) -> None:
+    def exclude_flagged(self, flagged: BoolArray) -> None:
         """Exclude the flagged annotators from the fusions of every kind in this study."""
         scene, contents = self._session.scene, self._document.contents
         if contents is None:

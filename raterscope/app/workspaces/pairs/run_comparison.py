@@ -125,9 +125,9 @@ class RunComparison(QObject):
         else:
             self._task.cancel()
             self._due = True
-            self.look()
+            self.read_runs()
 
-    def look(self) -> None:
+    def read_runs(self) -> None:
         """Read the runs once, if the table is visible."""
         contents = self._document.contents
         if not self._due or contents is None or not self._table.isVisible():

@@ -45,9 +45,9 @@ __all__ = [
     "Ranking",
     "Scene",
     "analyse",
-    "annotators_asked",
     "cut_at",
     "detect_at",
+    "error_probabilities",
     "rank",
     "read_scene",
     "test_again",
@@ -117,7 +117,7 @@ class Scene:
         return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): nobody is flagged"
 
 
-def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
+def error_probabilities(question: int, study: Study) -> dict[str, float] | None:
     """Return the probability that each annotator of a question is flagged or cleared wrongly, by name.
 
     None without a result; 0 for untested annotators.

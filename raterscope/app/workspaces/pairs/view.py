@@ -30,13 +30,13 @@ __all__ = [
     "bias_view",
     "course_view",
     "covers",
+    "evidence_pairs_view",
     "listed",
     "path_cut",
     "path_view",
     "ranking_view",
     "rate_cut",
     "sides_view",
-    "speaking_view",
     "statistics_view",
     "status",
     "uncovered",
@@ -307,7 +307,7 @@ def _when(at: float, *, timed: bool) -> str:
         return f"{at:g} s"
 
 
-def speaking_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
+def evidence_pairs_view(scene: Scene, evidence: Evidence, decided: int) -> PairsView:
     """Return the comparisons for and against a bias of an annotator, and how others answered.
 
     In blind mode, neither is shown until the annotator is decided.

@@ -41,7 +41,7 @@ from raterscope.app.workspaces.pairs.scene import (
     PairsSession,
     Scene,
     analyse,
-    annotators_asked,
+    error_probabilities,
     read_scene,
 )
 from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen
@@ -76,7 +76,7 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut = RateCut(jobs, self.session, self)
         self.bias_review = BiasReview(core, self._go_elsewhere)
         self.remaining = RemainingQuestions(
-            document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator",
+            document, self.runs, self.queue, "pairs", error_probabilities, _settled, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
@@ -107,7 +107,7 @@ class PairsWorkspace(PairsScreen):
         self.evidence.pairs.picture_wanted.connect(partial(self._on_picture_wanted, self.evidence.pairs))
         self.pictures.ready.connect(self._on_picture)
         self.run_comparison.run_chosen.connect(self.runs.choose)
-        self.left_tabs.currentChanged.connect(self.run_comparison.look)
+        self.left_tabs.currentChanged.connect(self.run_comparison.read_runs)
 
     def _make_actions(self) -> None:
         described: tuple[ActionEntry, ...] = (
@@ -116,7 +116,7 @@ class PairsWorkspace(PairsScreen):
             ("Flag as biased", "F", partial(self.bias_review.judge, "flag")),
             ("Clear of bias", "C", partial(self.bias_review.judge, "clear")),
             ("Skip", "S", partial(self.bias_review.judge, "skip")),
-            ("Set flagged annotators aside everywhere", "X", self._set_aside),
+            ("Set flagged annotators aside everywhere", "X", self._exclude_flagged),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -190,7 +190,7 @@ class PairsWorkspace(PairsScreen):
 
     def on_scene(self, scene: Scene) -> None:
         """Show a question and the notes of its run."""
-        annotator = self._kept(scene, self.session.analysis)
+        annotator = self._annotator_to_keep(scene, self.session.analysis)
         self.remaining.select(scene.question.id)
         self._calibrate()
         self._forget_items(scene.pictures)
@@ -217,7 +217,7 @@ class PairsWorkspace(PairsScreen):
         run = None if fusion is None else scene.run
         self.calibration.show(run, (scene.question.id,), "flip test", doubtful=doubtful)
 
-    def _kept(self, scene: Scene, analysis: Analysis) -> int | None:
+    def _annotator_to_keep(self, scene: Scene, analysis: Analysis) -> int | None:
         """Return the annotator to keep selected with another run; None after the first fusion."""
         before, current = self.session.before, self.queue.current
         if before is None or before.question.id != scene.question.id:
@@ -233,11 +233,11 @@ class PairsWorkspace(PairsScreen):
         who = self._uncovered(scene)
         self.path.set_nothing(view.why_no_path(scene, who))
         self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), who))
-        self.sides.show_sides(view.sides_view(scene, analysis, *self._told(scene, analysis)))
+        self.sides.show_sides(view.sides_view(scene, analysis, *self._visible_flags(scene, analysis)))
         self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, who))
         self._show_status()
 
-    def _told(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
+    def _visible_flags(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
         """Return flags and behaviours, as far as they are not hidden."""
         who = self._uncovered(scene)
         flagged, behaviour = np.zeros_like(self.flagged), np.full(len(scene.pairs.annotators), -1, np.int8)
@@ -278,7 +278,7 @@ class PairsWorkspace(PairsScreen):
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, who))
         self.path.set_cut(view.path_cut(scene, cut), behaviour[who])
         took_part = analysis.took_part
-        flagged, behaviour_told = self._told(scene, analysis)
+        flagged, behaviour_told = self._visible_flags(scene, analysis)
         self.sides.set_flagged(flagged[took_part], behaviour_told[took_part])
         self._show_status()
         self._show_bias()
@@ -334,7 +334,7 @@ class PairsWorkspace(PairsScreen):
         evidence = self._evidence
         if evidence is not None:
             decided = int(self.bias_review.decided[evidence.annotator])
-            self.evidence.pairs.show_pairs(view.speaking_view(self.session.scene, evidence, decided))
+            self.evidence.pairs.show_pairs(view.evidence_pairs_view(self.session.scene, evidence, decided))
 
     def _covers(self, annotator: int | None) -> bool:
         if annotator is None or not self.session.shown:
@@ -385,8 +385,8 @@ class PairsWorkspace(PairsScreen):
         self._show_between()
         self.choose(annotator)
 
-    def _set_aside(self) -> None:
-        self.bias_review.set_aside(self.flagged)
+    def _exclude_flagged(self) -> None:
+        self.bias_review.exclude_flagged(self.flagged)
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
         """Show a decision that was stored; after undo, select its annotator."""
@@ -396,7 +396,7 @@ class PairsWorkspace(PairsScreen):
             self.bias_review.refresh()
             self.calibration.set_decided(int((self.bias_review.decided != OPEN).sum()))
             if not np.array_equal(decided, self.bias_review.decided):  # equal after a skip
-                self._judged(ranks=not np.array_equal(flagged, self.flagged))
+                self._show_judgement(ranks=not np.array_equal(flagged, self.flagged))
             back = contents.brought_back(decision)
             if isinstance(back, BiasSubject) and back.annotator in self.annotators_on_screen():
                 self.choose_annotator(back.annotator)
@@ -413,7 +413,7 @@ class PairsWorkspace(PairsScreen):
     def _on_exhausted(self) -> None:
         self.message.emit(self.remaining.nothing_left())
 
-    def _judged(self, *, ranks: bool) -> None:
+    def _show_judgement(self, *, ranks: bool) -> None:
         """Show decisions, and their effect if the flags changed."""
         if self.session.blind:  # decided annotators are uncovered
             self._draw()

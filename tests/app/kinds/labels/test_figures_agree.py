@@ -65,7 +65,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
         assert matrix.subtitle.endswith(f"accuracy {accuracy}")
         assert accuracy in in_report[name]
         assert int(rows[name]["excluded_votes"]) == analysis.left_out[at] == (TASKS if name == OUT else 0)
-    changed = {change.annotator for change in annotator_detail.who_changed(scene, analysis, silent)}
+    changed = {change.annotator for change in annotator_detail.changed_annotators(scene, analysis, silent)}
     named = [scene.labels.annotators[at] for at in changed]
     assert named == [name for name, row in rows.items() if float(row["change_p"] or 1) < FALSE_ALARMS]
     assert TIRED in named

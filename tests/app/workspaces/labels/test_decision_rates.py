@@ -6,8 +6,8 @@ import pytest
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import silent
-from raterscope.app.kinds.labels.decision_rates import decisions_of, follow_class_decisions
-from raterscope.app.workspaces.labels.decision_rates import found_of, view_of
+from raterscope.app.kinds.labels.decision_rates import follow_class_decisions, decisions_of
+from raterscope.app.workspaces.labels.decision_rates import compute_rates, decision_view
 from tests.app.driving import idle
 
 PEOPLE = 12
@@ -38,13 +38,13 @@ def test_votes_become_decisions_in_the_order_of_time():
 
 def test_one_annotators_votes_have_no_course_and_a_sentence_says_so():
     labels = Labels([0, 1, 2], [0, 0, 0], [0, 1, 0], ("a", "b", "c"), ("Ada",), ("x", "y"), ("x", "y"))
-    assert "more than 10 annotators" in found_of(labels, 1, np.full(3, OPEN, np.int16), silent)
+    assert "more than 10 annotators" in compute_rates(labels, 1, np.full(3, OPEN, np.int16), silent)
 
 
 @pytest.mark.parametrize(("times", "lines"), [(4, 3), (1, 2)])
 def test_every_kind_has_a_line_for_each_method(times, lines):
     labels, truth = crowd_of(times)
-    view = view_of(*follow_class_decisions(labels, 1, truth), labels.classes, 1, labels.annotators)
+    view = decision_view(*follow_class_decisions(labels, 1, truth), labels.classes, 1, labels.annotators)
     assert [kind.key for kind in view.kinds][-1] == "roc"
     for kind in view.kinds:
         drawn = view.lines(kind.key, -1)
@@ -55,7 +55,7 @@ def test_every_kind_has_a_line_for_each_method(times, lines):
     one = view.lines("sensitivity", 3)
     assert (one[0].low <= one[0].down).all()
     assert (one[0].down <= one[0].high).all()
-    unknown = view_of(
+    unknown = decision_view(
         *follow_class_decisions(labels, 1, np.full(12, -1, np.int8)), labels.classes, 1, labels.annotators
     )
     assert [kind.key for kind in unknown.kinds] == ["sensitivity", "specificity", "prevalence"]

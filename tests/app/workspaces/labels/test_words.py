@@ -8,7 +8,7 @@ from raterscope.app.formats.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
-from raterscope.app.workspaces.labels.method_table import MethodTable, in_brief
+from raterscope.app.workspaces.labels.method_table import MethodTable, abbreviate
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import LIAR
@@ -149,4 +149,4 @@ def test_a_long_notice_is_shown_in_brief_with_its_whole_in_the_tooltip(qtbot):
         "7 of 92 annotators changed over their votes … Give the truth of some tasks."
     )
     assert "v-4914 (vote 13)" in table.advice.toolTip()
-    assert len(in_brief("word " * 100)) < 130
+    assert len(abbreviate("word " * 100)) < 130

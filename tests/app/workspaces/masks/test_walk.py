@@ -70,7 +70,7 @@ def check_counts(window):
     lines = [re.match(r"(\d+) disputed", item.detail) for item in workspace.queue.shown()]
     assert sum(int(found[1]) for found in lines if found) == left(window)
     regions = workspace.reviewing.regions
-    open_here = sum(region.left for region in regions)
+    open_here = sum(region.unsettled for region in regions)
     told = workspace.queue._progress.accessibleName()
     name, structure = workspace.session.scene.image.name, workspace.session.part
     number = [item.key for item in sorted(workspace.queue.shown(), key=lambda item: item.key)]
