@@ -293,13 +293,10 @@ class RunControl(QObject):
     def run_of(self, item: int) -> int | None:
         """Return the chosen run if it includes an item, else None for the latest."""
         contents = self._document.contents
-        of = () if contents is None else contents.of(self.kind)
-        entry = next((one for one in of if one.id == item), None)
-        run = (
-            next((one for one in contents.runs if one.id == self.session.chosen_run), None)
-            if contents
-            else None
-        )
+        items = () if contents is None else contents.of(self.kind)
+        runs = () if contents is None else contents.runs
+        entry = next((entry for entry in items if entry.id == item), None)
+        run = next((run for run in runs if run.id == self.session.chosen_run), None)
         if run is None or entry is None:
             return None
         if item not in run.items:

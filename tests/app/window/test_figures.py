@@ -37,12 +37,12 @@ def saved(monkeypatch, tmp_path):
 
 
 def save(window, qtbot, action):
-    said = []
-    window.figure_exporter.message.connect(said.append)
+    messages = []
+    window.figure_exporter.message.connect(messages.append)
     action.trigger()
-    qtbot.waitUntil(lambda: bool(said), timeout=LONG)
-    window.figure_exporter.message.disconnect(said.append)
-    return said[0]
+    qtbot.waitUntil(lambda: bool(messages), timeout=LONG)
+    window.figure_exporter.message.disconnect(messages.append)
+    return messages[0]
 
 
 def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
@@ -81,16 +81,16 @@ def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
 
 
 def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
-    said = []
+    received = []
     menu = fused.workspace.reliability.menu
-    menu.said.connect(said.append)
+    menu.said.connect(received.append)
     menu.copy.trigger()
-    menu.said.disconnect(said.append)
-    assert said[0].startswith("Copied the image of run 1 (oem")
+    menu.said.disconnect(received.append)
+    assert received[0].startswith("Copied the image of run 1 (oem")
     drawing = save(fused, qtbot, menu.svg)
     assert " of run 1 (oem" in drawing
     words = ElementTree.parse(next(saved[0].glob("*.svg"))).getroot().iter()
-    assert any("run 1 (oem" in (one.text or "") for one in words if one.tag.endswith("text"))
+    assert any("run 1 (oem" in (word.text or "") for word in words if word.tag.endswith("text"))
 
 
 def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved):

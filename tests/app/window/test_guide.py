@@ -87,13 +87,13 @@ def test_the_pages_tell_of_every_column_of_every_table(bare_workspace):
     ("topic", "names"),
     [
         ("clicks/annotators", OF_ANNOTATORS),
-        ("clicks/truth", [one.name for one in OF_CLICKS]),
+        ("clicks/truth", [measure.name for measure in OF_CLICKS]),
         ("masks/raters", list(OF_RATERS)),
         ("masks/maps", list(MAPS.values())),
         ("masks/methods", ["Dice", "HD95", "surface", "volume", "p"]),
-        ("labels/methods", [one.name for one in OF_LABELS]),
+        ("labels/methods", [measure.name for measure in OF_LABELS]),
         ("labels/wall", ["accuracy", "votes", "difference from the crowd", "change over time", "community"]),
-        ("pairs/methods", [one.name for one in OF_PAIRS]),
+        ("pairs/methods", [measure.name for measure in OF_PAIRS]),
         ("pairs/bias", list(FACTS.values())),
     ],
 )
@@ -112,7 +112,9 @@ def test_every_number_of_the_plots_of_clicks_has_an_entry(fused, qtbot):
             for menu in tabs.findChildren(PictureMenu):
                 if menu._place.isVisible() and isinstance(menu, FigureMenu):
                     topic, columns = topic_of(menu._place), menu._figure.table().columns
-                    missing[topic] = {one for one in columns if one.casefold() not in _entries(topic)} - WHO
+                    missing[topic] = {
+                        column for column in columns if column.casefold() not in _entries(topic)
+                    } - WHO
     assert {"clicks/objective", "clicks/reliability", "clicks/counts"} <= set(missing)
     assert {topic: names for topic, names in missing.items() if names} == {}
 

@@ -18,12 +18,12 @@ def _ready(window, qtbot):
 
 def _takers(workspace):
     return [
-        one
-        for one in workspace.findChildren(QWidget)
-        if one.isVisible()
-        and one.isEnabled()
-        and one.focusPolicy() & Qt.FocusPolicy.TabFocus
-        and one.focusProxy() is None
+        widget
+        for widget in workspace.findChildren(QWidget)
+        if widget.isVisible()
+        and widget.isEnabled()
+        and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and widget.focusProxy() is None
     ]
 
 
@@ -45,7 +45,7 @@ def test_f6_and_ctrl_f6_reach_all_that_takes_the_keys(fused, qtbot):
                 break
     takers = _takers(workspace)
     assert len(takers) > 15
-    assert [one.accessibleName() for one in takers if one not in reached] == []
+    assert [taker.accessibleName() for taker in takers if taker not in reached] == []
 
 
 def test_what_has_the_keys_is_seen_and_named_and_esc_gives_them_to_the_canvas(fused, qtbot):

@@ -17,9 +17,9 @@ def brought(window, qtbot, paths, news):
 
 def pictures(window, qtbot):
     job = window.document.ask("Looking", lambda study, _: pictures_of(study, 1))
-    with qtbot.waitSignal(job.finished, timeout=LONG) as found:
+    with qtbot.waitSignal(job.finished, timeout=LONG) as signal:
         pass
-    return found.args[0]
+    return signal.args[0]
 
 
 def test_votes_truths_and_pictures_dropped_together_become_a_study(window, qtbot, folder):

@@ -116,7 +116,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
 
     def answer(_parent, _title, proposed, filters):
         asked.append(proposed)
-        chosen = next(one for one in filters.split(";;") if "seg.nrrd" in one)
+        chosen = next(choice for choice in filters.split(";;") if "seg.nrrd" in choice)
         return str(tmp_path / "mine"), chosen
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
@@ -135,7 +135,7 @@ def deidentified_dialog(window, qtbot):
     found = []
 
     def there():
-        found[:] = [one for one in window.findChildren(DeidentifiedExportDialog) if one.isVisible()]
+        found[:] = [dialog for dialog in window.findChildren(DeidentifiedExportDialog) if dialog.isVisible()]
         return bool(found)
 
     qtbot.waitUntil(there, timeout=LONG)
@@ -212,10 +212,10 @@ def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, mon
 
 def test_the_palette_goes_to_another_case_and_to_a_rater(fused_masks, qtbot):
     here = fused_masks.workspace.current_item()
-    there = next(one for one in fused_masks.document.contents.of("masks") if one.id != here)
+    there = next(item for item in fused_masks.document.contents.of("masks") if item.id != here)
     for typed in (there.name, "carl annotator"):
         fused_masks.window_actions.show_palette()
-        palette = next(one for one in fused_masks.findChildren(CommandPalette) if one.isVisible())
+        palette = next(palette for palette in fused_masks.findChildren(CommandPalette) if palette.isVisible())
         qtbot.keyClicks(palette.line, typed)
         qtbot.keyClick(palette.line, Qt.Key.Key_Return)
         idle(fused_masks, qtbot)

@@ -29,9 +29,9 @@ def test_comparisons_become_a_study_and_pictures_may_come_later(window, qtbot, f
     contents = brought(window, qtbot, pictures, "2 items have a picture now")
     assert not contents.of("masks")
     job = window.document.ask("Looking", lambda study, _: item_pictures(study, 1))
-    with qtbot.waitSignal(job.finished, timeout=LONG) as found:
+    with qtbot.waitSignal(job.finished, timeout=LONG) as signal:
         pass
-    assert sorted(found.args[0]) == [0, 2]
+    assert sorted(signal.args[0]) == [0, 2]
 
 
 @pytest.mark.parametrize("header", ["annotator,left,right,gesagt", "wer,p,q,gesagt"])

@@ -32,7 +32,7 @@ def test_points_that_are_dropped_become_clicks_of_whom_one_says(window, qtbot, m
     qtbot.waitUntil(lambda: "2 clicks on 1 image by 1 annotator" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == ("Anna",)
-    assert [one.name for one in window.document.contents.of("clicks")] == ["smear.png"]
+    assert [item.name for item in window.document.contents.of("clicks")] == ["smear.png"]
 
 
 @pytest.mark.parametrize("as_truth", [True, False])
@@ -66,10 +66,10 @@ def test_detections_in_a_file_called_truth_are_not_asked_about(window, qtbot, ma
 
 def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path, monkeypatch):
     def answer(_parent, _title, _proposed, filters):
-        return str(tmp_path / "found"), next(one for one in filters.split(";;") if "QuPath" in one)
+        return str(tmp_path / "found"), next(choice for choice in filters.split(";;") if "QuPath" in choice)
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    action = next(one for one in fused.menus.export_menu.actions() if one.text() == "Detections…")
+    action = next(action for action in fused.menus.export_menu.actions() if action.text() == "Detections…")
     action.trigger()
     qtbot.waitUntil(lambda: "and 1 more." in fused.status.message, timeout=LONG)
     idle(fused, qtbot)

@@ -44,7 +44,7 @@ CASES = {
 
 
 def call(*arguments) -> None:
-    assert main([str(one) for one in arguments]) == 0
+    assert main([str(argument) for argument in arguments]) == 0
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +87,7 @@ def numbers_of(kind, study, run):
     """Give the same numbers as the run's results hold them."""
     results = [study.runs.result(run, item) for item in study.runs.get(run).items]
     if kind == "clicks":
-        return np.concatenate([one.clustering.mean for one in results])
+        return np.concatenate([result.clustering.mean for result in results])
     (result,) = results
     if kind == "masks":
         (fusion,) = result.fusions
@@ -113,7 +113,7 @@ def export(window, qtbot, monkeypatch, title, path, titles=None):
         return str(path), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    next(one for one in window.menus.export_menu.actions() if one.text() == title).trigger()
+    next(action for action in window.menus.export_menu.actions() if action.text() == title).trigger()
     qtbot.waitUntil(lambda: str(path) in window.status.message, timeout=LONG)
     idle(window, qtbot)
 
@@ -158,7 +158,7 @@ def test_the_run_on_screen_is_exported_and_named(
     assert alike(kind, numbers_in(kind, other), unwanted)
     for file, run in ((by_window, 1), (by_command, 1), (other, 2)):
         record = json.loads((tmp_path / f"{file.name.split('.')[0]}.run.json").read_text(encoding="utf-8"))
-        assert [one["run"] for one in record["runs"]] == [run]
+        assert [run["run"] for run in record["runs"]] == [run]
         assert record["runs"][0]["algorithm"].startswith(case.algorithms[run - 1])
         assert record["files"] == [file.name]
 
@@ -235,11 +235,13 @@ def test_what_was_undone_after_a_fusion_is_not_exported(
         box = window.findChild(QMessageBox)
         if box is not None and not questions:
             questions.append(box.informativeText())
-            next(one for one in box.findChildren(QPushButton) if one.text() == "Export anyway").click()
+            next(
+                button for button in box.findChildren(QPushButton) if button.text() == "Export anyway"
+            ).click()
         return bool(questions)
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(after), ""))
-    next(one for one in window.menus.export_menu.actions() if one.text() == case.title).trigger()
+    next(action for action in window.menus.export_menu.actions() if action.text() == case.title).trigger()
     qtbot.waitUntil(agree, timeout=LONG)
     qtbot.waitUntil(lambda: str(after) in window.status.message, timeout=LONG)
     idle(window, qtbot)

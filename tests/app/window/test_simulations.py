@@ -13,7 +13,7 @@ from tests.app.driving import LONG, idle
 
 def command(window, words):
     """Do what a command of the palette does."""
-    (one,) = (one for one in window.window_actions.commands() if one.words == words)
+    (one,) = (command for command in window.window_actions.commands() if command.words == words)
     one.do()
 
 

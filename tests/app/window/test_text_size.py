@@ -85,7 +85,7 @@ def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not
     workspace = fused.workspace
     assert workspace.canvas.width() >= 240
     assert workspace.canvas.height() >= 180
-    regions = [one for one in workspace.findChildren(ScrollRegion) if one.isVisible()]
+    regions = [region for region in workspace.findChildren(ScrollRegion) if region.isVisible()]
     assert len(regions) >= 4
     for region in regions:
         beyond = region.widget().size() - region.viewport().size()
@@ -93,7 +93,7 @@ def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not
         assert region.verticalScrollBar().maximum() == max(beyond.height(), 0)
         assert fused.rect().contains(region.mapTo(fused, QPoint(region.width() - 1, region.height() - 1)))
     shown = [fused.bar.fuse, fused.bar.help]
-    places = [one.geometry() for one in shown]
+    places = [region.geometry() for region in shown]
     assert all(fused.bar.rect().contains(place) for place in places)
     assert not places[0].intersects(places[1])
 
@@ -132,7 +132,7 @@ def test_no_key_leaves_the_sheet_with_larger_text(fused, qtbot):
     for steps in (5, 5):
         change_text_size(steps)
         fused.window_actions.show_keys()
-        (sheet,) = [one for one in fused.findChildren(ShortcutSheet) if one.isVisible()]
+        (sheet,) = [sheet for sheet in fused.findChildren(ShortcutSheet) if sheet.isVisible()]
         (area,) = sheet.findChildren(QScrollArea)
         assert area.widget().width() <= area.viewport().width()
         assert area.widget().minimumSizeHint().width() <= area.viewport().width()

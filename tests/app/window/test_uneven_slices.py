@@ -34,7 +34,7 @@ def uneven(window, qtbot, tmp_path):
 
 
 def test_a_case_with_missing_slices_says_so_and_asks_before_resampling(uneven, qtbot, tmp_path, monkeypatch):
-    notes = next(one for one in uneven.findChildren(WorkspaceNotes) if one.isVisible())
+    notes = next(notes for notes in uneven.findChildren(WorkspaceNotes) if notes.isVisible())
     assert notes.notes()["Slices"] == SENTENCE
     plane = uneven.findChild(VolumeView).planes["coronal"]
     assert plane.extent[3] == pytest.approx(24 * 2.5)
@@ -52,8 +52,8 @@ def test_a_case_with_missing_slices_says_so_and_asks_before_resampling(uneven, q
     idle(uneven, qtbot)
     assert not out.exists()
     export.trigger()
-    qtbot.waitUntil(lambda: any(one.isVisible() for one in uneven.findChildren(QMessageBox)), timeout=LONG)
-    next(one for one in uneven.findChildren(QMessageBox) if one.isVisible()).accept()
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in uneven.findChildren(QMessageBox)), timeout=LONG)
+    next(box for box in uneven.findChildren(QMessageBox) if box.isVisible()).accept()
     qtbot.waitUntil(out.exists, timeout=LONG)
     idle(uneven, qtbot)
     values = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(out))

@@ -49,7 +49,7 @@ def test_a_study_is_complete_in_its_own_file_soon_after_a_decision(decided, qtbo
     qtbot.waitUntil(lambda: log.stat().st_size == 0, timeout=LONG)
     copy = shutil.copy(study_file, tmp_path / "copy.rscope")
     with Study.open(copy) as study:
-        assert [one.verb for one in study.decisions()] == ["add"]
+        assert [decision.verb for decision in study.decisions()] == ["add"]
     assert kept(decided) == "every decision saved"
 
 
@@ -67,7 +67,7 @@ def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, stu
     assert not decided.moved_bar.isVisible()
     assert kept(decided) == "every decision saved"
     decide(decided, qtbot)
-    assert [one.verb for one in decided.document.contents.decisions] == ["add", "add"]
+    assert [decision.verb for decision in decided.document.contents.decisions] == ["add", "add"]
     assert not list(study_file.parent.glob(f"{study_file.name}*"))
 
 
@@ -92,7 +92,7 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
     idle(decided, qtbot)
     assert decided.document.contents.path == study_file
     assert not decided.moved_bar.isVisible()
-    assert [one.verb for one in decided.document.contents.decisions] == ["add"]
+    assert [decision.verb for decision in decided.document.contents.decisions] == ["add"]
     assert "is now open" in decided.status.message
 
 
@@ -251,7 +251,9 @@ def answer(window, qtbot, words):
     qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=LONG)
     box = window.findChildren(QMessageBox)[-1]
     question = box.text()
-    qtbot.mouseClick(next(one for one in box.buttons() if one.text() == words), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(
+        next(button for button in box.buttons() if button.text() == words), Qt.MouseButton.LeftButton
+    )
     qtbot.waitUntil(lambda: not window.findChildren(QMessageBox), timeout=LONG)
     return question
 
@@ -283,7 +285,7 @@ def test_while_a_run_is_held_one_goes_on_deciding(unsaved, qtbot):
     idle(window, qtbot)
     window.workspace.reviewing.select(0)
     press(window, qtbot, Qt.Key.Key_R)
-    assert [one.verb for one in window.document.contents.decisions] == ["reject"]
+    assert [decision.verb for decision in window.document.contents.decisions] == ["reject"]
     assert window.unsaved_bar.isVisible()
 
 
@@ -375,7 +377,7 @@ def test_a_decision_that_has_no_room_is_said_and_the_next_one_takes_the_word_bac
     make_room()
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_R)
-    assert [one.verb for one in fused.document.contents.decisions] == ["reject"]
+    assert [decision.verb for decision in fused.document.contents.decisions] == ["reject"]
     assert not fused.notice.isVisible()
 
 

@@ -26,7 +26,7 @@ def test_without_its_study_the_window_is_empty_again(opened, qtbot):
     words = [label.text() for label in opened.findChildren(QLabel) if label.isVisible()]
     assert "No study is open" in words
     assert "Review your annotators' work" in words
-    assert not any("clicks by" in one for one in words)
+    assert not any("clicks by" in word for word in words)
 
 
 def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):
@@ -59,7 +59,7 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     assert shown.image.name == "one.png"
     assert len(shown.clicks.annotators) == 13
     assert "Next disputed spot" in {
-        one.words for one in window.window_actions.commands() if one.where == "Review"
+        command.words for command in window.window_actions.commands() if command.where == "Review"
     }
 
 
@@ -264,13 +264,13 @@ def test_the_top_bar_tells_the_time_left(window):
 def test_what_is_fused_moves_no_tab_and_who_cancels_it_has_the_keys_in_the_workspace(fused, qtbot):
     fused.resize(1200, 800)
     idle(fused, qtbot)
-    tabs = [one for one in fused.bar.findChildren(QPushButton) if one.isCheckable()]
+    tabs = [button for button in fused.bar.findChildren(QPushButton) if button.isCheckable()]
     before = [tab.x() for tab in tabs]
     words = "a_photograph_with_a_name_as_microscopes_give_them_0001.tif: removing the weakest component"
     fused.bar.set_fusing(SimpleNamespace(fraction=0.5, words=words, seconds_left=80.0, state="running"))
     idle(fused, qtbot)
     assert [tab.x() for tab in tabs] == before
-    cancel = next(one for one in fused.bar.findChildren(QPushButton) if one.text() == "Cancel")
+    cancel = next(button for button in fused.bar.findChildren(QPushButton) if button.text() == "Cancel")
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
     fused.bar.set_fusing(None)
     assert fused.workspace.isAncestorOf(fused.focusWidget())

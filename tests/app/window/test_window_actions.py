@@ -19,7 +19,7 @@ def _type(qtbot, widget, key, modifiers=Qt.KeyboardModifier.NoModifier):
 
 def _open_palette(window, qtbot):
     press(window, qtbot, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
-    return next(one for one in window.findChildren(CommandPalette) if one.isVisible())
+    return next(palette for palette in window.findChildren(CommandPalette) if palette.isVisible())
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def palette(fused, qtbot):
 
 
 def _words(palette):
-    return [one.words for one in palette.view.lines]
+    return [line.words for line in palette.view.lines]
 
 
 def test_a_few_letters_and_return_do_what_a_menu_does(fused, palette, qtbot):
@@ -62,7 +62,7 @@ def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
 
 
 def test_every_action_of_the_menu_that_is_possible_is_in_the_palette(fused, palette):
-    offered = {(one.words, one.where) for one in palette._commands}
+    offered = {(command.words, command.where) for command in palette._commands}
     for action in fused.workspace.actions_made:
         if not action.menu():
             assert (action.text(), "Review") in offered

@@ -64,7 +64,7 @@ def cut_off_labels(path):
     table.write_text("\n".join(rows) + "\n")
     with Study.create(path) as study:
         store(read_files([table]), study)
-        asked = labels.gather([one.id for one in study.questions()], study)
+        asked = labels.gather([question.id for question in study.questions()], study)
         plan = LabelPlan.make("ibcc", {"iterations": "1", "tolerance": "1e-12"})
         labels.keep(labels.fuse_inputs(asked, plan), study)
 

@@ -80,7 +80,7 @@ def test_labels_against_truth(fused_labels, qtbot, tmp_path):
     fused_labels.files.close_study()
     idle(fused_labels, qtbot)
     assert main(["fuse", "labels", str(path), "--run", "1", "-o", str(tmp_path / "files")]) == 0
-    (row,) = (one for one in rows_of(tmp_path / "files" / "evaluation.csv") if one["method"] == "pooled")
+    (row,) = (row for row in rows_of(tmp_path / "files" / "evaluation.csv") if row["method"] == "pooled")
     names = ("accuracy", "auc", "log_loss", "calibration_error")
     assert [float(row[name]) for name in names] == pytest.approx([value for value, _, _ in shown])
     text = report_of(path, tmp_path)
@@ -149,7 +149,7 @@ def test_the_stop_rule_of_what_is_watched(waiting, qtbot, images_only, tmp_path,
     number = told["expected_changes"]
     shown = "under 0.1" if 0 < number < 0.1 else f"{number:.1f}"
     assert stream._outlook.text().startswith(f"{more} more: {shown} changes")
-    line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
+    line = next(line for line in waiting.workspace.queue.view.lines if line.title == "one.png")
     assert ("(enough)" in line.detail) == told["firm"]
 
 

@@ -23,7 +23,7 @@ SHARE = FusionPlan.make("oem", {"detector": "share", "share": "0.3"})
 def fused_study(study_file):
     """The study with a run of the vote, in which one annotator decides a spot of each image."""
     with Study.open(study_file) as study:
-        images = [one.id for one in study.images()]
+        images = [image.id for image in study.images()]
         keep(fuse_inputs(gather(images, study), SHARE), study)
     return study_file
 
@@ -54,7 +54,7 @@ def menu_entry(window, name, words):
     place = table.view.visualRect(table.view.currentIndex()).center()
     table.view.customContextMenuRequested.emit(place)
     menu = table.findChildren(QMenu)[-1]
-    found = next((one for one in menu.actions() if one.text() == words), None)
+    found = next((action for action in menu.actions() if action.text() == words), None)
     menu.close()
     return found
 
@@ -73,7 +73,7 @@ def test_what_would_change_is_what_fusing_again_comes_to(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
         found = recount(inputs, "volunteer 0", None, fold(study.decisions()))
-        assert [(one.name, one.before, one.after) for one in found.changed] == [
+        assert [(change.name, change.before, change.after) for change in found.changed] == [
             ("one.png", "detected", "rejected"),
             ("two.png", "detected", "rejected"),
         ]
@@ -86,7 +86,7 @@ def test_what_would_change_is_what_fusing_again_comes_to(fused_study):
 
 def test_a_run_rests_on_the_weights_that_held_when_it_was_made(fused_study):
     with Study.open(fused_study) as study:
-        images = [one.id for one in study.images()]
+        images = [image.id for image in study.images()]
         weight = WeightSubject(weight=0.25)
         study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
         inputs = gather(images, study)
@@ -121,7 +121,7 @@ def test_who_is_to_be_left_out_is_asked_for_once_it_is_seen_what_would_change(vo
     summary = panel._summary.toolTip() or panel._summary.text()
     assert summary.startswith(f"would change 1 of {spots} decisions on this image, 2 of ")
     shown = [panel.changes.lines[row] for row in range(len(panel.changes.lines))]
-    assert [(one.before, one.after) for one in shown] == [("detected", "rejected")] * 2
+    assert [(change.before, change.after) for change in shown] == [("detected", "rejected")] * 2
     assert shown[0].name.startswith(here)
     assert not panel.exclude.isEnabled()
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
@@ -163,7 +163,7 @@ def test_what_counting_less_would_change_is_what_fusing_again_comes_to(fused_stu
         weight = WeightSubject(weight=0.1)
         study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
         again = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
-        assert [(one.name, one.before, one.after) for one in found.changed] == [
+        assert [(change.name, change.before, change.after) for change in found.changed] == [
             ("one.png", "detected", "rejected"),
             ("two.png", "detected", "rejected"),
         ]
@@ -261,9 +261,9 @@ def test_the_run_on_screen_may_count_somebody_so_already(voted, qtbot):
 
 def test_the_key_asks_of_the_annotator_who_is_chosen(voted, qtbot):
     voted.workspace.table.select(None)
-    with qtbot.waitSignal(voted.workspace.message) as told:
+    with qtbot.waitSignal(voted.workspace.message) as signal:
         press(voted, qtbot, Qt.Key.Key_X)
-    assert told.args == ["Select an annotator in the table first."]
+    assert signal.args == ["Select an annotator in the table first."]
     choose(voted, "volunteer 3")
     press(voted, qtbot, Qt.Key.Key_X)
     idle(voted, qtbot)
@@ -314,7 +314,7 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
     )
     qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=place)
     table = workspace.table
-    chosen = {table.model.at(one.row()).name for one in table.view.selectionModel().selectedRows()}
+    chosen = {table.model.at(index.row()).name for index in table.view.selectionModel().selectedRows()}
     assert chosen == {"volunteer 1", "volunteer 2"}
 
 

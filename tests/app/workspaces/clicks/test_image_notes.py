@@ -28,8 +28,8 @@ def test_perhaps_artefacts_only_is_noted_as_long_as_such_a_run_is_shown(fused, q
     workspace = fused.workspace
     assert NOTE not in workspace.notes.notes()
     before = workspace.review_queue.results
-    doubtful = {image: replace(one, fusion=few_votes(one.fusion)) for image, one in before.items()}
-    expected = absence_notice([one.fusion for one in doubtful.values()])
+    doubtful = {image: replace(result, fusion=few_votes(result.fusion)) for image, result in before.items()}
+    expected = absence_notice([result.fusion for result in doubtful.values()])
     assert expected is not None
     workspace.review_queue.take(doubtful)
     workspace.review_queue.all_read.emit()
@@ -46,13 +46,15 @@ def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qt
     workspace = fused.workspace
     assert GROUPED not in workspace.notes.notes()
     otherwise = {
-        image: replace(one, fusion=replace(one.fusion, halves=~one.fusion.detection.detected[None]))
-        for image, one in workspace.review_queue.results.items()
+        image: replace(result, fusion=replace(result.fusion, halves=~result.fusion.detection.detected[None]))
+        for image, result in workspace.review_queue.results.items()
     }
     workspace.review_queue.take(otherwise)
     workspace.review_queue.all_read.emit()
     idle(fused, qtbot)
-    assert workspace.notes.notes()[GROUPED] == grouping_notice([one.fusion for one in otherwise.values()])
+    assert workspace.notes.notes()[GROUPED] == grouping_notice(
+        [result.fusion for result in otherwise.values()]
+    )
     fusion = next(iter(otherwise.values())).fusion
     spots = spots_of(fusion, len(fusion.marked), [])
     assert "Half of the images, fused without the others" in explain_weights(spots[0], fusion)
@@ -70,7 +72,7 @@ def test_decisions_against_the_votes_are_noted(fused, qtbot):
     workspace.review_queue.take(rejected)
     workspace.review_queue.all_read.emit()
     idle(fused, qtbot)
-    notice = decision_notice([one.fusion for one in rejected.values()])
+    notice = decision_notice([result.fusion for result in rejected.values()])
     assert notice is not None
     assert workspace.notes.notes()[DECIDED] == notice
 
@@ -84,17 +86,17 @@ def details(window):
 
 def verbs(study_file):
     with Study.open(study_file) as study:
-        return [one.verb for one in study.decisions()]
+        return [decision.verb for decision in study.decisions()]
 
 
 def test_a_negative_control_is_marked_used_by_the_next_fusion_and_undone(fused, qtbot, study_file):
     workspace = fused.workspace
     name = workspace.reviewing.session.scene.image.name
-    said = []
-    workspace.message.connect(said.append)
+    messages = []
+    workspace.message.connect(messages.append)
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
     assert details(fused)[name].startswith("negative control: ")
-    assert said[-1] == f"{name} is a negative control from the next fusion on (F5)."
+    assert messages[-1] == f"{name} is a negative control from the next fusion on (F5)."
     assert workspace.history.view.lines[0].words == f"mark as negative control, {name}"
     assert fused.bar.fuse.text() != "Fuse"  # what is shown does not rest on it yet
     press(fused, qtbot, Qt.Key.Key_F5)
@@ -117,12 +119,14 @@ def test_an_image_with_an_accepted_spot_is_no_negative_control(fused, qtbot, stu
     name = workspace.reviewing.session.scene.image.name
     workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_A)
-    workspace.navigation.go_to(next(one.id for one in fused.document.contents.images if one.name == name))
+    workspace.navigation.go_to(
+        next(image.id for image in fused.document.contents.images if image.name == name)
+    )
     idle(fused, qtbot)
-    said = []
-    workspace.message.connect(said.append)
+    messages = []
+    workspace.message.connect(messages.append)
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
-    assert said[-1] == f"You accepted a spot on {name}: it holds structures."
+    assert messages[-1] == f"You accepted a spot on {name}: it holds structures."
     assert "control" not in details(fused)[name]
     fused.document.close()
     assert verbs(study_file) == ["accept"]
@@ -133,7 +137,7 @@ def test_the_menu_of_the_list_marks_an_image(fused, qtbot):
     workspace, view = fused.workspace, fused.workspace.queue.view
     other = view.lines[1]
     view.customContextMenuRequested.emit(view.visualRect(view.model().index(1, 0)).center())
-    (menu,) = (one for one in workspace.findChildren(QMenu) if one.isVisible())
+    (menu,) = (menu for menu in workspace.findChildren(QMenu) if menu.isVisible())
     actions = {action.text(): action for action in menu.actions()}
     assert actions["No control"].isChecked()
     actions["Positive control: contains structures"].trigger()

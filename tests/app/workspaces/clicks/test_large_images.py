@@ -58,8 +58,8 @@ def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(s
 def test_a_copy_that_was_damaged_is_told_and_made_anew(fused, qtbot, tmp_path):
     workspace = fused.workspace
     qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
-    told = []
-    workspace.refused.connect(told.append)
+    messages = []
+    workspace.refused.connect(messages.append)
     for file in kept(tmp_path):
         data = bytearray(file.read_bytes())
         data[100] ^= 255
@@ -67,10 +67,10 @@ def test_a_copy_that_was_damaged_is_told_and_made_anew(fused, qtbot, tmp_path):
     scene = workspace.reviewing.session.scene
     image = workspace.loader._cache[scene.image.id]
     workspace.canvas.set_image(image, scene.image.extent)
-    qtbot.waitUntil(lambda: told != [], timeout=LONG)
-    assert "was damaged; it is made anew" in told[0]
+    qtbot.waitUntil(lambda: messages != [], timeout=LONG)
+    assert "was damaged; it is made anew" in messages[0]
     qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
 def test_making_an_image_ready_can_be_cancelled_and_begun_again(

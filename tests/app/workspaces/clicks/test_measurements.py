@@ -112,11 +112,11 @@ def test_lengths_and_areas_are_listed_copied_deleted_and_kept(opened, qtbot, stu
     workspace.measure.list.setCurrentIndex(workspace.measure.list.index_of((1, 1)))
     workspace.measure.delete.trigger()
     idle(opened, qtbot)
-    assert [one.title for one in workspace.measure.list.lines] == ["area 2"]
+    assert [line.title for line in workspace.measure.list.lines] == ["area 2"]
     press(opened, qtbot, Qt.Key.Key_PageDown)
     assert workspace.measure.list.lines == ()
     press(opened, qtbot, Qt.Key.Key_Z, CTRL)
-    assert [one.title for one in workspace.measure.list.lines] == ["length 1", "area 2"]
+    assert [line.title for line in workspace.measure.list.lines] == ["length 1", "area 2"]
     opened.document.close()
     idle(opened, qtbot)
     opened.open_paths([study_file])
@@ -131,13 +131,13 @@ def test_escape_leaves_drawing_and_an_outline_that_crosses_itself_is_refused(ope
     assert workspace.has_to_leave
     press(opened, qtbot, Qt.Key.Key_Escape)
     assert workspace.measurements.drawing.mode == ""
-    said = []
-    workspace.refused.connect(said.append)
+    messages = []
+    workspace.refused.connect(messages.append)
     press(opened, qtbot, Qt.Key.Key_O)
     for corner in ((40, 40), (140, 140), (140, 40), (40, 141)):
         QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, corner))
     QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (40, 40)))
-    assert "crosses itself" in said[0]
+    assert "crosses itself" in messages[0]
     idle(opened, qtbot)
     assert opened.document.contents.decisions == ()
 
@@ -173,7 +173,7 @@ def test_a_shape_is_changed_on_the_image_and_each_change_is_a_decision_that_undo
     assert shapes.selected is None
     opened.document.close()
     with Study.open(study_file) as study:
-        verbs = [one.verb for one in study.decisions() if one.subject is not None]
+        verbs = [decision.verb for decision in study.decisions() if decision.subject is not None]
     assert verbs == ["measure", "reshape", "move", "move", "delete"]
 
 

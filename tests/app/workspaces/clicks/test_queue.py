@@ -66,7 +66,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
     with Study.create(path) as study:
         study.add_clicks(a_table(1, tuple("abcdefghijkl")))
         clicks = {entry.id: study.clicks(entry.id) for entry in study.images()}
-        fusions = {image: a_fusion(one, image) for image, one in clicks.items()}
+        fusions = {image: a_fusion(clicks_of_image, image) for image, clicks_of_image in clicks.items()}
         study.runs.add(a_run(), fusions)
     doubt = {}
     for image, one in fusions.items():

@@ -114,7 +114,7 @@ def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot,
     press(fused, qtbot, Qt.Key.Key_A)
     fused.document.close()
     with Study.open(study_file) as study:
-        subjects = [one.subject for one in study.decisions()]
+        subjects = [decision.subject for decision in study.decisions()]
     assert all(isinstance(subject, SpotSubject) for subject in subjects)
     assert [subject.blind for subject in subjects] == [True, False]
 
@@ -192,7 +192,7 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
     assert fused.workspace.grid_shown
     fused.document.close()
     with Study.open(study_file) as study:
-        assert [one.verb for one in study.decisions()] == ["reject", "undo"]
+        assert [decision.verb for decision in study.decisions()] == ["reject", "undo"]
         assert len(study.decisions()[0].subject.spots) == 2
 
 
@@ -249,7 +249,7 @@ def menu_at(window, qtbot, x, y):
     place = QPoint(*(round(at) for at in canvas.viewport.to_screen(x, y)))
     event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, canvas.mapToGlobal(place))
     QCoreApplication.sendEvent(canvas, event)
-    (menu,) = [one for one in window.workspace.findChildren(QMenu) if one.isVisible()]
+    (menu,) = [menu for menu in window.workspace.findChildren(QMenu) if menu.isVisible()]
     return menu
 
 
@@ -292,7 +292,7 @@ def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
     grid = open_grid(fused, qtbot, everywhere=True)
     grid.view.selectAll()
     grid.view.customContextMenuRequested.emit(grid.view.visualRect(grid.view.model().at(0)).center())
-    (menu,) = [one for one in fused.workspace.findChildren(QMenu) if one.isVisible()]
+    (menu,) = [menu for menu in fused.workspace.findChildren(QMenu) if menu.isVisible()]
     assert menu.actions()[0].text() == "2 spots"
     chosen(menu, "Copy the positions")
     lines = QGuiApplication.clipboard().text().splitlines()
@@ -321,7 +321,7 @@ def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fus
     wide = {}
 
     def cut(pixel_size):
-        (entry,) = [one for one in fused.document.contents.images if one.name == "one.png"]
+        (entry,) = [image for image in fused.document.contents.images if image.name == "one.png"]
         shelf.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
         shelf.want(7)
         with qtbot.waitSignal(shelf.ready, timeout=LONG) as given:

@@ -47,7 +47,7 @@ def test_a_decision_does_not_wait_until_runs_are_compared(compared, qtbot):
 
 def test_comparing_ends_when_the_study_is_left(compared, qtbot):
     window, let_go = compared
-    (job,) = (one for one in window.jobs._jobs.values() if one.title == "Comparing runs")
+    (job,) = (job for job in window.jobs._jobs.values() if job.title == "Comparing runs")
     window.files.close_study()
     assert job.state == "cancelling"
     let_go()

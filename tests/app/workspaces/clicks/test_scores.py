@@ -37,12 +37,12 @@ def test_the_evidence_names_the_score_and_a_key_excludes_the_program(scored, qtb
     idle(scored, qtbot)
     workspace = scored.workspace
     workspace.reviewing.select(0)
-    words = " ".join(one.text() for one in workspace.evidence.findChildren(QLabel) if one.isVisible())
+    words = " ".join(label.text() for label in workspace.evidence.findChildren(QLabel) if label.isVisible())
     assert "The program's score is " in words
-    said = []
-    workspace.message.connect(said.append)
+    messages = []
+    workspace.message.connect(messages.append)
     press(scored, qtbot, Qt.Key.Key_X, SHIFT)
-    assert said[-1] == "The scores of the program are excluded from the next fusion on (F5)."
+    assert messages[-1] == "The scores of the program are excluded from the next fusion on (F5)."
     assert scored.document.contents.review.excluded == {"program (scores)": ""}
     if place := os.environ.get("PICTURE"):
         scored.grab().save(place)

@@ -114,7 +114,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     idle(waiting, qtbot)
     assert stream_of(waiting).live.following is None
     assert "online OEM + DEM, converged" in waiting.status._text.text()
-    line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
+    line = next(line for line in waiting.workspace.queue.view.lines if line.title == "one.png")
     assert line.detail == f"{len(PARASITES)} detections"
     offer = stream.offers.findChildren(QLabel)
     assert any(label.text().startswith("Stopped by you. Last arrival 20") for label in offer)
@@ -123,7 +123,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     wait_for(waiting, qtbot, 6)
     waiting.document.close()
     with Study.open(images_only) as study:
-        assert [one.source for one in streams.streams(study)] == [source]
+        assert [entry.source for entry in streams.streams(study)] == [source]
         assert len(study.clicks(1)) == 6 * len(PARASITES)
 
 
@@ -279,9 +279,9 @@ def test_nothing_is_decided_on_what_is_past(fused, qtbot):
     replay.play(False)
     replay.go_to(replay.total)
     fused.workspace.reviewing.select(0)
-    with qtbot.waitSignal(fused.workspace.message) as said:
+    with qtbot.waitSignal(fused.workspace.message) as signal:
         press(fused, qtbot, Qt.Key.Key_A)
-    assert "replay" in said.args[0]
+    assert "replay" in signal.args[0]
     assert fused.document.contents.decisions == ()
     press(fused, qtbot, Qt.Key.Key_Escape)
     assert not replay.on
@@ -320,7 +320,7 @@ def test_whom_to_ask_is_who_has_not_looked_and_blind_has_no_names(waiting, qtbot
     press(waiting, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(waiting.document.contents.runs), timeout=LONG)
     idle(waiting, qtbot)
-    image = next(one.id for one in waiting.document.contents.images if one.name == "two.png")
+    image = next(image.id for image in waiting.document.contents.images if image.name == "two.png")
     workspace.navigation.go_to(image)
     idle(waiting, qtbot)
     workspace.right_tabs.setCurrentWidget(workspace.ask)

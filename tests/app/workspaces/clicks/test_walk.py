@@ -80,7 +80,7 @@ def test_accept_and_reject_alone_reach_every_spot_of_every_image_once(walked, qt
         assert "decided already" in window.status.message
     made = decisions(window, path)
     assert len(made) == 4
-    assert max(Counter((one.item, one.subject.number) for one in made).values()) == 1
+    assert max(Counter((decision.item, decision.subject.number) for decision in made).values()) == 1
 
 
 def test_skipped_spots_of_all_images_come_last_and_a_second_skip_is_not_written(walked, qtbot):
@@ -92,7 +92,7 @@ def test_skipped_spots_of_all_images_come_last_and_a_second_skip_is_not_written(
     for _ in range(5):
         press(window, qtbot, Qt.Key.Key_S)
     walk(window, qtbot, [Qt.Key.Key_A], window.workspace.canvas, lambda: check_counts(window))
-    assert [one.verb for one in decisions(window, path)] == ["skip"] * 4 + ["accept"] * 4
+    assert [decision.verb for decision in decisions(window, path)] == ["skip"] * 4 + ["accept"] * 4
 
 
 def test_a_decided_spot_is_changed_only_when_it_is_clicked(walked, qtbot):

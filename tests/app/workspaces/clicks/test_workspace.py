@@ -179,7 +179,9 @@ def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
     fused.workspace.reviewing.select(0)
     usual = fused.workspace.canvas._spots.radius(0)
     action = next(
-        one for one in fused.menus.review_menu.actions()[-1].menu().actions() if one.text().startswith("50%")
+        action
+        for action in fused.menus.review_menu.actions()[-1].menu().actions()
+        if action.text().startswith("50%")
     )
     action.trigger()
     idle(fused, qtbot)

@@ -49,7 +49,7 @@ def labels_original(tmp_path_factory) -> Path:
         )  # fmt: skip
         for number in range(0, TASKS, 2):
             Image.new("RGB", (40, 30), (number * 4, 60, 90)).save(folder / f"cell-{number:03}.png")
-        study.add_images([read_image(one) for one in sorted(folder.glob("cell-*.png"))])
+        study.add_images([read_image(path) for path in sorted(folder.glob("cell-*.png"))])
         link_pictures(study)
     return path
 

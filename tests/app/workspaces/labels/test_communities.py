@@ -68,10 +68,12 @@ def table(*, times: bool = True, each: int = EACH) -> LabelTable:
 def make(path: Path, algorithm: str, votes: LabelTable | None = None, **settings: str) -> Path:
     with Study.create(path) as study:
         add_votes(study, votes or table())
-        numbers = [one.id for one in study.questions()]
+        numbers = [question.id for question in study.questions()]
         answer = fuse_inputs(gather(numbers, study), LabelPlan.make(algorithm, settings))
         if algorithm == "dynibcc":
-            answer = replace(answer, outcomes={name: turned(one) for name, one in answer.outcomes.items()})
+            answer = replace(
+                answer, outcomes={name: turned(outcome) for name, outcome in answer.outcomes.items()}
+            )
         keep(answer, study)
     return path
 

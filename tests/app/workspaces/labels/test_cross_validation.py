@@ -42,6 +42,6 @@ def test_it_is_cancelled_and_what_cannot_be_measured_is_said(opened, panel, qtbo
     idle(opened, qtbot)
     assert panel.button.isEnabled()
     assert not panel.table.isVisible()
-    with qtbot.waitSignal(opened.workspace.cross_validation.refused, timeout=LONG) as said:
+    with qtbot.waitSignal(opened.workspace.cross_validation.refused, timeout=LONG) as signal:
         measure(panel, qtbot, subsample=True)
-    assert "lower one of the two numbers" in said.args[0]
+    assert "lower one of the two numbers" in signal.args[0]

@@ -32,7 +32,7 @@ def walked(window, qtbot, tmp_path):
     path = tmp_path / "two.rscope"
     with Study.create(path) as study:
         store(read_files([tmp_path / "votes.csv"]), study)
-        asked = [one.id for one in study.questions()]
+        asked = [question.id for question in study.questions()]
         keep(fuse_inputs(gather(asked, study), LabelPlan.make("majority")), study)
     open_study(window, qtbot, path)
     return window, path
@@ -61,8 +61,10 @@ def test_digits_alone_reach_every_disputed_task_of_both_questions_once(walked, q
         assert "decided already" in window.status.message
     made = decisions(window, path)
     assert len(made) == total
-    assert max(Counter((one.item, one.subject.task) for one in made).values()) == 1
-    assert {one.subject.task for one in made} == {f"cell-{n}" for few in DISPUTED.values() for n in few}
+    assert max(Counter((decision.item, decision.subject.task) for decision in made).values()) == 1
+    assert {decision.subject.task for decision in made} == {
+        f"cell-{n}" for few in DISPUTED.values() for n in few
+    }
 
 
 def test_skipped_tasks_come_last_and_a_decided_one_is_changed_when_it_is_chosen(walked, qtbot):
@@ -76,7 +78,7 @@ def test_skipped_tasks_come_last_and_a_decided_one_is_changed_when_it_is_chosen(
     workspace.queue.chosen.emit(workspace.tasks.current)
     press(window, qtbot, Qt.Key.Key_2, on=view)
     made = decisions(window, path)
-    assert [one.verb for one in made] == ["skip", *["label"] * 6]
+    assert [decision.verb for decision in made] == ["skip", *["label"] * 6]
     assert made[5].subject.task == made[6].subject.task == name
     assert made[5].subject.label != made[6].subject.label
 

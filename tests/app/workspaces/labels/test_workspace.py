@@ -65,7 +65,7 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     key(fused, qtbot, Qt.Key.Key_2)
     assert task_on_screen(fused) != first
     decided = fused.document.contents.review.tasks(workspace.session.scene.question.id)
-    assert {name: one.label for name, one in decided.items()} == {first: "infected"}
+    assert {name: decision.label for name, decision in decided.items()} == {first: "infected"}
     assert f"label {first} as infected" in fused.menus.undo_action.text()
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
@@ -335,9 +335,9 @@ def test_pictures_that_were_moved_come_again_once_they_are_found(fused, qtbot, t
     job = fused.document.ask(
         "Looking for images", lambda study, _: len(study.relocate_all(folder)), changes=True
     )
-    with qtbot.waitSignal(job.finished, timeout=LONG) as found:
+    with qtbot.waitSignal(job.finished, timeout=LONG) as signal:
         pass
-    assert found.args == [1]
+    assert signal.args == [1]
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: workspace.pictures.get(moved) is not None, timeout=LONG)
 

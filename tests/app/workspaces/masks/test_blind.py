@@ -64,7 +64,7 @@ def test_nothing_tells_what_the_readers_drew_nor_what_the_model_makes_of_it(fuse
 
 
 def test_the_menu_says_whether_it_is_on(blind, qtbot):
-    (hide,) = [one for one in blind.workspace.actions_made if one.text().startswith("Hide raters")]
+    (hide,) = [action for action in blind.workspace.actions_made if action.text().startswith("Hide raters")]
     assert hide.isChecked()
     hide.trigger()
     assert not hide.isChecked()
@@ -129,7 +129,7 @@ def test_what_is_drawn_is_seen_though_one_reader_alone_was_shown_before(fused_ma
     key(fused_masks, qtbot, Qt.Key.Key_2)
     key(fused_masks, qtbot, Qt.Key.Key_H)
     draw(fused_masks, qtbot, MINE, at=8)
-    assert [one.name for one in fused_masks.workspace.volume._scene.in_sight()] == ["what you drew"]
+    assert [outline.name for outline in fused_masks.workspace.volume._scene.in_sight()] == ["what you drew"]
 
 
 def test_slices_between_are_filled_in_from_what_was_drawn_alone(blind, qtbot):
@@ -166,7 +166,7 @@ def test_it_is_remembered_and_holds_from_the_first_look(blind, qtbot, masks_stud
     key(again, qtbot, Qt.Key.Key_H)
     assert outlines == [set()]
     assert seen(again) == {*READERS, "the consensus"}
-    (hide,) = [one for one in again.workspace.actions_made if one.text().startswith("Hide raters")]
+    (hide,) = [action for action in again.workspace.actions_made if action.text().startswith("Hide raters")]
     assert not hide.isChecked()
     again.close()
     third = MainWindow()

@@ -53,17 +53,21 @@ def test_outlines_of_the_methods_take_the_place_of_the_raters(fused_masks, panel
     workspace = fused_masks.workspace
     assert not panel.outlines.isEnabled()
     compared(fused_masks, panel, qtbot)
-    before = [one.name for one in workspace.volume._scene.outlines]
+    before = [outline.name for outline in workspace.volume._scene.outlines]
     panel.outlines.setChecked(True)
-    assert [one.name for one in workspace.volume._scene.outlines] == ["Laplace", "STAPLE", "majority vote"]
+    assert [outline.name for outline in workspace.volume._scene.outlines] == [
+        "Laplace",
+        "STAPLE",
+        "majority vote",
+    ]
     assert not panel.ticks["staple"].icon().isNull()
     panel.ticks["staple"].setChecked(False)
-    assert [one.name for one in workspace.volume._scene.outlines] == ["Laplace", "majority vote"]
+    assert [outline.name for outline in workspace.volume._scene.outlines] == ["Laplace", "majority vote"]
     go_to(fused_masks, qtbot, "second")
     assert not panel.outlines.isEnabled()
     go_to(fused_masks, qtbot, "first")
     assert panel.outlines.isEnabled()
-    assert [one.name for one in workspace.volume._scene.outlines] == before
+    assert [outline.name for outline in workspace.volume._scene.outlines] == before
 
 
 def test_a_cancelled_comparison_leaves_the_last_one(fused_masks, panel, qtbot, monkeypatch):

@@ -32,9 +32,11 @@ def test_what_can_be_undone_is_named_once(fused_masks, qtbot):
     workspace.reviewing.select(0)
     workspace.reviewing.accept()
     idle(fused_masks, qtbot)
-    named = [one.words for one in fused_masks.window_actions.commands() if one.words.startswith("Undo")]
+    named = [
+        command.words for command in fused_masks.window_actions.commands() if command.words.startswith("Undo")
+    ]
     assert len(named) == 1
     assert named[0].startswith("Undo accept region 1")
-    assert len({one.words for one in fused_masks.window_actions.commands()}) == len(
+    assert len({command.words for command in fused_masks.window_actions.commands()}) == len(
         fused_masks.window_actions.commands()
     )

@@ -95,8 +95,8 @@ def test_accept_alone_reaches_every_region_of_every_structure_and_case_once(walk
         key(window, qtbot, Qt.Key.Key_A)
     assert "settled already" in window.status.message
     made = decisions(window, path)
-    assert [one.verb for one in made] == ["accept"] * total()
-    told = Counter((one.item, one.subject.structure, one.subject.number) for one in made)
+    assert [decision.verb for decision in made] == ["accept"] * total()
+    told = Counter((decision.item, decision.subject.structure, decision.subject.number) for decision in made)
     assert len(told) == total()
 
 
@@ -126,7 +126,7 @@ def test_what_was_skipped_comes_when_all_else_is_decided(walked, qtbot):
     assert left(window) == total()
     walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume)
     made = decisions(window, path)
-    assert [one.verb for one in made] == ["skip", *["accept"] * total()]
+    assert [decision.verb for decision in made] == ["skip", *["accept"] * total()]
     last = made[-1]
     assert (last.item, last.subject.structure, last.subject.number) == skipped
 

@@ -106,8 +106,8 @@ def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot
 
     (dialog,) = fused.findChildren(ReasonDialog)
     words = [dialog.windowTitle(), *(label.text() for label in dialog.findChildren(QLabel))]
-    assert not any("ann 03" in one for one in words)
-    assert any("annotator 4" in one for one in words)
+    assert not any("ann 03" in word for word in words)
+    assert any("annotator 4" in word for word in words)
     dialog.words.setText("clicks one side always")
     dialog.accept()
     idle(fused, qtbot)

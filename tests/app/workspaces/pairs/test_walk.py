@@ -25,7 +25,7 @@ def leave(window, qtbot, few):
 
 def judge(window, qtbot, which) -> bool:
     key(window, qtbot, which)
-    dialogs = [one for one in window.workspace.findChildren(ReasonDialog) if one.isVisible()]
+    dialogs = [dialog for dialog in window.workspace.findChildren(ReasonDialog) if dialog.isVisible()]
     for dialog in dialogs:
         dialog.accept()
     idle(window, qtbot)
@@ -45,7 +45,7 @@ def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
     assert not judge(fused, qtbot, Qt.Key.Key_F)
     assert "by you already" in fused.status.message
     made = fused.document.contents.decisions
-    assert len({one.subject.annotator for one in made}) == len(made) == PEOPLE
+    assert len({decision.subject.annotator for decision in made}) == len(made) == PEOPLE
     last = workspace.queue.current
     workspace.queue.chosen.emit(last)
     assert judge(fused, qtbot, Qt.Key.Key_F)

@@ -153,7 +153,7 @@ def test_a_right_click_on_an_annotator_offers_what_the_keys_do(fused, qtbot):
     qtbot.mouseClick(queue.view.viewport(), Qt.RightButton, pos=place)
     queue.view.customContextMenuRequested.emit(place)
     assert queue.current == queue.view.lines[2].key
-    (menu,) = (one for one in fused.workspace.findChildren(QMenu) if one.isVisible())
+    (menu,) = (menu for menu in fused.workspace.findChildren(QMenu) if menu.isVisible())
     by_words = {action.text(): action for action in menu.actions()}
     by_words["Copy the name"].trigger()
     assert f"Annotator {QGuiApplication.clipboard().text()}" in by_words
