@@ -60,7 +60,7 @@ class TopBar(QWidget):
         self._menu_button.setText("Raterscope")
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._menu_button.setToolTip("Menu: study, import, export, undo, view")
-        self._study = _plain_label("studyName")
+        self._study = _named_label("studyName")
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
         self._fuse_words = ""
         self._progress = QProgressBar()
@@ -169,10 +169,9 @@ class NoticeBar(QWidget):
         super().__init__(parent)
         self.setObjectName("noticeBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        tone = _plain_label("noticeTone")
+        tone = _named_label("noticeTone", "Error")
         tone.setProperty("tone", "error")
-        tone.setText("Error")
-        self._words = _plain_label("noticeWords")
+        self._words = _named_label("noticeWords")
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         dismiss = QToolButton()
@@ -209,7 +208,7 @@ class StatusLine(QWidget):
         self._message = ElidedLabel("", "accent")
         self._message.setObjectName("statusMessage")
         self._message.hide()
-        self._saved = _plain_label("statusSaved")
+        self._saved = _named_label("statusSaved")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(16)
@@ -236,10 +235,9 @@ class StatusLine(QWidget):
         self._saved.setText(text)
 
 
-def _plain_label(name: str) -> QLabel:
-    label = QLabel()
+def _named_label(name: str, text: str = "") -> QLabel:
+    label = plain_label(text)
     label.setObjectName(name)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     return label
 
 
@@ -249,6 +247,7 @@ class ActionBar(QWidget):
     Parameters
     ----------
     title : str
+        Shown in front of the words; empty for none.
     actions : sequence of str
         The buttons' labels.
     parent : QWidget, optional
@@ -258,9 +257,10 @@ class ActionBar(QWidget):
         super().__init__(parent)
         self.setObjectName("noticeBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        tone = plain_label(title)
-        tone.setObjectName("noticeTone")
+        tone = _named_label("noticeTone", title)
         tone.setProperty("tone", "error")
+        if not title:
+            tone.hide()
         self.words = plain_label(wrap=True, selectable=True)
         self.buttons = [QPushButton(words) for words in actions]
         theme.set_role(self.buttons[0], "primary")

@@ -11,15 +11,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QLockFile, QObject, Qt, QTimer
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtCore import QLockFile, QObject, QTimer
+from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.window.bars import ActionBar
 from raterscope.app.window.files import LOOK_MS, cancel_after
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.widgets import theme
-from raterscope.widgets.parts import plain_label
 
 if TYPE_CHECKING:
     from raterscope.app.window.main_window import MainWindow
@@ -172,25 +171,12 @@ EVERY_MS, AGAIN_MS = 2000, 100
 """Interval between two notes, and between two checks whether the item has been loaded."""
 
 
-class ReopenBar(QWidget):
+class ReopenBar(ActionBar):
     """Offer under the top bar to reopen the last session, with buttons to accept and decline."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("noticeBar")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.words = plain_label(wrap=True)
-        self.accept, self.decline = QPushButton("Reopen"), QPushButton("Not now")
-        for button in (self.accept, self.decline):
-            button.setAutoDefault(True)  # Return presses it, as in a dialog
-        theme.set_role(self.accept, "primary")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 12, 6)
-        row.setSpacing(8)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.accept)
-        row.addWidget(self.decline)
-        self.hide()
+        super().__init__("", ("Reopen", "Not now"), parent)
+        self.accept, self.decline = self.buttons
 
     def offer(self, sentence: str) -> None:
         """Show an offer; Return accepts."""

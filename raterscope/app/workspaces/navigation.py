@@ -33,6 +33,7 @@ __all__ = [
     "PixelLoader",
     "Pixels",
     "QuestionNavigation",
+    "locate_image",
     "missing_file_message",
     "own_memory",
 ]
@@ -427,7 +428,7 @@ class PixelLoader(QObject):
     def prefetch(self, entry: ImageEntry) -> None:
         """Load the pixels of an image that is likely to be next."""
         if entry.id not in self._cache and entry.id not in self._loading:
-            job = self._document.ask("Looking for an image", partial(_locate, entry))
+            job = self._document.ask("Looking for an image", partial(locate_image, entry))
             self._tasks.follow(job, partial(self._start, entry))
 
     def _start(self, entry: ImageEntry, path: Path | None) -> None:
@@ -491,6 +492,7 @@ def missing_file_message(entry: ImageEntry, study: Study) -> str:
     )
 
 
-def _locate(entry: ImageEntry, study: Study, watch: Watch) -> Path | None:
+def locate_image(entry: ImageEntry, study: Study, watch: Watch) -> Path | None:
+    """Return the path of an image's file; None if it is missing."""
     watch(0.0, "looking")
     return study.locate(entry)

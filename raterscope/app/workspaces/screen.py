@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import Fusing, FusionWork, RunControl
     from raterscope.widgets.panels.fuse_panel import RunRequest
 
-__all__ = ["TABS", "ActionEntry", "WorkspaceScreen"]
+__all__ = ["TABS", "ActionEntry", "WorkspaceScreen", "split_widgets"]
 
 ActionEntry = tuple[str, str, Callable[[], object]]
 
@@ -446,6 +446,19 @@ class WorkspaceScreen(QWidget):
         super().resizeEvent(event)
         if self.fuse_panel.isVisible():
             self._place_fuse_panel()
+
+
+def split_widgets(
+    direction: Qt.Orientation, widgets: Sequence[QWidget], sizes: Sequence[int] = ()
+) -> QSplitter:
+    """Put widgets side by side or one below the other, with handles between them."""
+    splitter = QSplitter(direction)
+    splitter.setHandleWidth(1)
+    for widget in widgets:
+        splitter.addWidget(widget)
+    if sizes:
+        splitter.setSizes(list(sizes))
+    return splitter
 
 
 def _splitter(direction: Qt.Orientation, parent: QWidget) -> QSplitter:

@@ -23,11 +23,12 @@ from raterscope.app.formats.output_files import escape_formula
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.session import LatestTask
-from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.scene import Crop, Scene, crop_of, load_pixels
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
+from raterscope.app.workspaces.navigation import locate_image
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.panels.card_panels import SpotGrid
@@ -137,7 +138,7 @@ class CropShelf(QObject):
         on_image = {
             number: position for number, position in self._positions.items() if position.image.id == image.id
         }
-        job = self._document.ask("Looking for an image", partial(_locate, image))
+        job = self._document.ask("Looking for an image", partial(locate_image, image))
         self._task.follow(
             job,
             partial(self._on_located, image, on_image),
@@ -176,11 +177,6 @@ class CropShelf(QObject):
     def _deliver(self, number: int) -> None:
         crop = self._crops[number]
         self.ready.emit(number, None if crop is None else to_picture(crop))
-
-
-def _locate(image: ImageEntry, study: Study, watch: Watch) -> Path | None:
-    watch(0.0, "looking")
-    return study.locate(image)
 
 
 def _cut(

@@ -18,7 +18,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["Measured", "MethodTable", "abbreviate", "curves_of"]
+__all__ = ["MeasuredMethod", "MethodTable", "abbreviate", "curves_of"]
 
 _LONGEST = 120
 """Largest number of letters of a notice beside the table."""
@@ -36,7 +36,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredMethod:
     """Assessment of a run, or with None of the majority vote, and the weight of a vote in it."""
 
     run: RunEntry | None
@@ -92,7 +92,7 @@ class MethodTable(QWidget):
         self.advice.setAccessibleDescription(" ".join(sentences))
         self.advice.setVisible(bool(sentences))
 
-    def show_runs(self, runs: Sequence[Measured]) -> None:
+    def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
         judged = runs[0].found.judged if runs else 0
         self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
@@ -111,7 +111,7 @@ def abbreviate(sentence: str) -> str:
     return sentence if len(brief) == len(sentence) else f"{brief} …"
 
 
-def _row(measured: Measured) -> ComparisonRow:
+def _row(measured: MeasuredMethod) -> ComparisonRow:
     assessment = measured.found
     figures = (
         (assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high),

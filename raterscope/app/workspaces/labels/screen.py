@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTabWidget, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import QuestionSettings
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.labels.method_table import MethodTable
 from raterscope.app.workspaces.labels.scene import LabelsSession
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
@@ -72,8 +72,8 @@ class LabelsScreen(WorkspaceScreen):
         self.decisions = DecisionPlot()
         self.method_table = MethodTable()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
-        annotator_split = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
-        similarity_split = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
+        annotator_split = split_widgets(Qt.Orientation.Vertical, (self.wall, self.cards))
+        similarity_split = split_widgets(Qt.Orientation.Horizontal, (self.similarity, self.participation))
         self.middle_tabs = QTabWidget()
         for title, widget in (
             ("Annotators", annotator_split), ("Similarity", similarity_split), ("Over time", self.flow),
@@ -85,7 +85,7 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs.setFocusProxy(self.wall)
         self._sizes_before: list[int] | None = None
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
-        self.why = _split(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
+        self.why = split_widgets(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
         super().__init__(
             TaskList(),
             self.middle_tabs,
@@ -147,11 +147,3 @@ def _beside_tabs(widget: QWidget) -> QWidget:
     row.setContentsMargins(8, 0, 12, 0)
     row.addWidget(widget)
     return bar
-
-
-def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...]) -> QSplitter:
-    splitter = QSplitter(direction)
-    splitter.setHandleWidth(1)
-    for part in parts:
-        splitter.addWidget(part)
-    return splitter

@@ -27,9 +27,12 @@ from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
-from raterscope.app.workspaces.labels.decision_rates import DecisionRates
 from raterscope.app.workspaces.labels.exclusion import Exclusion
-from raterscope.app.workspaces.labels.method_comparison import CrossValidation, MethodComparison
+from raterscope.app.workspaces.labels.method_comparison import (
+    CrossValidation,
+    DecisionRates,
+    MethodComparison,
+)
 from raterscope.app.workspaces.labels.scene import (
     Analysis,
     LabelsSession,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QSplitter, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.pairs.run_comparison import MEASURES, NOTHING
 from raterscope.app.workspaces.pairs.scene import PairsSession
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
 from raterscope.widgets.figures.position_bias import SideCounts
@@ -45,8 +45,8 @@ class PairsScreen(WorkspaceScreen):
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)
-        above = _split(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
-        middle = _split(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
+        above = split_widgets(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
+        middle = split_widgets(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
         middle.setFocusProxy(self.bars)
         super().__init__(
             AnnotatorList(),
@@ -72,12 +72,3 @@ class PairsScreen(WorkspaceScreen):
 
 PairsCore = WorkspaceCore[PairsScreen, PairsSession]
 PairsPart = WorkspacePart[PairsScreen, PairsSession]
-
-
-def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...], sizes: tuple[int, ...]) -> QSplitter:
-    splitter = QSplitter(direction)
-    splitter.setHandleWidth(1)
-    for part in parts:
-        splitter.addWidget(part)
-    splitter.setSizes(sizes)
-    return splitter
