@@ -27,7 +27,7 @@ ORDER = ("run", "cleared", "scene", "amended", "part", "view", "blind", "selecti
 
 
 class Session(QObject, Generic[S, A]):
-    """What one workspace shows, observed by its views and controllers.
+    """State of one workspace, observed by its views and controllers.
 
     A scene is one item of the study (an image, a case, a question) with the result of a run; the analysis is
     computed from it. All changes of a ``with session.change():`` block are made before the
@@ -330,7 +330,7 @@ class TaskGroup:
 
 
 class LatestTask:
-    """Background work of which only the newest answer is wanted: a new job replaces the one that runs."""
+    """Background work that keeps only the newest answer: a new job replaces the running one."""
 
     def __init__(self) -> None:
         self._group = TaskGroup()

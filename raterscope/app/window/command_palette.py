@@ -344,7 +344,7 @@ class ShortcutSheet(QDialog):
         self.line.setFocus()
 
     def shown(self) -> tuple[tuple[str, str], ...]:
-        """Give the keys in sight and what they do."""
+        """Return the visible keys and their descriptions."""
         return tuple(key for group in self._groups for key in group.shown())
 
     def _find(self, text: str) -> None:

@@ -146,7 +146,7 @@ class StudyExporter(QObject):
         filters = {FORMATS[name].words: name for name in formats}
         name, chosen = QFileDialog.getSaveFileName(self._window, title, str(proposed), ";;".join(filters))
         format_name = filters.get(chosen, formats[0])
-        return (_ended(Path(name), format_name, formats), format_name) if name else None
+        return (_with_suffix(Path(name), format_name, formats), format_name) if name else None
 
     def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Write, having asked where slices are uneven and the format holds even ones alone."""
@@ -198,7 +198,7 @@ def _formats(contents: Contents, export: Export, item: int | None) -> list[str]:
 def _proposed(
     contents: Contents, export: Export, item: int | None, format_name: str, deidentify: bool
 ) -> Path:
-    """Propose a name, which identifies nobody where what is written does not."""
+    """Propose a file; a de-identified export gets a name without identity."""
     image = None if item is None else contents.image(item)
     stem = contents.path.stem if image is None else file_name_part(bare(Path(image.name)))
     if deidentify:
@@ -207,7 +207,7 @@ def _proposed(
     return contents.path.with_name(f"{stem}-{export.what}{form.tag}{form.suffix}")
 
 
-def _ended(path: Path, format_name: str, formats: Sequence[str]) -> Path:
+def _with_suffix(path: Path, format_name: str, formats: Sequence[str]) -> Path:
     """Replace the suffix of another format by that of the chosen one."""
     name = path.name
     for other in formats:

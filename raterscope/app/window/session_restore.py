@@ -40,7 +40,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a window shows.
+    """Position of a window: study, workspace, item, and view.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class SessionRestore(QObject):
             self._whereabouts.note_position(Position(contents.path, kind, item, within))
 
     def _note_view(self) -> None:
-        """Note the selection and view, of whose changes no signal tells."""
+        """Note the selection and view, whose changes emit no signal."""
         self._window.note_position()
 
     def end(self) -> None:

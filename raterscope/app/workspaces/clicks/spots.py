@@ -99,7 +99,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Settling:
-    """How near an image of a stream is to the stop rule.
+    """State of the stop rule for an image of a stream.
 
     Attributes
     ----------

@@ -339,10 +339,8 @@ class Streaming(ClicksPart):
         scene, following = self.as_read, self.live.following
         if self.replay.waiting is not None and scene is not None:
             panel.show_replay(self._replay_line(scene))
-            steps, position = (
-                tuple(self.replay.steps),
-                self.replay.position,
-            )  # a copy: steps are added meanwhile
+            steps = tuple(self.replay.steps)  # a copy: steps are added meanwhile
+            position = self.replay.position
             history = steps[-1].history if steps else None
             panel.set_state(history, position)
             curves.set_history(history, plan.stopping, self._truth(len(steps)))

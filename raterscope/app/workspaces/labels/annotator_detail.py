@@ -153,7 +153,7 @@ def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
 
 
 def changed_annotators(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[ChangedAnnotator, ...]:
-    """List the annotators whom the test against constancy names, the largest change first."""
+    """List the annotators named by the test against constancy, the largest change first."""
     fusion, constancy = scene.fusion, analysis.constancy
     assert fusion is not None
     assert fusion.drift is not None

@@ -91,7 +91,7 @@ class RegionReview(QObject):
         self.current: int | None = None
         self.consensus: Piece | None = None
         self.drawn: Piece | None = None
-        """What the expert has settled, while the structure is covered."""
+        """Settled voxels of the structure, while it is covered."""
         session.scene_changed.connect(self._on_scene)
         session.part_changed.connect(self._on_structure)
         session.cleared.connect(self._clear)
