@@ -73,7 +73,7 @@ class Session(QObject, Generic[S, A]):
         super().__init__(parent)
         self._scene: S | None = None
         self._analysis: A | None = None
-        self._before: S | None = None
+        self._previous: S | None = None
         self.blind = False
         """Whether names, votes and results are hidden until the expert decides."""
         self.part = ""
@@ -107,9 +107,9 @@ class Session(QObject, Generic[S, A]):
         return self._scene
 
     @property
-    def before(self) -> S | None:
+    def previous(self) -> S | None:
         """While observers hear of a change: the scene shown before it."""
-        return self._before
+        return self._previous
 
     @property
     def analysis(self) -> A:
@@ -133,7 +133,7 @@ class Session(QObject, Generic[S, A]):
         """Show a scene with its analysis, and a part of it; None clears."""
         with self.change():
             if not self._notifying and not self._changed & {"scene", "cleared"}:
-                self._before = self._scene
+                self._previous = self._scene
             self._scene, self._analysis, self.part = scene, analysis, part
             self._changed -= {"scene", "cleared", "part", "view"}
             self._changed |= {"cleared"} if scene is None else {"scene", "view"}
@@ -199,7 +199,7 @@ class Session(QObject, Generic[S, A]):
                 self._emit(name)
         finally:
             self._notifying = False
-            self._before = None
+            self._previous = None
 
     def _emit(self, name: str) -> None:
         if name == "cleared":

@@ -81,11 +81,11 @@ def test_the_last_of_showing_and_clearing_counts(session):
 
 def test_the_scene_before_is_known_while_observers_are_called(session):
     before = []
-    session.scene_changed.connect(lambda _scene: before.append(session.before))
+    session.scene_changed.connect(lambda _scene: before.append(session.previous))
     session.show("first")
     session.show("second")
     assert before == [None, "first"]
-    assert session.before is None
+    assert session.previous is None
 
 
 def test_what_an_observer_changes_is_told_after_it(session):

@@ -55,17 +55,17 @@ class RecentStudies(QObject):
         super().__init__(parent)
         self._jobs = jobs
         self._looking: Job | None = None
-        self._there: dict[Path, bool] = {}
+        self._exists: dict[Path, bool] = {}
 
     @property
     def offered(self) -> tuple[Path, ...]:
         """Recent studies that may exist, the latest first."""
-        return tuple(path for path in preferences.recent_studies() if self._there.get(path, True))
+        return tuple(path for path in preferences.recent_studies() if self._exists.get(path, True))
 
     @property
     def folder(self) -> Path | None:
         """The folder of the latest study that exists; None if none is known to."""
-        return next((path.parent for path in self.offered if path in self._there), None)
+        return next((path.parent for path in self.offered if path in self._exists), None)
 
     def check(self) -> None:
         """Check which recent studies exist."""
@@ -79,7 +79,7 @@ class RecentStudies(QObject):
         cancel_after(job, LOOK_MS)
 
     def _on_found(self, is_there: dict[Path, bool]) -> None:
-        self._there = is_there
+        self._exists = is_there
         self.changed.emit()
 
 
@@ -92,11 +92,11 @@ def cancel_after(job: Job, milliseconds: int) -> None:
 
 
 def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
-    is_there = {}
+    exists = {}
     for done, path in enumerate(paths):
         watch(done / len(paths), "looking for studies")
-        is_there[path] = path.is_file()
-    return is_there
+        exists[path] = path.is_file()
+    return exists
 
 
 REPORTS = "Web page (*.html);;PDF (*.pdf)"

@@ -191,8 +191,8 @@ class Importer(QObject):
         contents = self._document.contents
         assert contents is not None
         work = partial(_store, readings, batch.may_resample)
-        what = f"the import of {_of(batch.paths)}"
-        unsaved = Unsaved(contents.path, "Importing", what, work, self._on_stored)
+        title = f"the import of {_of(batch.paths)}"
+        unsaved = Unsaved(contents.path, "Importing", title, work, self._on_stored)
         self._document.keep(unsaved, quiet=False, costly=True)
 
     def _on_stored(self, sentences: Sequence[str]) -> None:
@@ -256,10 +256,10 @@ class Importer(QObject):
             partial(self._on_unanswered, "the masks were drawn on another grid", batch),
         )
 
-    def _on_unanswered(self, what: str, batch: _Batch | None = None) -> None:
+    def _on_unanswered(self, problem: str, batch: _Batch | None = None) -> None:
         if batch is not None:
             batch.sources.close()
-        self.message.emit(f"Nothing was imported: {what}.")
+        self.message.emit(f"Nothing was imported: {problem}.")
 
 
 def _of(paths: Sequence[Path]) -> str:

@@ -207,8 +207,8 @@ class WindowActions(QObject):
         """List the commands of the menus, those of the Review menu first."""
         from raterscope.app.window.command_palette import menu_commands
 
-        every = list(menu_commands(self._menus.menu, "Study"))
-        return sorted(every, key=lambda command: command.where != "Review")
+        found = list(menu_commands(self._menus.menu, "Study"))
+        return sorted(found, key=lambda command: command.where != "Review")
 
     # Help
 

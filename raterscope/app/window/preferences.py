@@ -65,8 +65,8 @@ def recent_studies() -> tuple[Path, ...]:
 
 def remember_recent(path: Path) -> None:
     """Add a study to the recent ones."""
-    others = [str(other) for other in recent_studies() if other != path]
-    _settings().setValue("recent", [str(path), *others][:RECENT_STUDIES])
+    older = [str(recent) for recent in recent_studies() if recent != path]
+    _settings().setValue("recent", [str(path), *older][:RECENT_STUDIES])
 
 
 def chosen_theme() -> str:

@@ -391,24 +391,24 @@ class PixelLoader(QObject):
         self._tasks = TaskGroup()
         self._cache: OrderedDict[int, Pixels] = OrderedDict()
         self._loading: set[int] = set()
-        self._wanted: int | None = None
+        self._current: int | None = None
         self._last: tuple[ImageEntry, Path | None] | None = None
         self._reloaded: set[int] = set()
 
     def forget(self) -> None:
         """Drop everything: another study is open."""
         self._tasks.cancel()  # images of another study have the same numbers
-        self._wanted = self._last = None
+        self._current = self._last = None
         for memory in (self._reloaded, self._cache, self._loading):
             memory.clear()
 
     def want(self, image: int) -> None:
         """Report only the pixels of this image from now on."""
-        self._wanted = image
+        self._current = image
 
     def load(self, entry: ImageEntry, path: Path | None) -> None:
         """Report the pixels of the current image, from the cache or from its file."""
-        self._wanted, self._last = entry.id, (entry, path)
+        self._current, self._last = entry.id, (entry, path)
         if entry.id in self._cache:
             self._cache.move_to_end(entry.id)
             self.pixels.emit(entry.id, self._cache[entry.id])
@@ -420,7 +420,7 @@ class PixelLoader(QObject):
         if self._last is None:
             return
         entry, path = self._last
-        if entry.id == self._wanted and entry.id not in self._reloaded:
+        if entry.id == self._current and entry.id not in self._reloaded:
             self._reloaded.add(entry.id)
             self._cache.pop(entry.id, None)
             self._start(entry, path)
@@ -450,21 +450,21 @@ class PixelLoader(QObject):
         self._cache[image] = pixels
         while len(self._cache) > 1 and sum(each.nbytes for each in self._cache.values()) > PIXEL_CACHE_BYTES:
             self._cache.popitem(last=False)
-        if image == self._wanted:
+        if image == self._current:
             self.pixels.emit(image, pixels)
         self._on_ended(image)
 
     def _on_failed(self, image: int, message: str) -> None:
-        if image == self._wanted:
+        if image == self._current:
             self.refused.emit(message)
 
     def _on_progress(self, image: int, job: Job) -> None:
-        if image == self._wanted:
+        if image == self._current:
             self.loading.emit(f"{job.words}: {job.fraction:.0%}")
 
     def _on_ended(self, image: int) -> None:
         self._loading.discard(image)
-        if image == self._wanted:
+        if image == self._current:
             self.loading.emit("")
 
 

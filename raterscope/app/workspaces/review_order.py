@@ -142,11 +142,11 @@ def next_item(
     return None
 
 
-def candidate_rows(rows: NDArray[np.integer], here: int | None, step: int) -> list[int]:
+def candidate_rows(rows: NDArray[np.integer], current: int | None, step: int) -> list[int]:
     """Return the rows among which `next_item` chooses: the next one ahead and the first of all."""
     if not len(rows):
         return []
-    ahead = rows if here is None else rows[rows > here] if step > 0 else rows[rows < here]
+    ahead = rows if current is None else rows[rows > current] if step > 0 else rows[rows < current]
     end = 0 if step > 0 else -1
     return sorted({int(some[end]) for some in (ahead, rows) if len(some)})
 
@@ -169,9 +169,9 @@ def next_unit(
     keys = [key for key, _ in units]
     at = keys.index(current) if current in keys else -1
     after = units[at + 1 :] if step > 0 else units[: max(at, 0)][::-1]
-    before = units[: max(at, 0)] if step > 0 else units[at + 1 :][::-1]
-    keys_left = (key for key, part in (*after, *before) if part.waiting(skipped=skipped))
-    return next(keys_left, None)
+    behind = units[: max(at, 0)] if step > 0 else units[at + 1 :][::-1]
+    open_keys = (key for key, part in (*after, *behind) if part.waiting(skipped=skipped))
+    return next(open_keys, None)
 
 
 Read = Callable[[int, Study], Collection[str] | None]

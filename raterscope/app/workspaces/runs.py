@@ -312,13 +312,13 @@ class RunControl(QObject):
         self.fusing.forget()
         self._on_changed()
 
-    def list_runs(self, item: Item, shown: RunEntry | None) -> None:
+    def list_runs(self, item: Item, entry: RunEntry | None) -> None:
         """List the runs, mark the one shown, and offer to fuse the item on screen alone."""
-        contents, self.session.run = self._document.contents, shown
-        self._tell_replaced(item, shown)
+        contents, self.session.run = self._document.contents, entry
+        self._tell_replaced(item, entry)
         if contents is not None:
             self._repeat_settings()
-            run = None if shown is None else shown.id
+            run = None if entry is None else entry.id
             self._screen.fuse_panel.set_runs(run_history.run_lines(contents, self.kind, run))
             self._screen.fuse_panel.set_scope(item.name, len(contents.of(self.kind)))
 

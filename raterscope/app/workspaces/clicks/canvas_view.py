@@ -62,7 +62,7 @@ class CanvasContent(QObject):
 
     def begin(self, scene: Scene) -> None:
         """Clear drafts, and the pixels of another image, before a scene is shown."""
-        previous = self._session.before
+        previous = self._session.previous
         if previous is None or scene.image.id != previous.image.id:
             self._crops.set_image(None)
             self._canvas.set_image(None, scene.image.extent)

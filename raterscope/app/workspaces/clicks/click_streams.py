@@ -338,7 +338,7 @@ class Replay(QObject):
         per_step: int,
         seed: int,
         plan: WatchPlan,
-        places: FloatArray,
+        truth: FloatArray,
         radius: float,
         experience: Callable[[], Experience] = Experience.none,
     ) -> None:
@@ -351,7 +351,7 @@ class Replay(QObject):
         self.waiting = replay(clicks, order, per_step, seed)
         self.steps, self.measured = [], []
         self.position = 0
-        work = partial(_work_out, self.waiting, plan, places, radius, experience, self.steps, self.measured)
+        work = partial(_work_out, self.waiting, plan, truth, radius, experience, self.steps, self.measured)
         job = self._jobs.start("Replaying clicks", work)
         job.partial.connect(self._on_step)
         self._task.follow(job, self._on_step, failed=self.refused.emit, stopped=self.changed.emit)
@@ -399,7 +399,7 @@ class Replay(QObject):
 def _work_out(
     waiting: PendingClicks,
     plan: WatchPlan,
-    places: FloatArray,
+    truth: FloatArray,
     radius: float,
     experience: Callable[[], Experience],
     steps: list[WatchedImage],
@@ -411,9 +411,9 @@ def _work_out(
     for watched in follow_image(None, waiting, experience, plan, without_partials(watch)):
         if len(steps) + 1 == total:
             watched = refit(watched, waiting, plan)
-        if len(places):
+        if len(truth):
             mean = watched.fusion.clustering.mean[watched.fusion.detection.detected]
-            evaluation = evaluate(mean, places, radius)
+            evaluation = evaluate(mean, truth, radius)
             measured.append((evaluation.sensitivity, evaluation.precision))
         steps.append(watched)
         watch(len(steps) / total, f"annotators {len(steps):,} of {total:,}", partial=partial(len, steps))

@@ -58,7 +58,7 @@ class OtherRuns(QObject):
     def __init__(self, document: Document, session: ClicksSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._shown: tuple[int, int | None] | None = None
+        self._image_and_run: tuple[int, int | None] | None = None
         self._waiting: list[RunEntry] = []
         self._results: list[_RunSpots] | None = None
         self._task = LatestTask()
@@ -66,13 +66,13 @@ class OtherRuns(QObject):
         session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
-        self._shown = self._results = None
+        self._image_and_run = self._results = None
         self._task.cancel()
 
     def _on_scene(self, scene: Scene) -> None:
         """Drop the results of another image or run."""
         self._clear()
-        self._shown = scene.image.id, None if scene.run is None else scene.run.id
+        self._image_and_run = scene.image.id, None if scene.run is None else scene.run.id
 
     @property
     def reading(self) -> bool:
@@ -82,10 +82,10 @@ class OtherRuns(QObject):
     def read_all(self) -> None:
         """Start to read the other runs."""
         contents = self._document.contents
-        if self._results is not None or self._shown is None or contents is None:
+        if self._results is not None or self._image_and_run is None or contents is None:
             return
-        image, shown = self._shown
-        runs = [run for run in contents.runs_of("clicks") if image in run.items and run.id != shown]
+        image, run_shown = self._image_and_run
+        runs = [run for run in contents.runs_of("clicks") if image in run.items and run.id != run_shown]
         self._results, self._waiting = [], runs[-MOST:]
         self._read_on()
 
@@ -99,12 +99,12 @@ class OtherRuns(QObject):
         return evidence_lines
 
     def _read_on(self) -> None:
-        if self._shown is None or self._results is None or not self._waiting:
+        if self._image_and_run is None or self._results is None or not self._waiting:
             self.read.emit()
             return
         # One at a time, so that a decision never waits for all of them.
         run = self._waiting.pop()
-        job = self._document.ask("Reading another run", partial(_read, run, self._shown[0]))
+        job = self._document.ask("Reading another run", partial(_read, run, self._image_and_run[0]))
         self._task.follow(job, partial(self._on_read, self._results, run))
 
     def _on_read(self, results: list[_RunSpots], run: RunEntry, fusion: Fusion | None) -> None:

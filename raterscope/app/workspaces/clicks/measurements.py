@@ -131,15 +131,15 @@ class Measurements(ClicksPart):
         self._show()
 
     def _on_scene(self, scene: Scene) -> None:
-        previous = self._session.before
+        previous = self._session.previous
         if previous is None or previous.image.id != scene.image.id:
             self._clear()
         else:
             self._show()
 
-    def choose_at(self, place: QPointF) -> ShapeLine | None:
+    def choose_at(self, position: QPointF) -> ShapeLine | None:
         """Select the shape at a position of the canvas, and return its line; None without one."""
-        key = self.shapes.at(place)
+        key = self.shapes.at(position)
         if key is not None:
             self.shapes.select(key)
             self._screen.measure.choose(key)

@@ -69,7 +69,7 @@ class RunComparison(ClicksPanel):
         super().__init__(core)
         self._drawing, self._measuring = LatestTask(), LatestTask()
         self._runs: tuple[int, ...] = ()
-        self._known = False
+        self._has_truth = False
         """Whether any image has ground truth."""
         self.pages = ModeSwitch(PAGES)
         self.radius = QDoubleSpinBox()
@@ -88,9 +88,9 @@ class RunComparison(ClicksPanel):
         self.table = ComparisonTable(MEASURES, IMPORT["runs"])
         self.table.run_chosen.connect(self.run_chosen)
         self.plot = CurvesPlot()
-        self._shown = QStackedWidget()
+        self._stack = QStackedWidget()
         for page in (self.table, self.plot):
-            self._shown.addWidget(page)
+            self._stack.addWidget(page)
         self.plot.header.hide()  # the switch names it; `_summary` shows the rest of its header
         self._summary = ElidedLabel("", "small")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
@@ -104,7 +104,7 @@ class RunComparison(ClicksPanel):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row)
-        column.addWidget(self._shown, 1)
+        column.addWidget(self._stack, 1)
         self.pages.chosen.connect(self._on_page)
         core.document.changed.connect(self._on_changed)
         core.document.radius_changed.connect(self._on_radius)
@@ -131,7 +131,7 @@ class RunComparison(ClicksPanel):
         self._measuring.cancel()
         self._runs = ()
         self.table.set_rows(())
-        self._known = False
+        self._has_truth = False
         self._show_radius()
         self._say_missing()
         self._look_for_truth()
@@ -147,15 +147,15 @@ class RunComparison(ClicksPanel):
             job = self._document.ask("Looking for ground truth", _any_truth)
             job.finished.connect(partial(self._on_truth, contents.path))
 
-    def _on_truth(self, study: Path, known: bool) -> None:
+    def _on_truth(self, study: Path, has_truth: bool) -> None:
         contents = self._document.contents
         if contents is not None and contents.path == study:
-            self._known = known
+            self._has_truth = has_truth
             self._say_missing()
 
     def _say_missing(self) -> None:
         """Show on each empty page what is missing."""
-        if not self._known:
+        if not self._has_truth:
             words = IMPORT
         else:
             has_truth = self._session.shown and len(self._session.scene.truth) > 0
@@ -169,14 +169,14 @@ class RunComparison(ClicksPanel):
         self.plot.set_nothing(words["curves"])
 
     def _on_page(self, name: str) -> None:
-        self._shown.setCurrentWidget(self.table if name == "runs" else self.plot)
+        self._stack.setCurrentWidget(self.table if name == "runs" else self.plot)
         if name != "runs":
             self.plot.set_kind(name)
         self._say()
 
     def _say(self) -> None:
         """Show the summary of the plot beside the switch."""
-        page = self._shown.currentWidget()
+        page = self._stack.currentWidget()
         words = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
         room = self.pages.sizeHint().width() + self.radius.width() + 90
         self._summary.setText(words if self.width() >= room else words.rpartition(" ")[2])

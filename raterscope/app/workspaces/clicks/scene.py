@@ -49,7 +49,7 @@ class Crops(QObject):
         self._jobs = jobs
         self._image: Image | None = None
         self._task = LatestTask()
-        self._wanted: _Square | None = None
+        self._requested: _Square | None = None
         self._read: tuple[_Square, Crop | None] | None = None
 
     @property
@@ -60,7 +60,7 @@ class Crops(QObject):
     def set_image(self, image: Image | None) -> None:
         """Set another image, or none."""
         self._task.cancel()
-        self._image, self._wanted, self._read = image, None, None
+        self._image, self._requested, self._read = image, None, None
         if image is not None:
             self.arrived.emit()
 
@@ -71,8 +71,8 @@ class Crops(QObject):
             return crop_of(image, x, y, radius)
         if self._read is not None and self._read[0] == square:
             return self._read[1]
-        if self._wanted != square:
-            self._wanted = square
+        if self._requested != square:
+            self._requested = square
             job = self._jobs.start("Reading a part of the image", partial(_crop, image, square), quiet=True)
             self._task.follow(job, partial(self._on_read, square))
         return None
@@ -139,16 +139,16 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     """Read a scene from the study."""
     watch(0.0, "reading")
     entry = study.image(image)
-    shown, fusion = study.shown.run_and_result(image, "clicks", run)
+    run_shown, fusion = study.shown.run_and_result(image, "clicks", run)
     return Scene(
         image=entry,
         path=study.locate(entry),
         missing=missing_file_message(entry, study),
-        clicks=study.clicks(image, shown),
-        run=shown,
+        clicks=study.clicks(image, run_shown),
+        run=run_shown,
         fusion=fusion,
         truth=study.truth(image).places,
-        later=_imported_since(image, shown, study),
+        later=_imported_since(image, run_shown, study),
     )
 
 

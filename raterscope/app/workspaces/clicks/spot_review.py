@@ -92,7 +92,7 @@ class SpotReview(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Read the spots of another image or run."""
-        previous = self._session.before
+        previous = self._session.previous
         same = previous is not None and scene.image.id == previous.image.id
         spot = self.spot if same else None
         if not same:

@@ -150,8 +150,8 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
         for spot, cluster in zip(decided, matched, strict=True):
             if cluster is not None:
                 spots[cluster] = _from_cluster(fusion, cluster, spots[cluster].votes, looked, spot)
-    for spot, found in zip(decided, matched, strict=True):
-        if found is None and spot.verdict != "skipped":
+    for spot, cluster_found in zip(decided, matched, strict=True):
+        if cluster_found is None and spot.verdict != "skipped":
             spots.append(_alone(spot, len(spots) + 1, looked))
     return tuple(spots)
 

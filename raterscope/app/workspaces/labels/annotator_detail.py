@@ -306,7 +306,7 @@ class AnnotatorDetail(LabelsPart):
 
     def _on_scene(self, scene: Scene) -> None:
         """Show another question or run; the selection is kept while the question stays."""
-        previous, count = self._session.before, len(scene.labels.annotators)
+        previous, count = self._session.previous, len(scene.labels.annotators)
         same = previous is not None and scene.question.id == previous.question.id
         current = (
             tuple(annotator for annotator in self._session.selection if annotator < count) if same else ()

@@ -107,7 +107,7 @@ class Grouping(LabelsPart):
 
     def show(self, scene: Scene, analysis: Analysis) -> None:
         """Show another question or run; groupings of the same run are kept."""
-        previous = self._session.before
+        previous = self._session.previous
         if previous is None or _answer_of(scene) != _answer_of(previous):
             self.clear()
         if analysis.groups is not None:

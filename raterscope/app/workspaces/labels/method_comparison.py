@@ -61,7 +61,7 @@ class MethodComparison(LabelsPart):
         super().__init__(core)
         self.calibration = Calibration(core.document, core.screen.trust, core.screen.queue, "labels")
         self._task = LatestTask()
-        self._known: Known = {}
+        self._measurements: Known = {}
         core.session.scene_changed.connect(self._task.cancel)
         core.session.scene_settled.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
@@ -71,7 +71,7 @@ class MethodComparison(LabelsPart):
         self._screen.curves.set_curves(())
         self.calibration.show_beside(())
         self.calibration.show(None, ())
-        self._known.clear()
+        self._measurements.clear()
         self._screen.method_table.show_runs(())
 
     def _on_scene(self, scene: Scene) -> None:
@@ -84,7 +84,7 @@ class MethodComparison(LabelsPart):
             return
         runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
         request = scene.question.id, (*runs[-MOST_RUNS:], None)
-        job = self._document.ask("Measuring runs", partial(_known, *request, dict(self._known)))
+        job = self._document.ask("Measuring runs", partial(_known, *request, dict(self._measurements)))
         self._task.follow(job, partial(self._on_known, request))
 
     def _draw(self, scene: Scene, analysis: Analysis) -> None:
@@ -115,13 +115,13 @@ class MethodComparison(LabelsPart):
         if measured is not None:
             self._screen.method_table.show_runs(measured)
             return
-        work = partial(_measured, *request, dict(self._known))
+        work = partial(_measured, *request, dict(self._measurements))
         job = self._document.read_beside("Measuring runs", work, quiet=True)
         self._task.follow(job, self._on_measured)
 
-    def _on_measured(self, known: Known) -> None:
-        self._known = known
-        self._screen.method_table.show_runs([one for _, one in known.values() if one is not None])
+    def _on_measured(self, measurements: Known) -> None:
+        self._measurements = measurements
+        self._screen.method_table.show_runs([one for _, one in measurements.values() if one is not None])
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:
@@ -197,7 +197,7 @@ class CrossValidation(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Show another question or run; curves of the same votes stay."""
-        previous = self._session.before
+        previous = self._session.previous
         if previous is None or _folds_rest_on(previous) != _folds_rest_on(scene):
             self._clear()
             job = self._document.ask("Reading what was measured", partial(load_folds, scene.question.id))

@@ -117,7 +117,7 @@ class TaskReview(QObject):
         self._panel.show_task(None)
 
     def _on_scene(self, scene: Scene) -> None:
-        previous = self._session.before
+        previous = self._session.previous
         self._pictures.set_tasks(scene.pictures)
         is_another = previous is None or previous.question.id != scene.question.id
         is_first = previous is not None and previous.fusion is None and scene.fusion is not None
@@ -358,8 +358,8 @@ def in_order(
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)
     if key == "undecided":
-        known = np.full(count, OPEN) if scene.fusion is None else scene.fusion.known
-        keep &= (decided == OPEN) & (known == OPEN)
+        known_labels = np.full(count, OPEN) if scene.fusion is None else scene.fusion.known
+        keep &= (decided == OPEN) & (known_labels == OPEN)
     elif key == "decided":
         keep &= decided != OPEN
     elif key == "disagree":
@@ -376,9 +376,9 @@ def in_order(
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
     doubt = 1.0 - analysis.vote.max(axis=1) if analysis.entropy is None else analysis.entropy
-    kept = np.flatnonzero(keep)
-    last = np.isin(kept, list(skipped))
-    return kept[np.lexsort((-doubt[kept], last))]
+    rows = np.flatnonzero(keep)
+    last = np.isin(rows, list(skipped))
+    return rows[np.lexsort((-doubt[rows], last))]
 
 
 MOST = 200

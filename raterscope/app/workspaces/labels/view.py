@@ -119,20 +119,20 @@ def tasks_view(
 ) -> TasksView:
     """Return the queue of tasks in an order; in blind mode without answer and entropy."""
     fusion = scene.fusion
-    known = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
+    known_labels = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
     return TasksView(
         names=scene.labels.tasks,
         order=order,
         classes=scene.classes,
         votes=analysis.votes,
         decided=decided,
-        known=known if fusion is None else _held(fusion.known, decided, scene),
+        known=known_labels if fusion is None else _imported_labels(fusion.known, decided, scene),
         posterior=None if fusion is None or blind else fusion.posterior,
         entropy=None if blind else analysis.entropy,
     )
 
 
-def _held(known: ClassArray, decided: ClassArray, scene: Scene) -> ClassArray:
+def _imported_labels(known: ClassArray, decided: ClassArray, scene: Scene) -> ClassArray:
     """Return the imported labels that were held fixed; a decision that was undone is not among them."""
     return np.where((decided == OPEN) & (scene.truth == known), known, OPEN).astype(np.int16)
 

@@ -233,9 +233,9 @@ class LabelsWorkspace(LabelsScreen):
         self.annotator_detail.choose(np.flatnonzero(self.session.scene.annotator_ids == number).tolist())
 
     @while_shown
-    def _on_cell(self, true: int, given: int) -> None:
+    def _on_cell(self, true: int, output: int) -> None:
         if self.session.scene.fusion is not None:
-            self._cell = (self.session.selection, true, given)
+            self._cell = (self.session.selection, true, output)
             self._find_behind()
             self.middle_tabs.setCurrentWidget(self.behind)
 
@@ -350,10 +350,10 @@ def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
 
 
 def _cell_tasks(
-    scene: Scene, annotators: tuple[int, ...], true: int, given: int, blind: bool, watch: Watch
+    scene: Scene, annotators: tuple[int, ...], true: int, output: int, blind: bool, watch: Watch
 ) -> GridView:
     watch(0.0, "finding the tasks of a cell")
-    return cell_tasks(scene, annotators, true, given, blind=blind)
+    return cell_tasks(scene, annotators, true, output, blind=blind)
 
 
 def answers_of(scheme: Scheme) -> Answers:

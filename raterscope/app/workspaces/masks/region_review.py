@@ -131,7 +131,7 @@ class RegionReview(QObject):
 
     def _on_scene(self, scene: Scene) -> None:
         """Show another case or run."""
-        previous, structure = self._session.before, self._session.part
+        previous, structure = self._session.previous, self._session.part
         same = previous is not None and previous.image.id == scene.image.id
         index = self.current if same and structure == self._stroked else None
         if not same:

@@ -84,9 +84,9 @@ class StructureCoding(MasksPart):
         loading.finished.connect(dialog.set_search)
         dialog.open()
 
-    def _on_accepted(self, item: int, structure: str, before: Coding, dialog: StructureDialog) -> None:
-        coding = _coding_of(dialog.choice, before)
-        if coding != before:
+    def _on_accepted(self, item: int, structure: str, previous: Coding, dialog: StructureDialog) -> None:
+        coding = _coding_of(dialog.choice, previous)
+        if coding != previous:
             subject = StructureSubject(structure=structure, coding=coding)
             self._document.record(Decision(verb="describe", item=item, subject=subject))
 
@@ -120,18 +120,18 @@ def _code(choice: CodeChoice) -> Code:
     return Code(value, scheme, choice.meaning)
 
 
-def _coding_of(choice: StructureChoice, before: Coding) -> Coding:
+def _coding_of(choice: StructureChoice, previous: Coding) -> Coding:
     """Make a coding from the dialog; values that it does not show are kept."""
     kind = None if choice.type is None else _code(choice.type)
-    same = kind is not None and kind.same_as(before.type)
-    kept = before if same else replace(before, modifier=None, region=None)
+    same = kind is not None and kind.same_as(previous.type)
+    base = previous if same else replace(previous, modifier=None, region=None)
     side = LATERALITIES.get(choice.side)
-    foreign = kept.modifier is not None and kept.modifier not in LATERALITIES.values()
+    foreign = base.modifier is not None and base.modifier not in LATERALITIES.values()
     return replace(
-        kept,
+        base,
         type=kind,
         category=None if kind is None or choice.category is None else _code(choice.category),
-        modifier=None if kind is None else side or (kept.modifier if foreign else None),
+        modifier=None if kind is None else side or (base.modifier if foreign else None),
         colour=choice.colour,
         role=choice.role,
         label=choice.label,

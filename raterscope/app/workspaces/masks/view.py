@@ -186,10 +186,12 @@ def region_boxes(
 
 def covered(region: DisputedRegion, scene: Scene) -> RegionEvidence:
     """Return the position of a region without its evidence, for blind mode."""
-    return RegionEvidence(f"Region {region.number}", region.state, float("nan"), place=_place(region, scene))
+    return RegionEvidence(
+        f"Region {region.number}", region.state, float("nan"), place=_slice_words(region, scene)
+    )
 
 
-def _place(region: DisputedRegion, scene: Scene) -> str:
+def _slice_words(region: DisputedRegion, scene: Scene) -> str:
     first, last = region.dispute.origin[0] + 1, region.dispute.origin[0] + region.dispute.shape[0]
     if scene.image.lattice.flat:
         return ""
@@ -210,7 +212,7 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
         sentence=in_words(dispute, names, length_unit(scene.image.lattice)) if names else "",
         votes=_votes(region, scene, names, numbers),
         taken_from=region.rater,
-        place=_place(region, scene),
+        place=_slice_words(region, scene),
     )
 
 

@@ -211,7 +211,7 @@ class MasksWorkspace(MasksScreen):
 
     def _is_another(self, scene: Scene) -> bool:
         """Return whether another case than before is shown, while observers are called."""
-        return self.session.before is None or self.session.before.image.id != scene.image.id
+        return self.session.previous is None or self.session.previous.image.id != scene.image.id
 
     def _begin(self, scene: Scene) -> None:
         """Prepare the screen before its parts show the scene."""

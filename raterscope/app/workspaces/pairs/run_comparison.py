@@ -143,17 +143,17 @@ class RunComparison(QObject):
         job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
         self._task.follow(job, partial(self._on_read, scene.run.id))
 
-    def _on_read(self, shown: int, outcomes: Sequence[Outcome]) -> None:
-        self._table.set_rows(rows_of(outcomes, shown), count(len(outcomes), "run"))
+    def _on_read(self, run_shown: int, outcomes: Sequence[Outcome]) -> None:
+        self._table.set_rows(rows_of(outcomes, run_shown), count(len(outcomes), "run"))
 
     def _on_chosen(self, key: object) -> None:
         if isinstance(key, int):
             self.run_chosen.emit(key)
 
 
-def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...]:
+def rows_of(outcomes: Sequence[Outcome], run_shown: int) -> tuple[ComparisonRow, ...]:
     """Return the rows: the latest run first, and last the t test on the run shown."""
-    reference = next((outcome for outcome in outcomes if outcome.run.id == shown), None)
+    reference = next((outcome for outcome in outcomes if outcome.run.id == run_shown), None)
     if reference is None:
         return ()
     flagged = reference.annotator_ids[reference.flagged]

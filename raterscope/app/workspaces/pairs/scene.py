@@ -187,8 +187,8 @@ def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None =
         evidence = share + 0.5 / max(len(fusion.statistic), 1) * mean / largest
         return Cut(rate, share, at, select_annotators(share, fusion.share), evidence, *reached)
     flagged = flip_flags(fusion.q_value, rate, fusion.crowd_p, fusion.gate)
-    least = np.array([mean[flagged].min(initial=np.inf)])
-    return Cut(rate, 1.0 - fusion.q_value, least, flagged, mean, *reached)
+    smallest = np.array([mean[flagged].min(initial=np.inf)])
+    return Cut(rate, 1.0 - fusion.q_value, smallest, flagged, mean, *reached)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,8 +108,8 @@ def listed(
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
     evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
-    kept = np.flatnonzero(keep)
-    return kept[np.argsort(-evidence[kept], kind="stable")]
+    annotators = np.flatnonzero(keep)
+    return annotators[np.argsort(-evidence[annotators], kind="stable")]
 
 
 def annotators_view(
@@ -267,23 +267,23 @@ def bias_view(
         flagged=flagged, decided=decided, bias=float(fusion.bias[annotator]),
         low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
         match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
-        match_original=_of(analysis.match_original, annotator),
+        match_original=_value_of(analysis.match_original, annotator),
         selected=round(share * draws) if np.isfinite(share) else 0,
         draws=0 if scene.by_flips else draws,
-        q_value=_of(fusion.q_value, annotator), detectable=_of(cut.detectable, annotator),
+        q_value=_value_of(fusion.q_value, annotator), detectable=_value_of(cut.detectable, annotator),
         has_detectable=cut.detectable is not None, by_flips=scene.by_flips,
         test_flags=None if analysis.test is None or why else bool(analysis.test[annotator]),
         p_value=float(fusion.p_value[annotator]),
-        doubtful_left=_left(evidence.doubtful) if evidence else float("nan"),
-        clear_left=_left(evidence.clear) if evidence else float("nan"), untested=why,
+        doubtful_left=_left_share(evidence.doubtful) if evidence else float("nan"),
+        clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=why,
     )  # fmt: skip
 
 
-def _of(values: NDArray[np.float64] | None, annotator: int) -> float:
+def _value_of(values: NDArray[np.float64] | None, annotator: int) -> float:
     return float("nan") if values is None else float(values[annotator])
 
 
-def _left(side: Side) -> float:
+def _left_share(side: Side) -> float:
     return float(side.share)
 
 

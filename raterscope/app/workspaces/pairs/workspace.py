@@ -219,10 +219,10 @@ class PairsWorkspace(PairsScreen):
 
     def _annotator_to_keep(self, scene: Scene, analysis: Analysis) -> int | None:
         """Return the annotator to keep selected with another run; None after the first fusion."""
-        before, current = self.session.before, self.queue.current
-        if before is None or before.question.id != scene.question.id:
+        previous, current = self.session.previous, self.queue.current
+        if previous is None or previous.question.id != scene.question.id:
             return None
-        first = before.fusion is None and scene.fusion is not None
+        first = previous.fusion is None and scene.fusion is not None
         return None if first or current is None or not analysis.took_part[current] else current
 
     @while_shown
