@@ -1,4 +1,4 @@
-"""The observable state of a workspace."""
+"""Session of a workspace, and background tasks that keep the newest answer."""
 
 import threading
 from collections.abc import Callable

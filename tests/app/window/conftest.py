@@ -1,4 +1,4 @@
-"""Files that are brought into the window."""
+"""Fixtures with files to import in the window."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What takes the keys has a name for those who hear the screen, and an order in which it is come to."""
+"""Accessible names of focusable widgets, and their tab order."""
 
 import pytest
 from PySide6.QtCore import Qt

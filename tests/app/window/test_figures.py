@@ -1,4 +1,4 @@
-"""What leaves the figures of the window, and how the plots of clicks are linked with canvas and queue."""
+"""Export of figures, and plots of clicks linked with canvas and queue."""
 
 import csv
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""The guide: a page for whatever is on screen, an entry for every number."""
+"""Guide: a page for every widget, an entry for every number."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The keyboard alone: all is reached, it is seen what has the keys, and Esc leads back to the canvas."""
+"""Use by keyboard alone: every widget is reached, focus is visible, Esc returns to the canvas."""
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QApplication, QWidget

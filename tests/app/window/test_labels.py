@@ -1,4 +1,4 @@
-"""Labels brought into the window: tables, truths and pictures; unknown headers are asked about."""
+"""Import of labels in the window: tables, truths and pictures, and questions about unknown headers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Volumes and masks brought into the window."""
+"""Import of volumes and masks in the window."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Comparisons brought into the window: tables and pictures of items; unknown headers are asked about."""
+"""Import of comparisons in the window: tables and pictures, and questions about unknown headers."""
 
 import pytest
 from PySide6.QtWidgets import QFileDialog

@@ -1,4 +1,4 @@
-"""The run shown in the window is the run that is exported and reported, of every kind."""
+"""The run shown in the window is the run that is exported and reported, for every kind."""
 
 import csv
 import functools

@@ -1,4 +1,4 @@
-"""After a crash the window offers to go back to where one was."""
+"""Session restore: after a crash the window offers to reopen the last study."""
 
 import json
 import signal

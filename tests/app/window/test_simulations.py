@@ -1,4 +1,4 @@
-"""Simulate... and The papers... in the menu."""
+"""Simulations and the page of the papers, started from the menu."""
 
 import pytest
 from PySide6.QtCore import Qt

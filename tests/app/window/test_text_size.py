@@ -1,4 +1,4 @@
-"""The size of the interface's text: chosen in the window, followed by everything, remembered."""
+"""Text size of the interface: chosen in the window, applied everywhere, stored."""
 
 import numpy as np
 import pytest

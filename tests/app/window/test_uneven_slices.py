@@ -1,4 +1,4 @@
-"""A case with missing slices in the window: the note, the views, and the question before an export."""
+"""A case with missing slices in the window: note, views, and the question before an export."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The window: studies, files, menus, what it says."""
+"""Main window: studies, files, menus, messages."""
 
 import csv
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Habits that hold in every workspace: the palette, the sheet of keys, the guide, pictures, full screen."""
+"""Actions of every workspace: command palette, shortcut sheet, guide, copied images, full screen."""
 
 import pytest
 from PySide6.QtCore import Qt

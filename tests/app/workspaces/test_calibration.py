@@ -1,4 +1,4 @@
-"""What the queue says where the expert's decisions contradict a run, without any known truth."""
+"""Warning above the queue when the expert's decisions contradict a run, without ground truth."""
 
 import pytest
 

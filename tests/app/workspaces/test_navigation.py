@@ -1,4 +1,4 @@
-"""What a workspace shows is loaded of the study that is open, not of the one before."""
+"""A workspace shows data of the open study, not of the previous one."""
 
 import threading
 

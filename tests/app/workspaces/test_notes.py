@@ -1,4 +1,4 @@
-"""What stands above a workspace as long as it holds: blind mode, and a result that did not converge."""
+"""Notes above a workspace: blind mode, and results that did not converge."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is left to be decided, in words: how many decisions matter, not only how many are left."""
+"""Words for what remains to be decided: how many decisions matter, and how many are left."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a fusion changed, as the window shows it."""
+"""Changes by a fusion, as the window shows them."""
 
 from dataclasses import replace
 

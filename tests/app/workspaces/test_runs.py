@@ -1,4 +1,4 @@
-"""One fusion at a time: what is told of it, and what is not."""
+"""One fusion at a time: which of its results and messages arrive."""
 
 import threading
 

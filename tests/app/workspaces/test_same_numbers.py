@@ -1,4 +1,4 @@
-"""The window, the files and the report say the same numbers of the same run."""
+"""Window, files and report show the same numbers of the same run."""
 
 import csv
 import json

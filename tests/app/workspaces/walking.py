@@ -1,4 +1,4 @@
-"""How a test walks a review by keys alone, and what it holds at every step."""
+"""Walk through a review by keys alone, with checks at every step."""
 
 import re
 

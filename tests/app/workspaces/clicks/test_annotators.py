@@ -1,4 +1,4 @@
-"""Annotators of clicks in the window: compared with each other, over images, and left out after a look."""
+"""Annotators of clicks in the window: compared, over images, and excluded after a preview."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt

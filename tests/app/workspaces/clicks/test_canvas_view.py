@@ -1,4 +1,4 @@
-"""Spots that were looked at and left undecided are recorded; those decided or passed fast are not."""
+"""Spots that were viewed and left undecided are recorded; decided or briefly shown ones are not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Methods against the number of annotators, as the clicks screen measures them."""
+"""Accuracy by number of annotators, measured on the clicks screen."""
 
 import pytest
 from PySide6.QtCore import Qt

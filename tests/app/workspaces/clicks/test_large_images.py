@@ -1,4 +1,4 @@
-"""A large image of a study is made ready in the background, shown by tiles, and judged as small ones are."""
+"""A large image is prepared in the background, shown by tiles, and reviewed like small ones."""
 
 import threading
 

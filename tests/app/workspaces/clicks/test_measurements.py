@@ -1,4 +1,4 @@
-"""Scale, lengths, areas and parasitaemia, done with mouse and keys in the window."""
+"""Scale, lengths, areas and parasitaemia, by mouse and keys in the window."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The queue of images: counted as the spots are, and in order before the results are read."""
+"""Queue of images: same counts as the spots, and sorted before the results are read."""
 
 import sqlite3
 import threading

@@ -1,4 +1,4 @@
-"""Reviewing spots: what is said of one, blind decisions, flagged images, the queue's progress."""
+"""Review of spots: evidence, blind decisions, flagged images, progress of the queue."""
 
 from dataclasses import replace
 

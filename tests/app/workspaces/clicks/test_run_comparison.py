@@ -1,4 +1,4 @@
-"""Runs against ground truth, measured beside the study: decisions do not wait for it."""
+"""Runs measured against ground truth in the background: decisions do not wait for it."""
 
 import threading
 

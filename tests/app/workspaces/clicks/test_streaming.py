@@ -1,4 +1,4 @@
-"""Clicks that keep coming, in the window: followed from a file that grows, and replayed."""
+"""Streams of clicks in the window: a growing file is watched, and an image is replayed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The clicks workspace: fuse, walk what is disputed, decide, judge annotators."""
+"""The clicks workspace: fuse, review disputed spots, decide, judge annotators."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,4 +1,4 @@
-"""The window with labels in it, as they came and fused."""
+"""Windows with labels, unfused and fused."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a test drives the labels screen as a person does."""
+"""Steps of a user on the labels screen."""
 
 from PySide6.QtCore import Qt
 

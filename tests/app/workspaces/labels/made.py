@@ -1,4 +1,4 @@
-"""A crowd of whom one always says the same, for the labels screen."""
+"""A crowd with one annotator who always gives the same label."""
 
 from datetime import UTC, datetime
 from pathlib import Path

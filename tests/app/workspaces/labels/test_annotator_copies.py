@@ -1,4 +1,4 @@
-"""Who copies is said beneath the communities, and is a click away from being chosen and left out."""
+"""Annotators who may copy are listed below the communities, and can be selected and excluded."""
 
 import numpy as np
 

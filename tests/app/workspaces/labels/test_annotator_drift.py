@@ -1,4 +1,4 @@
-"""Who changed, when and how, is told before anybody is chosen."""
+"""Annotators who changed, with time and kind of the change, before one is selected."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Communities on the labels screen: grouped in several ways, followed over time, chosen everywhere."""
+"""Communities on the labels screen: several groupings, over time, selected everywhere."""
 
 import shutil
 import threading

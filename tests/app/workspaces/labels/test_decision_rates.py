@@ -1,4 +1,4 @@
-"""Rates over time: what is drawn of a crowd's labels, and when."""
+"""Decision rates over time: what is drawn of a crowd's labels, and when."""
 
 import numpy as np
 import pytest

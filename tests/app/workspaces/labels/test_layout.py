@@ -1,4 +1,4 @@
-"""What has room on the labels screen, in a large window and in a small one."""
+"""Layout of the labels screen in a large and in a small window."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Names on the labels screen: hidden everywhere when they are to be, otherwise as they were written."""
+"""Names on the labels screen: hidden everywhere in blind mode, otherwise as in the file."""
 
 import json
 from dataclasses import replace

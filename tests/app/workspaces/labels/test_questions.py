@@ -1,4 +1,4 @@
-"""Several questions about the same people in one study: chosen, fused, decided, kept apart."""
+"""Several questions with the same annotators in one study: chosen, fused, decided, kept apart."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,4 +1,4 @@
-"""What the labels screen says before there is anything to draw, and once there is."""
+"""Texts of the labels screen, with and without a result."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The labels workspace: fuse, walk the disputed tasks, decide them, judge and leave out annotators."""
+"""The labels workspace: fuse, review disputed tasks, decide, judge and exclude annotators."""
 
 from dataclasses import replace
 

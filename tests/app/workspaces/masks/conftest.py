@@ -1,4 +1,4 @@
-"""The window with masks in it, as they came and fused."""
+"""Windows with masks, unfused and fused."""
 
 import shutil
 from dataclasses import replace

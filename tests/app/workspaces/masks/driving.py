@@ -1,4 +1,4 @@
-"""How a test drives the masks screen as a person does."""
+"""Steps of a user on the masks screen."""
 
 import numpy as np
 from PySide6.QtCore import Qt

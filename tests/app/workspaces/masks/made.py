@@ -1,4 +1,4 @@
-"""What four readers drew, of whom one goes too far, for the masks screen."""
+"""Masks of four raters, one of which is too large."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Drawing before one sees what others drew: H hides it until the expert has settled it."""
+"""Blind mode of masks: H hides other masks until the expert has settled the structure."""
 
 import numpy as np
 import pytest

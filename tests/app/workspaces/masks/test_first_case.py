@@ -1,4 +1,4 @@
-"""Which case is on screen after the first fusion: the most disputed, or the one somebody looks at."""
+"""Case on screen after the first fusion: the most disputed, or the one that is viewed."""
 
 import pytest
 from PySide6.QtCore import Qt

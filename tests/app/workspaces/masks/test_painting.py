@@ -1,4 +1,4 @@
-"""Brush and eraser mend the consensus, stroke by stroke; slices between are filled in; all is taken back."""
+"""Brush and eraser change the consensus by strokes; slices are interpolated; everything can be undone."""
 
 import numpy as np
 from PySide6.QtCore import Qt

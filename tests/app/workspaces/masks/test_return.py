@@ -1,4 +1,4 @@
-"""Where one was in a case of masks."""
+"""Restored position in a case of masks."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Runs of masks side by side: against the truth, or the raters' vote where there is none."""
+"""Comparison of runs of masks: against the truth, or the raters' vote without one."""
 
 import threading
 from dataclasses import replace

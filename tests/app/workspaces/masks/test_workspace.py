@@ -1,4 +1,4 @@
-"""The masks workspace: fuse, walk the disputed regions, settle them, judge raters."""
+"""The masks workspace: fuse, review disputed regions, settle them, judge raters."""
 
 import threading
 import time

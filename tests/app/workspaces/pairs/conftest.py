@@ -1,4 +1,4 @@
-"""The window with pairs in it, as they came and fused."""
+"""Windows with pairs, unfused and fused."""
 
 from pathlib import Path
 

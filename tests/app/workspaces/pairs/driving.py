@@ -1,4 +1,4 @@
-"""How a test drives the pairs screen as a person does."""
+"""Steps of a user on the pairs screen."""
 
 from tests.app.driving import press
 

@@ -1,4 +1,4 @@
-"""A crowd of whom some click left whatever lies there, for the pairs screen."""
+"""A crowd in which some annotators always choose left."""
 
 import numpy as np
 

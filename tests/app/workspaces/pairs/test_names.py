@@ -1,4 +1,4 @@
-"""Names on the pairs screen, and what is said of an annotator, hidden until one has decided."""
+"""Names and evidence on the pairs screen, hidden in blind mode until the expert has decided."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Annotators of pairs are walked and judged one by one; nobody who is decided is judged again unasked."""
+"""Annotators of pairs are reviewed one by one; a decided one is not changed by accident."""
 
 from PySide6.QtCore import Qt
 

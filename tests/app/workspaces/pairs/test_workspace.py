@@ -1,4 +1,4 @@
-"""The pairs workspace: fuse, move the cut, look at the evidence, flag and clear, rank without bias."""
+"""The pairs workspace: fuse, move the cut, view the evidence, flag and clear, correct the ranking."""
 
 import numpy as np
 import pytest
