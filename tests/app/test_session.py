@@ -36,14 +36,14 @@ def test_observers_hear_of_a_scene_and_that_it_is_cleared(session):
     assert not session.shown
 
 
-def test_without_a_scene_there_is_none_to_be_had(session):
+def test_without_a_scene_access_raises(session):
     with pytest.raises(LookupError):
         _ = session.scene
     with pytest.raises(LookupError):
         _ = session.analysis
 
 
-def test_changes_made_together_are_told_once_and_see_one_state(session):
+def test_grouped_changes_are_reported_once_with_one_state(session):
     told = heard(session)
     seen = []
     session.scene_changed.connect(lambda scene: seen.append((scene, session.selection, session.blind)))
@@ -58,7 +58,7 @@ def test_changes_made_together_are_told_once_and_see_one_state(session):
     assert seen == [("second", (2, 3), True)]
 
 
-def test_nested_groups_are_told_at_the_end_of_the_outermost(session):
+def test_nested_groups_report_at_the_end_of_the_outermost(session):
     told = heard(session)
     with session.change():
         with session.change():
@@ -88,7 +88,7 @@ def test_the_scene_before_is_known_while_observers_are_called(session):
     assert session.previous is None
 
 
-def test_what_an_observer_changes_is_told_after_it(session):
+def test_changes_by_an_observer_are_reported_after_it(session):
     told = heard(session)
     session.scene_changed.connect(lambda _scene: session.select((7,)))
     with session.change():
@@ -97,13 +97,13 @@ def test_what_an_observer_changes_is_told_after_it(session):
     assert told == [("scene", "first"), ("blind", True), ("selection", (7,))]
 
 
-def test_an_unchanged_blind_mode_is_not_told(session):
+def test_an_unchanged_blind_mode_is_not_reported(session):
     told = heard(session)
     session.set_blind(False)
     assert told == []
 
 
-def test_an_amended_scene_is_told_apart_from_another_one(session):
+def test_an_amended_scene_differs_from_a_new_one(session):
     session.show("first", 1)
     told = heard(session)
     session.scene_amended.connect(lambda scene: told.append(("amended", scene)))
@@ -213,7 +213,7 @@ def test_an_old_answer_that_comes_last_is_dropped_also_from_the_study_s_thread(j
     assert answers == ["new"]
 
 
-def test_what_is_replaced_is_cancelled(jobs, qtbot):
+def test_a_replaced_job_is_cancelled(jobs, qtbot):
     release, task = threading.Event(), LatestTask()
     first = jobs.start("first", held(release, None))
     task.follow(first, lambda _answer: None)

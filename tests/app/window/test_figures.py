@@ -124,7 +124,7 @@ def test_a_dialog_that_is_left_writes_nothing(fused, qtbot, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["clicks", "masks", "labels", "pairs"])
-def test_every_figure_of_a_workspace_has_its_menu_and_is_heard(window, kind):
+def test_every_figure_of_a_workspace_has_a_connected_menu(window, kind):
     from raterscope.app.workspaces.catalogue import WORKSPACES
 
     workspace = window._workspace_of(WORKSPACES[kind])
@@ -157,7 +157,7 @@ def counts_of(window):
     return {row[0]: row[1:] for row in table.rows()}
 
 
-def test_counts_stand_in_the_queues_order_with_what_is_known(counted):
+def test_counts_are_in_the_order_of_the_queue_with_ground_truth(counted):
     workspace = counted.workspace
     table = counts_of(counted)
     assert list(table) == [item.title for item in workspace.queue.shown()]
@@ -287,7 +287,7 @@ def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
     assert voters.lines[voters.currentIndex().row()].annotator == chosen
 
 
-def test_empty_pages_against_truth_say_what_is_missing(opened, qtbot):
+def test_empty_pages_name_the_missing_input(opened, qtbot):
     comparing = opened.workspace.run_comparison
     opened.workspace.right_tabs.setCurrentWidget(comparing)
     idle(opened, qtbot)

@@ -48,7 +48,7 @@ def test_f6_and_ctrl_f6_reach_all_that_takes_the_keys(fused, qtbot):
     assert [taker.accessibleName() for taker in takers if taker not in reached] == []
 
 
-def test_what_has_the_keys_is_seen_and_named_and_esc_gives_them_to_the_canvas(fused, qtbot):
+def test_focus_is_visible_and_named_and_esc_moves_it_to_the_canvas(fused, qtbot):
     workspace = _ready(fused, qtbot)
     takers = _takers(workspace)
     assert len(takers) > 15

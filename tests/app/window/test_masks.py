@@ -37,7 +37,7 @@ def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folde
     assert contents.annotators == ("anna", "ben", "carl", "dora")
 
 
-def test_news_of_one_study_is_not_told_of_the_next(window, qtbot, folder):
+def test_messages_of_one_study_are_not_shown_with_the_next(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)
     idle(window, qtbot)
@@ -49,7 +49,7 @@ def test_news_of_one_study_is_not_told_of_the_next(window, qtbot, folder):
     assert window.status.message == ""
 
 
-def test_who_marked_a_file_is_asked(window, qtbot, folder):
+def test_the_annotator_of_a_file_is_asked_for(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
     dialog = window.findChild(WhoMarkedDialog)
@@ -60,7 +60,7 @@ def test_who_marked_a_file_is_asked(window, qtbot, folder):
     assert window.document.contents.annotators == ("Anna",)
 
 
-def test_who_does_not_say_imports_nothing(window, qtbot, folder):
+def test_a_cancelled_question_imports_nothing(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
     window.findChild(WhoMarkedDialog).reject()
@@ -69,7 +69,7 @@ def test_who_does_not_say_imports_nothing(window, qtbot, folder):
 
 
 @pytest.mark.parametrize("resample", [True, False])
-def test_masks_on_another_grid_are_asked_about_before_a_study_is_made(window, qtbot, folder, resample):
+def test_masks_on_another_grid_need_confirmation_before_a_study_is_created(window, qtbot, folder, resample):
     files = [a_volume(folder / "chest.nii.gz"), write(folder / "chest_anna.nii.gz", a_ball(), shift=-3)]
     window.open_paths(files)
     qtbot.waitUntil(lambda: window.findChild(QMessageBox) is not None, timeout=LONG)

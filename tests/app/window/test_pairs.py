@@ -51,9 +51,7 @@ def test_an_unknown_header_may_be_of_pairs(window, qtbot, folder, header):
 
 
 @pytest.mark.parametrize("sure", [True, False])
-def test_what_leaves_of_several_questions_is_asked_a_folder_for(
-    window, qtbot, folder, tmp_path, monkeypatch, sure
-):
+def test_an_export_of_several_questions_asks_for_a_folder(window, qtbot, folder, tmp_path, monkeypatch, sure):
     rows = [(*row, asked) for row in ROWS for asked in ("older?", "sharper?")]
     brought(window, qtbot, write(folder / "two.csv", (*HEADER, "question"), rows), "4 comparisons")
     out, asked = tmp_path / "out", []

@@ -23,7 +23,7 @@ def marked(tmp_path):
     return [folder / "smear.png", folder / "smear.geojson"]
 
 
-def test_points_that_are_dropped_become_clicks_of_whom_one_says(window, qtbot, marked):
+def test_dropped_points_become_clicks_of_the_chosen_annotator(window, qtbot, marked):
     window.open_paths(marked)
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
     dialog = window.findChild(WhoMarkedDialog)
@@ -55,7 +55,7 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
     assert window.document.contents.annotators == (() if as_truth else ("clinic B",))
 
 
-def test_detections_in_a_file_called_truth_are_not_asked_about(window, qtbot, marked):
+def test_detections_in_a_file_called_truth_need_no_question(window, qtbot, marked):
     picture, file = marked
     file = file.rename(file.with_name("smear_truth.geojson"))
     write_geojson(file, ImageDetections("smear.png", 120, 90, [Detection(10.0, 20.0, "accepted", 1, 5, 0.9)]))

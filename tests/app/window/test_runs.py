@@ -168,7 +168,7 @@ def test_the_run_on_screen_is_exported_and_named(
     assert window.workspace.core.session.chosen_run == 1
 
 
-def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path, originals, capsys):
+def test_a_missing_run_is_refused_with_a_list_of_runs(tmp_path, originals, capsys):
     path = make_study("clicks", tmp_path / "study", originals)
     capsys.readouterr()
     for command in ("export", "report"):
@@ -205,7 +205,7 @@ def decide(kind, study, run):
 
 
 @pytest.mark.parametrize("kind", ["clicks", "masks", "labels"])
-def test_what_was_undone_after_a_fusion_is_not_exported(
+def test_a_decision_undone_after_a_fusion_is_not_exported(
     kind, window, qtbot, tmp_path, originals, monkeypatch, capsys
 ):
     case = CASES[kind]
@@ -265,7 +265,7 @@ def test_what_was_undone_after_a_fusion_is_not_exported(
     assert json.loads((tmp_path / "command.run.json").read_text(encoding="utf-8"))["is_outdated"]
 
 
-def test_a_run_whose_decision_was_undone_is_refused_where_no_other_is_left(tmp_path, originals, capsys):
+def test_a_run_with_an_undone_decision_is_refused_without_another_run(tmp_path, originals, capsys):
     path = make_study("masks", tmp_path / "study", originals)
     with Study.open(path) as study:
         decide("masks", study, 2)
@@ -283,7 +283,7 @@ def test_a_run_whose_decision_was_undone_is_refused_where_no_other_is_left(tmp_p
     assert "Run 3 was held to decisions that were undone since" in capsys.readouterr().err
 
 
-def test_later_annotations_and_exclusions_are_told_before_the_export(tmp_path, originals, capsys):
+def test_the_export_warns_of_later_annotations_and_exclusions(tmp_path, originals, capsys):
     path = make_study("labels", tmp_path / "study", originals)
     more = shutil.copy(tmp_path / "study" / "votes.csv", tmp_path / "study" / "more.csv")
     rows = more.read_text(encoding="utf-8").splitlines()
@@ -331,7 +331,7 @@ def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, originals, window,
         assert (latest.algorithm, latest.settings) == (entries[shown].algorithm, entries[shown].settings)
 
 
-def test_what_was_set_in_the_panel_wins_over_the_run_shown(tmp_path, originals, window, qtbot):
+def test_settings_of_the_panel_override_those_of_the_run_shown(tmp_path, originals, window, qtbot):
     study = make_study("labels", tmp_path / "labels", originals)
     open_study(window, qtbot, study)
     runs, panel = window.workspace.runs, window.workspace.fuse_panel

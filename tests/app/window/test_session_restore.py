@@ -126,13 +126,13 @@ def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file,
         {"view": ["a", None, float("nan")], "spot": [1], "annotator": []},
     ],
 )
-def test_what_a_note_tells_of_places_that_are_not_there_is_passed_over(fused, within):
+def test_a_note_with_missing_objects_is_ignored(fused, within):
     before = fused.workspace.canvas.viewport
     fused.workspace.restore_view(within)
     assert fused.workspace.canvas.viewport == before
 
 
-def test_who_declines_is_not_asked_again(killed, window, qtbot):
+def test_a_declined_offer_is_not_repeated(killed, window, qtbot):
     offered(window, qtbot)
     qtbot.mouseClick(window.reopen_bar.decline, Qt.MouseButton.LeftButton)
     assert not window.reopen_bar.isVisible()
@@ -162,12 +162,12 @@ def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
     "note",
     ["", "no json", "[]", '{"study": 3, "kind": "clicks"}', '{"study": "/nowhere", "kind": "x"}'],
 )
-def test_a_note_that_was_not_written_whole_offers_nothing(tmp_path, note):
+def test_an_incomplete_note_offers_nothing(tmp_path, note):
     (tmp_path / "1-1.json").write_text(note)
     assert crashed_session(tmp_path) is None
 
 
-def test_a_place_that_cannot_be_written_down_bothers_nobody(tmp_path, study_file):
+def test_an_unwritable_note_raises_no_error(tmp_path, study_file):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     whereabouts = SessionNote(blocked / "whereabouts")

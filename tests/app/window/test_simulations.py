@@ -64,7 +64,7 @@ def test_a_folder_with_files_is_refused_in_the_window(window, simulating, qtbot,
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_what_cannot_be_drawn_cannot_be_accepted(simulating):
+def test_invalid_settings_cannot_be_accepted(simulating):
     choose(simulating, "overlapping")
     editor = simulating.forms[0].editors()["annotators"]
     for text, possible in (("0", False), ("12", True)):

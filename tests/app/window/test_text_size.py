@@ -76,7 +76,7 @@ def test_the_size_has_ends_and_is_remembered(qapp):
     assert preferences.text_percent() == 100
 
 
-def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not_fit(fused, qtbot):
+def test_the_smallest_window_scrolls_with_text_twice_as_large(fused, qtbot):
     fused.resize(960, 640)
     change_text_size(10)
     idle(fused, qtbot)

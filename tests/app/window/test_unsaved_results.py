@@ -116,7 +116,7 @@ def at_work(opened, qtbot, monkeypatch):
     let_go.set()
 
 
-def test_closing_asks_before_it_stops_what_takes_long(opened, qtbot, at_work):
+def test_closing_asks_before_it_stops_a_long_job(opened, qtbot, at_work):
     job = at_work()
     opened.close()
     assert opened.isVisible()
@@ -131,14 +131,14 @@ def test_closing_asks_before_it_stops_what_takes_long(opened, qtbot, at_work):
     assert job.state == "cancelled"
 
 
-def test_what_has_hardly_begun_is_not_asked_about(opened, at_work, monkeypatch):
+def test_a_new_job_is_stopped_without_confirmation(opened, at_work, monkeypatch):
     monkeypatch.setattr(unsaved_results, "HARDLY_BEGUN", 60.0)
     at_work()
     opened.close()
     assert not opened.isVisible()
 
 
-def test_when_it_is_done_while_one_is_asked_the_window_closes(opened, qtbot, at_work):
+def test_the_window_closes_if_the_job_ends_during_the_question(opened, qtbot, at_work):
     at_work()
     opened.close()
     assert opened.isVisible()
@@ -161,7 +161,7 @@ def test_another_study_opens_when_that_is_agreed_to(opened, qtbot, at_work, tmp_
     idle(opened, qtbot)
 
 
-def test_what_is_dropped_together_with_a_study_comes_into_that_study(opened, qtbot, at_work, tmp_path):
+def test_files_dropped_with_a_study_are_imported_into_it(opened, qtbot, at_work, tmp_path):
     Study.create(tmp_path / "other.rscope").close()
     votes = tmp_path / "votes.csv"
     votes.write_text("annotator,task,label\nann,t1,yes\nben,t1,no\n")
@@ -174,9 +174,7 @@ def test_what_is_dropped_together_with_a_study_comes_into_that_study(opened, qtb
     assert opened.document.contents.annotators == ("ann", "ben")
 
 
-def test_a_report_goes_on_when_the_study_is_left_and_is_asked_about_when_the_window_closes(
-    opened, qtbot, at_work
-):
+def test_a_report_continues_after_leaving_the_study_and_delays_closing(opened, qtbot, at_work):
     let_go = threading.Event()
 
     def write(_study, watch):
@@ -195,7 +193,7 @@ def test_a_report_goes_on_when_the_study_is_left_and_is_asked_about_when_the_win
     idle(opened, qtbot)
 
 
-def test_the_window_closes_when_what_is_being_written_is_written(opened, qtbot, study_file):
+def test_the_window_closes_when_everything_is_saved(opened, qtbot, study_file):
     let_go = threading.Event()
     opened.workspace.fusing.start(work_that_is_kept_when(let_go), [1])
     qtbot.waitUntil(lambda: opened.document.keeping, timeout=LONG)
@@ -331,7 +329,7 @@ def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, 
     assert len(window.document.contents.runs) == 1
 
 
-def test_the_window_does_not_close_over_a_held_run_unasked(unsaved, qtbot):
+def test_closing_with_an_unsaved_run_needs_confirmation(unsaved, qtbot):
     window, _ = unsaved
     window.close()
     assert answer(window, qtbot, "Cancel") == "Closing the window discards the finished fusion of 2 images."
@@ -342,7 +340,7 @@ def test_the_window_does_not_close_over_a_held_run_unasked(unsaved, qtbot):
     assert not window.isVisible()
 
 
-def test_what_is_discarded_is_asked_about(unsaved, qtbot):
+def test_discarding_needs_confirmation(unsaved, qtbot):
     window, _ = unsaved
     qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
     answer(window, qtbot, "Cancel")
@@ -352,7 +350,7 @@ def test_what_is_discarded_is_asked_about(unsaved, qtbot):
     assert not window.unsaved_bar.isVisible()
 
 
-def test_what_was_read_and_has_no_room_is_held_too(opened, qtbot, tmp_path):
+def test_an_import_that_cannot_be_saved_is_kept(opened, qtbot, tmp_path):
     more = tmp_path / "more.csv"
     lines = [f"late {i % 40},one.png,{i % 230},{i % 170}" for i in range(20_000)]
     more.write_text("\n".join(["annotator,image,x,y", *lines]) + "\n")
@@ -369,7 +367,7 @@ def test_what_was_read_and_has_no_room_is_held_too(opened, qtbot, tmp_path):
     assert not opened.unsaved_bar.isVisible()
 
 
-def test_a_decision_that_has_no_room_is_said_and_the_next_one_takes_the_word_back(fused, qtbot):
+def test_an_unsaved_decision_shows_an_error_until_the_next_one_is_saved(fused, qtbot):
     make_room = fill_disk(fused)
     fused.document.record(Decision(verb="exclude", annotators=("careless",), reason="x" * 20_000))
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
@@ -381,7 +379,7 @@ def test_a_decision_that_has_no_room_is_said_and_the_next_one_takes_the_word_bac
     assert not fused.notice.isVisible()
 
 
-def test_what_the_study_refuses_for_good_is_said_and_not_held(opened, qtbot):
+def test_a_refused_result_shows_an_error_and_is_not_kept(opened, qtbot):
     def store(_study, _watch):
         raise StudyError("the result for one.png does not fit its clicks; fuse again")
 
@@ -394,7 +392,7 @@ def test_what_the_study_refuses_for_good_is_said_and_not_held(opened, qtbot):
     assert not opened.unsaved_bar.isVisible()
 
 
-def test_where_no_study_can_be_made_another_place_is_asked_for_and_nothing_read_anew(
+def test_without_a_writable_folder_another_file_is_asked_for(
     window, qtbot, crowd_files, tmp_path, monkeypatch
 ):
     gone, place = tmp_path / "gone" / "s.rscope", tmp_path / "there.rscope"
@@ -414,7 +412,7 @@ def test_where_no_study_can_be_made_another_place_is_asked_for_and_nothing_read_
     assert not window.notice.isVisible()
 
 
-def test_who_chooses_no_place_imports_nothing(window, qtbot, crowd_files, monkeypatch):
+def test_without_a_chosen_file_nothing_is_imported(window, qtbot, crowd_files, monkeypatch):
     monkeypatch.setattr(importing, "new_study_path", lambda _file: None)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     window.open_paths(crowd_files)

@@ -14,7 +14,7 @@ from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, Appeared, idle, press
 
 
-def test_an_empty_window_says_what_to_do_first(window):
+def test_an_empty_window_names_the_first_step(window):
     words = " ".join(label.text() for label in window.findChildren(QLabel) if label.isVisible())
     assert "Drop images and annotations here" in words
     assert "No study is open" in words
@@ -63,7 +63,7 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     }
 
 
-def test_what_is_read_before_there_is_a_study_is_told_and_can_be_stopped(window, qtbot, crowd_files):
+def test_an_import_without_a_study_is_shown_and_can_be_cancelled(window, qtbot, crowd_files):
     window.open_paths(crowd_files)
     cancel = next(button for button in window.bar.findChildren(QPushButton) if button.text() == "Cancel")
     assert cancel.isVisible()
@@ -81,7 +81,7 @@ def test_closing_while_a_fusion_runs_is_clean(opened, qtbot):
     assert not opened.isVisible()
 
 
-def test_an_unknown_header_is_asked_about_and_then_read(window, qtbot, crowd_files):
+def test_columns_of_an_unknown_header_are_asked_for(window, qtbot, crowd_files):
     strange = crowd_files[0].with_name("strange.csv")
     with strange.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -130,7 +130,7 @@ def test_a_damaged_study_is_reported(window, qtbot, tmp_path):
     assert window.document.contents is None
 
 
-def test_an_image_that_moved_is_said_and_found_in_another_folder(
+def test_a_moved_image_is_reported_and_found_in_another_folder(
     window, qtbot, study_file, crowd_files, tmp_path, monkeypatch
 ):
     elsewhere = tmp_path / "elsewhere"
@@ -168,7 +168,7 @@ def test_recent_studies_are_offered_again(fused, qtbot):
     assert str(name) in [action.text() for action in fused.menus.recent_menu.actions()]
 
 
-def test_what_the_window_shows_of_a_strangers_name_is_plain_text(window, qtbot, crowd_files):
+def test_untrusted_names_are_shown_as_plain_text(window, qtbot, crowd_files):
     evil = crowd_files[0].with_name("evil.csv")
     evil.write_text("annotator,image,x,y\n<img src=x><b>bold</b>,one.png,5,6\n")
     window.open_paths([crowd_files[0], evil])
@@ -220,7 +220,7 @@ def test_the_first_window_fits_the_screen_with_its_frame(qapp, monkeypatch):
 
 
 @pytest.mark.parametrize("same_size", [True, False])
-def test_an_image_that_was_changed_is_said_and_not_shown(window, qtbot, study_file, crowd_files, same_size):
+def test_a_changed_image_is_reported_and_not_shown(window, qtbot, study_file, crowd_files, same_size):
     content = crowd_files[0].read_bytes()
     crowd_files[0].write_bytes(content[:-30] + bytes(30) if same_size else content[:-30])
     window.open_paths([study_file])
@@ -261,7 +261,7 @@ def test_the_top_bar_tells_the_time_left(window):
     assert "fitting, 1 min 20 s left" in words
 
 
-def test_what_is_fused_moves_no_tab_and_who_cancels_it_has_the_keys_in_the_workspace(fused, qtbot):
+def test_a_fusion_moves_no_tab_and_cancel_moves_the_focus_to_the_workspace(fused, qtbot):
     fused.resize(1200, 800)
     idle(fused, qtbot)
     tabs = [button for button in fused.bar.findChildren(QPushButton) if button.isCheckable()]

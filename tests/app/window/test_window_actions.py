@@ -31,7 +31,7 @@ def _words(palette):
     return [line.words for line in palette.view.lines]
 
 
-def test_a_few_letters_and_return_do_what_a_menu_does(fused, palette, qtbot):
+def test_the_palette_runs_a_menu_action_by_a_few_letters(fused, palette, qtbot):
     qtbot.keyClicks(palette.line, "next disp")
     assert palette.chosen.words == "Next disputed spot"
     assert palette.chosen.keys == "Tab"
@@ -81,7 +81,7 @@ def test_arrows_walk_the_palette_and_escape_leaves_it_as_it_was(fused, palette, 
     qtbot.waitUntil(lambda: fused.findChild(CommandPalette) is None)
 
 
-def test_what_nothing_is_called_is_said_and_does_nothing(fused, palette, qtbot):
+def test_without_a_match_return_does_nothing(fused, palette, qtbot):
     qtbot.keyClicks(palette.line, "xyzzy")
     assert palette.chosen is None
     assert palette._no_matches.isVisible()
@@ -109,7 +109,7 @@ def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
     sheet.close()
 
 
-def test_what_can_be_undone_at_length_pushes_no_key_out_of_the_sheet(qtbot):
+def test_a_long_description_leaves_room_for_the_keys(qtbot):
     keys = [(f"F{number}", "Undo count 200 leukocytes, 5,000 red cells, all images") for number in range(9)]
     groups = [KeyHelp(f"Group {number}", (*keys, ("Z", "x" * 400))) for number in range(3)]
     sheet = ShortcutSheet(groups)
@@ -128,7 +128,7 @@ def test_no_key_of_a_sheet_means_two_things_in_one_place(fused, qtbot):
     sheet.close()
 
 
-def test_undo_says_in_the_menu_what_it_takes_back(fused, qtbot):
+def test_undo_is_named_in_the_menu(fused, qtbot):
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_R)
     assert fused.menus.undo_action.text() == "Undo reject spot 1"
@@ -139,7 +139,7 @@ def test_undo_says_in_the_menu_what_it_takes_back(fused, qtbot):
 
 
 @pytest.mark.parametrize("part", ["canvas", "table"])
-def test_what_has_the_keys_is_copied_as_a_picture(fused, qtbot, part):
+def test_the_focused_figure_is_copied_as_an_image(fused, qtbot, part):
     widget = getattr(fused.workspace, part)
     target = widget.view if part == "table" else widget
     target.setFocus()
@@ -186,7 +186,7 @@ def test_f11_fills_the_screen_and_escape_leaves_first_the_mode_then_the_screen(f
     ("part", "topic"),
     [("canvas", "clicks/image"), ("history.view", "window/history"), ("table.view", "clicks/annotators")],
 )
-def test_f1_opens_the_page_of_what_has_the_keys(fused, qtbot, part, topic):
+def test_f1_opens_the_page_of_the_focused_widget(fused, qtbot, part, topic):
     widget = fused.workspace
     for name in part.split("."):
         widget = getattr(widget, name)

@@ -9,7 +9,7 @@ from tests.app.driving import LONG, idle, open_study
 from tests.app.kinds.labels.made import write_votes
 
 
-def test_decisions_against_the_consensus_are_said_above_the_tasks(window, qtbot, tmp_path):
+def test_decisions_against_the_consensus_show_a_warning(window, qtbot, tmp_path):
     path = tmp_path / "one.rscope"
     assert main(["import", str(path), str(write_votes(tmp_path / "votes.csv")), "--kind", "labels"]) == 0
     assert main(["run", str(path), "majority"]) == 0
@@ -26,9 +26,7 @@ def test_decisions_against_the_consensus_are_said_above_the_tasks(window, qtbot,
 
 
 @pytest.mark.usefixtures("compiled")
-def test_decisions_against_the_posteriors_are_said_above_the_images(
-    window, qtbot, tmp_path, crowd_files, monkeypatch
-):
+def test_decisions_against_the_posteriors_show_a_warning(window, qtbot, tmp_path, crowd_files, monkeypatch):
     for module in ("trust", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
     path = tmp_path / "one.rscope"

@@ -35,7 +35,7 @@ def test_blind_mode_is_seen_in_every_workspace_as_long_as_it_is_on(bare_workspac
     assert not workspace.notes.isVisible()
 
 
-def test_non_convergence_stands_beside_the_result_with_advice_and_goes_with_it(opened_masks, qtbot):
+def test_non_convergence_is_noted_with_advice_while_the_result_is_shown(opened_masks, qtbot):
     workspace = opened_masks.workspace
     for iterations, said in (("1", True), ("500", False)):
         plan = MaskPlan.make("laplace", {"max_iterations": iterations})

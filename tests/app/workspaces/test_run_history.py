@@ -27,7 +27,7 @@ def fused_again(fused, qtbot):
     return fused
 
 
-def test_changes_are_said_walked_and_taken_back(fused_again, qtbot):
+def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     window, workspace = fused_again, fused_again.workspace
     panel, changes = workspace.changes_panel, workspace.runs.changes.changes
     assert changes.in_words() in panel.summary.text()

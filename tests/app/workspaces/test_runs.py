@@ -49,7 +49,7 @@ def endless(begun):
     return fuse
 
 
-def test_a_fusion_in_the_place_of_another_is_not_told_to_be_cancelled(fusing, qtbot):
+def test_a_replaced_fusion_is_not_reported_as_cancelled(fusing, qtbot):
     fusing, jobs = fusing
     said, kept, begun = [], [], threading.Event()
     fusing.message.connect(said.append)

@@ -129,7 +129,7 @@ def test_pairs_with_sides_drawn_again(window, qtbot, pairs_study, tmp_path):
     assert f"A decision matters on {left[1]} undecided annotators:" in text
 
 
-def test_the_stop_rule_of_what_is_watched(waiting, qtbot, images_only, tmp_path, capsys):
+def test_the_stop_rule_of_a_watched_source(waiting, qtbot, images_only, tmp_path, capsys):
     waiting.files.close_study()
     idle(waiting, qtbot)
     source = tmp_path / "clicks.csv"

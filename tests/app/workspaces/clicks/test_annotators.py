@@ -69,7 +69,7 @@ def row_of(window, name):
     return next(row for row in window.workspace.table.model.rows if row.name == name)
 
 
-def test_what_would_change_is_what_fusing_again_comes_to(fused_study):
+def test_the_exclusion_preview_equals_a_new_fusion(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
         found = recount(inputs, "volunteer 0", None, fold(study.decisions()))
@@ -103,7 +103,7 @@ def test_a_run_rests_on_the_weights_that_held_when_it_was_made(fused_study):
         assert gather(images, study).weights == {}
 
 
-def test_what_the_expert_decided_does_not_change(fused_study):
+def test_decided_spots_do_not_change_in_the_preview(fused_study):
     with Study.open(fused_study) as study:
         run = study.runs.all()[-1].id
         inputs = gather_run(run, study)
@@ -113,7 +113,7 @@ def test_what_the_expert_decided_does_not_change(fused_study):
         assert recount(inputs, "volunteer 0", None, fold(study.decisions())).changed == (second,)
 
 
-def test_who_is_to_be_left_out_is_asked_for_once_it_is_seen_what_would_change(voted, qtbot):
+def test_exclusion_is_decided_after_the_preview(voted, qtbot):
     dialog = asked(voted, qtbot)
     panel, reviewing = dialog.panel, voted.workspace.reviewing
     assert panel.state == "shown"
@@ -156,7 +156,7 @@ def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
     assert voted.document.contents.decisions == ()
 
 
-def test_what_counting_less_would_change_is_what_fusing_again_comes_to(fused_study):
+def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
         found = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
@@ -177,7 +177,7 @@ def test_what_counting_less_would_change_is_what_fusing_again_comes_to(fused_stu
 
 
 @opens_a_menu
-def test_an_annotator_counts_less_once_it_is_seen_what_would_change(voted, qtbot):
+def test_down_weighting_is_decided_after_the_preview(voted, qtbot):
     dialog = asked_to_weigh(voted, qtbot)
     panel = dialog.panel
     assert (panel.state, panel.weight) == ("shown", 0.5)
@@ -214,7 +214,7 @@ def test_while_one_choice_is_worked_out_another_takes_its_place(voted, qtbot):
 
 
 @opens_a_menu
-def test_who_counts_less_can_count_otherwise_be_left_out_or_count_fully_again(voted, qtbot):
+def test_a_down_weighted_annotator_can_be_changed_excluded_or_restored(voted, qtbot):
     def decide(dialog, choice):
         dialog.panel.choice.set_mode(choice)
         idle(voted, qtbot)
@@ -239,7 +239,7 @@ def test_who_counts_less_can_count_otherwise_be_left_out_or_count_fully_again(vo
 
 
 @opens_a_menu
-def test_the_run_on_screen_may_count_somebody_so_already(voted, qtbot):
+def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     dialog = asked_to_weigh(voted, qtbot)
     dialog.panel.reason.words.setText("hasty")
     dialog.panel.exclude.click()
@@ -259,7 +259,7 @@ def test_the_run_on_screen_may_count_somebody_so_already(voted, qtbot):
     assert panel.state == "shown"
 
 
-def test_the_key_asks_of_the_annotator_who_is_chosen(voted, qtbot):
+def test_the_key_opens_the_dialog_for_the_selected_annotator(voted, qtbot):
     voted.workspace.table.select(None)
     with qtbot.waitSignal(voted.workspace.message) as signal:
         press(voted, qtbot, Qt.Key.Key_X)
@@ -280,7 +280,7 @@ def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(open
     assert opened.document.contents.review.excluded == {"careless": "clicks corners"}
 
 
-def test_where_answers_are_hidden_only_how_much_would_change_is_told(voted, qtbot):
+def test_blind_mode_previews_only_the_number_of_changes(voted, qtbot):
     press(voted, qtbot, Qt.Key.Key_H)
     panel = asked(voted, qtbot).panel
     assert "would change" in (panel._summary.toolTip() or panel._summary.text())

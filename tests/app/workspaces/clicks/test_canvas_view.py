@@ -72,7 +72,7 @@ def test_nothing_is_viewed_while_the_image_is_hidden(fused, qtbot, study_file, c
     assert [(view.number, view.seconds) for view in recorded(fused, study_file)] == [(1, 0.75)]
 
 
-def test_what_is_in_sight_in_the_grid_while_others_are_rejected_is_recorded(fused, qtbot, study_file, clock):
+def test_visible_spots_of_the_grid_are_recorded_while_others_are_rejected(fused, qtbot, study_file, clock):
     workspace = fused.workspace
     press(fused, qtbot, Qt.Key.Key_G)
     grid = workspace.grid
@@ -95,7 +95,7 @@ def test_what_is_in_sight_in_the_grid_while_others_are_rejected_is_recorded(fuse
     assert {view.how for view in views} == {"listed"}
 
 
-def test_a_fusion_is_told_what_was_viewed(fused, qtbot, study_file, clock):
+def test_a_fusion_uses_viewed_spots(fused, qtbot, study_file, clock):
     workspace = fused.workspace
     spot = workspace.reviewing.spots[0]
     look(fused, qtbot, clock, 0, 2.0)

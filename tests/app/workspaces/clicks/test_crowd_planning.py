@@ -67,7 +67,7 @@ def test_damaged_measurements_are_not_shown(text, tmp_path):
         assert load_crowd_sizes(study) is None
 
 
-def test_what_will_not_do_cannot_be_measured(qtbot):
+def test_invalid_settings_cannot_be_measured(qtbot):
     panel = CrowdSizePanel()
     qtbot.addWidget(panel)
     editor = panel.form.editors()["draws"]

@@ -55,7 +55,7 @@ def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(s
     np.testing.assert_array_equal(middle, pixels[y - 5 : y + 5, x - 5 : x + 5])
 
 
-def test_a_copy_that_was_damaged_is_told_and_made_anew(fused, qtbot, tmp_path):
+def test_a_damaged_copy_is_reported_and_made_again(fused, qtbot, tmp_path):
     workspace = fused.workspace
     qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
     messages = []

@@ -213,7 +213,7 @@ def test_a_corner_that_would_make_an_outline_cross_itself_stays(opened, qtbot):
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
-def test_the_right_button_on_a_shape_offers_what_can_be_done_with_it(opened, qtbot):
+def test_the_context_menu_of_a_shape(opened, qtbot):
     workspace = opened.workspace
     press(opened, qtbot, Qt.Key.Key_D)
     drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])
@@ -233,7 +233,7 @@ def figures(window):
     return {line.title: line for line in window.workspace.parasitaemia.list.lines}
 
 
-def test_parasitaemia_follows_what_is_typed_in_and_decided(fused, qtbot):
+def test_parasitaemia_follows_inputs_and_decisions(fused, qtbot):
     workspace = fused.workspace
     panel = workspace.parasitaemia
     workspace.middle_tabs.setCurrentWidget(panel)

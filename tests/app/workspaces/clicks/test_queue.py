@@ -109,7 +109,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
 
 
-def test_what_one_annotator_alone_clicked_is_not_done(tmp_path):
+def test_an_image_with_one_annotator_is_not_settled(tmp_path):
     lines = {}
     with Study.create(tmp_path / "s.rscope") as study:
         study.add_clicks(a_table(1, ("many",)))
@@ -122,7 +122,7 @@ def test_what_one_annotator_alone_clicked_is_not_done(tmp_path):
     assert (lines["many"].in_words(), lines["many"].done) == ("0 detections", True)
 
 
-def test_clicks_that_came_after_the_run_are_said_in_the_status(tmp_path):
+def test_later_clicks_are_counted_in_the_status_line(tmp_path):
     with Study.create(tmp_path / "s.rscope") as study:
         study.add_clicks(a_table(1, ("a", "b")))
         first, other = (entry.id for entry in study.images())

@@ -27,7 +27,7 @@ def flag(window, qtbot, reason):
     idle(window, qtbot)
 
 
-def test_what_the_votes_and_the_model_say_stands_together(fused):
+def test_votes_and_model_are_shown_together(fused):
     workspace = fused.workspace
     place = disputed(fused)
     workspace.reviewing.select(place)
@@ -82,7 +82,7 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
     assert workspace.reviewing.session.scene.run.id == first
 
 
-def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot, study_file, monkeypatch):
+def test_blind_mode_hides_votes_until_a_decision_on_the_spot(fused, qtbot, study_file, monkeypatch):
     workspace = fused.workspace
     clicks = []
     monkeypatch.setattr(workspace.canvas, "set_clicks", clicks.append)
@@ -212,7 +212,7 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     assert workspace.reviewing.spot.state == "disputed"
 
 
-def test_what_the_model_is_sure_of_is_looked_through_and_one_is_turned_down(fused, qtbot):
+def test_confident_detections_are_reviewed_in_a_batch(fused, qtbot):
     grid = open_grid(fused, qtbot, everywhere=False)
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("detected"))
     before = len(grid.numbers)
@@ -279,7 +279,7 @@ def test_the_menu_of_a_spot_tells_its_place_and_decides(fused, qtbot):
 
 
 @offscreen
-def test_the_menu_of_an_empty_place_adds_a_spot_there(fused, qtbot):
+def test_the_menu_of_an_empty_position_adds_a_spot(fused, qtbot):
     chosen(menu_at(fused, qtbot, 90, 160), "Add a spot here")
     idle(fused, qtbot)
     (added,) = [spot for spot in fused.workspace.reviewing.spots if spot.state == "added"]

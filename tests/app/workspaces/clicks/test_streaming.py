@@ -70,7 +70,7 @@ def wait_for(window, qtbot, annotators: int) -> None:
     qtbot.waitUntil(come, timeout=LONG)
 
 
-def test_what_comes_into_a_file_appears_and_becomes_firm(waiting, qtbot, tmp_path):
+def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + visit(0, "one.png"))
     stream_of(waiting).watch(source)
@@ -88,7 +88,7 @@ def test_what_comes_into_a_file_appears_and_becomes_firm(waiting, qtbot, tmp_pat
     assert queue.lines[-1].done
 
 
-def test_a_decision_on_what_comes_stands_when_more_comes(waiting, qtbot, tmp_path):
+def test_a_decision_in_a_stream_is_kept_with_new_clicks(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + "".join(visit(who, "one.png") for who in range(6)))
     stream_of(waiting).watch(source)
@@ -141,7 +141,7 @@ def test_paused_it_takes_nothing_in(waiting, qtbot, tmp_path):
     wait_for(waiting, qtbot, 2)
 
 
-def test_an_image_that_nobody_knows_is_named_and_nothing_is_lost(waiting, qtbot, tmp_path):
+def test_an_unknown_image_is_reported_and_nothing_is_lost(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + visit(0, "three.png"))
     with qtbot.waitSignal(waiting.workspace.refused, timeout=LONG) as refused:
@@ -169,9 +169,7 @@ def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, i
         assert len(study.clicks(1)) == len(PARASITES)
 
 
-def test_a_source_that_comes_anew_without_names_of_columns_is_asked_about_and_nothing_is_lost(
-    waiting, qtbot, tmp_path
-):
+def test_a_restarted_source_without_header_is_asked_about(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + "".join(visit(who, "one.png") for who in range(5)))
     stream_of(waiting).watch(source)
@@ -200,9 +198,7 @@ def test_an_image_is_done_once_it_is_firm_and_nothing_in_it_disputed(disputed, f
     assert ("disputed" in line.in_words()) == bool(disputed)
 
 
-def test_what_is_fused_meanwhile_does_not_stand_in_the_queue_beside_what_is_followed(
-    waiting, qtbot, tmp_path
-):
+def test_the_queue_keeps_stream_results_after_another_fusion(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + "".join(visit(who, "one.png") for who in range(9)))
     stream_of(waiting).watch(source)
@@ -216,7 +212,7 @@ def test_what_is_fused_meanwhile_does_not_stand_in_the_queue_beside_what_is_foll
     assert not lines["two.png"].done
 
 
-def test_what_was_cut_short_is_offered_by_the_next_window_which_says_so(window, qtbot, tmp_path, images_only):
+def test_an_interrupted_source_is_offered_by_the_next_window(window, qtbot, tmp_path, images_only):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + visit(0, "one.png"))
     with Study.open(images_only) as study:
@@ -230,7 +226,7 @@ def test_what_was_cut_short_is_offered_by_the_next_window_which_says_so(window, 
     assert any(words.startswith("The study was closed while it was watched.") for words in offer)
 
 
-def test_a_replay_goes_from_nobody_to_everybody_and_back_to_the_run(fused, qtbot):
+def test_a_replay_runs_from_no_annotator_to_all_and_back_to_the_run(fused, qtbot):
     workspace = fused.workspace
     before = [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots]
     workspace.stream.replay_requested.emit()
@@ -272,7 +268,7 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
         assert count_changes(before, fusion) == 1
 
 
-def test_nothing_is_decided_on_what_is_past(fused, qtbot):
+def test_nothing_is_decided_in_a_replay(fused, qtbot):
     fused.workspace.stream.replay_requested.emit()
     replay = stream_of(fused).replay
     qtbot.waitUntil(lambda: len(replay.steps) == replay.total, timeout=LONG)
@@ -308,7 +304,7 @@ def test_the_slider_moves_the_canvas(fused, qtbot):
     assert len(fused.workspace.reviewing.session.scene.clicks.annotators) == 3
 
 
-def test_whom_to_ask_is_who_has_not_looked_and_blind_has_no_names(waiting, qtbot, tmp_path):
+def test_annotators_to_ask_have_not_seen_the_image_and_are_blinded(waiting, qtbot, tmp_path):
     table = tmp_path / "clicks.csv"
     seen = "".join(visit(who, "one.png") for who in range(8)) + "".join(
         visit(who, "two.png") for who in range(5)

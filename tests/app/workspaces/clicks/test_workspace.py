@@ -50,7 +50,7 @@ def test_undo_and_redo_lead_back_to_the_spot_that_they_are_about(fused, qtbot):
         assert (reviewing.spot.x, reviewing.spot.y) == decided
 
 
-def test_an_undo_on_another_image_leads_to_the_spot_there(fused, qtbot):
+def test_undo_on_another_image_selects_its_spot(fused, qtbot):
     workspace = fused.workspace
     here = workspace.current_item()
     workspace.reviewing.select(0)
@@ -63,7 +63,7 @@ def test_an_undo_on_another_image_leads_to_the_spot_there(fused, qtbot):
     assert (workspace.reviewing.spot.x, workspace.reviewing.spot.y) == decided
 
 
-def test_before_a_fusion_the_pane_of_evidence_says_what_to_do(opened, qtbot):
+def test_before_a_fusion_the_evidence_panel_names_the_next_step(opened, qtbot):
     evidence = opened.workspace.evidence
     assert "Fuse (F5)" in evidence._nothing.text()
     press(opened, qtbot, Qt.Key.Key_F5)

@@ -9,7 +9,7 @@ from tests.app.workspaces.labels.driving import fuse
 from tests.app.workspaces.labels.made import table, votes
 
 
-def test_two_who_say_the_same_are_told_and_chosen(window, qtbot, tmp_path):
+def test_two_copying_annotators_are_listed_and_selected(window, qtbot, tmp_path):
     _, said = votes()
     said = said.copy()
     wrong = np.random.default_rng(4).random(len(said)) < 0.35
@@ -28,6 +28,6 @@ def test_two_who_say_the_same_are_told_and_chosen(window, qtbot, tmp_path):
     assert window.workspace.session.selection == (3, 8)
 
 
-def test_where_nobody_copies_nothing_is_said(fused, qtbot):
+def test_without_copying_nothing_is_listed(fused, qtbot):
     idle(fused, qtbot)
     assert not fused.workspace.cards.copies.isVisible()

@@ -41,7 +41,7 @@ def drifting(window, qtbot, tmp_path):
     return window
 
 
-def test_who_jumped_is_named_with_the_vote_and_one_click_away(drifting, qtbot):
+def test_a_changed_annotator_is_listed_with_the_vote_and_can_be_selected(drifting, qtbot):
     panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     (line,) = panel.changed.lines
     assert line.name == f"ann {JUMPER:02}"
@@ -60,7 +60,7 @@ def test_who_jumped_is_named_with_the_vote_and_one_click_away(drifting, qtbot):
     assert panel._summary.text().startswith("No change beyond chance (p = ")
 
 
-def test_of_several_who_are_chosen_those_who_changed_are_told_and_names_may_be_hidden(drifting, qtbot):
+def test_changed_annotators_of_a_selection_are_listed_also_blind(drifting, qtbot):
     panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     people.choose((0, 1))
     assert panel.changed.lines == ()
@@ -71,7 +71,7 @@ def test_of_several_who_are_chosen_those_who_changed_are_told_and_names_may_be_h
     assert panel.changed.lines[0].name == f"annotator {JUMPER + 1}"
 
 
-def test_of_an_excluded_annotator_it_is_said_that_nothing_is_counted(drifting, qtbot):
+def test_an_excluded_annotator_has_no_drift(drifting, qtbot):
     panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     name = f"ann {JUMPER:02}"
     drifting.document.record(Decision(verb="exclude", annotators=(name,), reason="another key"))

@@ -150,7 +150,7 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
     assert "similarity" in figure.words((0, 1))
 
 
-def test_what_was_found_once_is_there_at_once(opened, window, qtbot):
+def test_a_computed_grouping_is_shown_at_once(opened, window, qtbot):
     switch(opened, window, qtbot, "tasks")
     begun = []
     window.jobs.updated.connect(lambda job: begun.append(job.title))
@@ -190,7 +190,7 @@ def held(monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["here", "jobs"])
-def test_a_search_can_be_cancelled_and_what_was_shown_stays(opened, window, qtbot, held, where):
+def test_a_cancelled_search_keeps_the_grouping_shown(opened, window, qtbot, held, where):
     grouping, before = opened.annotator_detail.grouping, cards(opened)
     qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._aside.text(), timeout=LONG)
@@ -210,7 +210,7 @@ def test_a_search_can_be_cancelled_and_what_was_shown_stays(opened, window, qtbo
     assert is_split_by(split_of(opened), is_early())
 
 
-def test_who_wants_something_else_meanwhile_gets_that(opened, window, qtbot, held):
+def test_a_new_choice_replaces_the_running_search(opened, window, qtbot, held):
     grouping = opened.annotator_detail.grouping
     qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
     qtbot.mouseClick(grouping.methods.buttons["louvain"], Qt.MouseButton.LeftButton)
@@ -220,7 +220,7 @@ def test_who_wants_something_else_meanwhile_gets_that(opened, window, qtbot, hel
     assert set(grouping._groupings) == {("behaviour", "nmf"), ("tasks", "louvain")}
 
 
-def test_over_time_draws_who_turned_and_a_band_chooses_them(opened, window, qtbot):
+def test_communities_over_time_show_changes_and_a_band_selects_annotators(opened, window, qtbot):
     opened.middle_tabs.setCurrentWidget(opened.flow)
     idle(window, qtbot)
     assert opened.flow.filled
@@ -273,7 +273,7 @@ def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, m
     assert opened.flow.filled
 
 
-def test_a_static_answer_says_what_is_needed(window, qtbot, tmp_path):
+def test_a_static_result_names_the_missing_input(window, qtbot, tmp_path):
     workspace = show(window, qtbot, make(tmp_path / "static.rscope", "ibcc", table(times=False)))
     workspace.middle_tabs.setCurrentWidget(workspace.flow)
     idle(window, qtbot)
@@ -295,7 +295,7 @@ def test_an_answer_without_communities_offers_to_find_them(window, qtbot, tmp_pa
 
 
 @pytest.mark.parametrize("basis", ["behaviour", "tasks"])
-def test_where_all_have_too_few_votes_the_reason_is_said(window, qtbot, tmp_path, basis):
+def test_too_few_votes_are_given_as_the_reason(window, qtbot, tmp_path, basis):
     workspace = show(window, qtbot, make(tmp_path / "few.rscope", "ibcc", table(each=5)))
     switch(workspace, window, qtbot, basis)
     assert not cards(workspace)

@@ -36,7 +36,7 @@ def test_all_methods_are_drawn_with_the_areas_of_their_folds(opened, panel, qtbo
     assert panel.facts.text().startswith("Measured ")
 
 
-def test_it_is_cancelled_and_what_cannot_be_measured_is_said(opened, panel, qtbot):
+def test_cross_validation_is_cancelled_and_failures_are_reported(opened, panel, qtbot):
     measure(panel, qtbot)
     qtbot.mouseClick(panel.cancel, Qt.MouseButton.LeftButton)
     idle(opened, qtbot)

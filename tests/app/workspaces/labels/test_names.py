@@ -58,7 +58,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     assert "exclude annotator ann 11" in said(fused)
 
 
-def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):
+def test_names_stay_hidden_when_votes_are_read_again(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_H)
     leave_out(fused, qtbot, LIAR)
     key(fused, qtbot, Qt.Key.Key_F5)
@@ -79,7 +79,7 @@ def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     assert workspace.wall.tiles.words(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
 
 
-def test_a_name_stands_as_it_was_written(fused, qtbot):
+def test_a_name_is_shown_as_in_the_file(fused, qtbot):
     workspace = fused.workspace
     workspace.annotator_detail.choose((LIAR,))
     workspace.tasks.select(workspace.session.scene.number_of["cell-004"])

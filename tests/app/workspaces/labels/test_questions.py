@@ -65,7 +65,7 @@ def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_it
     assert [[one.label for one in tasks] for tasks in decided] == [["infected"], ["trophozoite"]]
 
 
-def test_a_question_that_is_cut_is_told_whole_in_the_list_that_opens(two, monkeypatch):
+def test_an_elided_question_is_complete_in_the_open_list(two, monkeypatch):
     monkeypatch.setattr(QComboBox, "showPopup", lambda box: None)  # offscreen nothing can hold the keys
     box = two.workspace.question
     box.showPopup()

@@ -32,7 +32,7 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):
     assert titles == ["pooled consensus", "weighted majority", "the vote"]
 
 
-def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):
+def test_the_message_of_an_import_is_cleared_by_the_next_action(opened, qtbot):
     opened.status.show_message("votes.csv: 720 votes by 12 annotators on 60 tasks.")
     key(opened, qtbot, Qt.Key.Key_1)
     assert opened.status.message == ""
@@ -58,7 +58,7 @@ def agreed(window, qtbot, agreed_path):
     return open_study(window, qtbot, agreed_path)
 
 
-def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
+def test_without_missing_votes_no_fusion_is_requested(agreed, qtbot):
     workspace = agreed.workspace
     workspace.left_tabs.setCurrentWidget(workspace.ask)
     assert "Press Fuse (F5)" in visible_words(workspace.ask)
@@ -67,7 +67,7 @@ def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
     assert "No further vote" in visible_words(workspace.ask)
 
 
-def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot):
+def test_an_exclusion_without_changes_says_so(fused, qtbot):
     workspace = fused.workspace
     fused.resize(1440, 900)
     workspace.annotator_detail.choose((LIAR,))
@@ -99,7 +99,7 @@ def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words)
     assert "contains “no task is called so”" in visible_words(queue)
 
 
-def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_so(fused, qtbot):
+def test_an_excluded_annotator_is_restored_by_the_same_key(fused, qtbot):
     workspace = fused.workspace
     button = workspace.exclusion.exclude_key
     fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
@@ -128,7 +128,7 @@ def test_the_status_line_gives_no_more_digits_than_the_known_truths_support(fuse
     assert len(accuracy) <= len("0.93")  # of twenty known tasks
 
 
-def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(fused, agreed_path, qtbot):
+def test_a_fusion_of_a_closed_study_shows_no_message_in_the_next(fused, agreed_path, qtbot):
     fused.workspace.fuse_panel.algorithm.choose("gibbs")
     key(fused, qtbot, Qt.Key.Key_F5)
     fused.workspace.fuse_again()
@@ -140,7 +140,7 @@ def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(f
     assert fused.workspace.fusing.job is None
 
 
-def test_a_long_notice_is_shown_in_brief_with_its_whole_in_the_tooltip(qtbot):
+def test_a_long_notice_is_shortened_with_a_full_tooltip(qtbot):
     table = MethodTable()
     qtbot.addWidget(table)
     whole = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."

@@ -81,7 +81,7 @@ def test_a_digit_beyond_the_classes_and_letters_in_the_filter_decide_nothing(fus
     qtbot.waitUntil(lambda: all("1" in name for name in queue(fused)), timeout=LONG)
 
 
-def test_what_is_decided_is_held_fixed_in_the_next_fusion(fused, qtbot):
+def test_decisions_are_held_fixed_in_the_next_fusion(fused, qtbot):
     workspace = fused.workspace
     name = task_on_screen(fused)
     against = 1 - int(workspace.session.scene.fusion.label()[workspace.session.scene.number_of[name]])
@@ -93,7 +93,7 @@ def test_what_is_decided_is_held_fixed_in_the_next_fusion(fused, qtbot):
     assert name not in queue(fused)
 
 
-def test_zero_takes_back_what_was_decided_about_the_task_on_screen(fused, qtbot):
+def test_the_decision_on_the_task_is_undone_by_key(fused, qtbot):
     workspace = fused.workspace
     first = workspace.tasks.current
     key(fused, qtbot, Qt.Key.Key_1)
@@ -122,7 +122,7 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
     assert "ann 11 said healthy where infected is true" in workspace.behind._header._name.text()
 
 
-def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_back(fused, qtbot):
+def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     workspace = fused.workspace
     workspace.annotator_detail.choose((LIAR, 3))
     key(fused, qtbot, Qt.Key.Key_X)
@@ -149,7 +149,7 @@ def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_b
     assert not fused.document.contents.review.excluded
 
 
-def test_without_anybody_chosen_excluding_says_whom_to_choose(fused, qtbot):
+def test_exclusion_without_a_selection_asks_for_one(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_X)
     assert "Select an annotator" in fused.status.message
 
@@ -194,7 +194,7 @@ def test_a_class_that_is_called_by_a_digit_is_decided_for_by_it(window, qtbot, t
         assert window.document.contents.decisions[-1].subject.label == digit
 
 
-def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, tmp_path):
+def test_correlated_votes_can_be_down_weighted(window, qtbot, tmp_path):
     """Two people, each under six names."""
     _, said = votes()
     with Study.create(tmp_path / "copies.rscope") as study:
@@ -214,7 +214,7 @@ def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, 
     assert not workspace.method_table.in_part.isVisible()
 
 
-def test_truths_that_came_after_an_answer_measure_it_wherever_it_is_told(fused, qtbot, tmp_path):
+def test_later_truths_measure_a_result_everywhere(fused, qtbot, tmp_path):
     workspace, truth = fused.workspace, votes()[0]
     before = workspace.session.analysis.model.judged
     late = tmp_path / "late.csv"
@@ -270,7 +270,7 @@ def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
     assert [f"a vote for {figure}" in row.words for row in rows] == [False, True, False]
 
 
-def test_pictures_of_tasks_come_where_there_are_files(fused, qtbot):
+def test_pictures_of_tasks_are_shown_if_files_exist(fused, qtbot):
     workspace = fused.workspace
     shown = workspace.session.scene.number_of["cell-004"]
     workspace.tasks.select(shown)
@@ -372,7 +372,7 @@ def test_blind_a_task_gives_nothing_away_until_it_is_decided(fused, qtbot):
     assert workspace.task_panel.votes.isVisible()
 
 
-def test_without_truths_it_is_said_what_comparable_crowds_came_to(window, qtbot, tmp_path):
+def test_without_truths_results_of_comparable_crowds_are_shown(window, qtbot, tmp_path):
     path = tmp_path / "unknown.rscope"
     with Study.create(path) as study:
         add_votes(study, table(tmp_path, votes()[1]))

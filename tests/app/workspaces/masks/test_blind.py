@@ -33,7 +33,7 @@ def blind(fused_masks, qtbot):
     return fused_masks
 
 
-def test_nothing_tells_what_the_readers_drew_nor_what_the_model_makes_of_it(fused_masks, qtbot):
+def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     workspace = fused_masks.workspace
     key(fused_masks, qtbot, Qt.Key.Key_D)
     workspace.maps.band.setChecked(True)
@@ -71,13 +71,13 @@ def test_the_menu_says_whether_it_is_on(blind, qtbot):
     assert seen(blind) == {*READERS, "the consensus"}
 
 
-def test_where_readers_differ_is_shown_only_to_who_asks_for_it(blind, qtbot):
+def test_blind_mode_shows_disputed_regions_only_on_request(blind, qtbot):
     assert blind.workspace.volume._scene.boxes == ()
     key(blind, qtbot, Qt.Key.Key_Tab)
     assert len(blind.workspace.volume._scene.boxes) == 1
 
 
-def test_a_region_is_settled_as_drawn_and_what_was_hidden_is_shown_when_none_is_left(blind, qtbot):
+def test_regions_are_settled_as_drawn_and_then_uncovered(blind, qtbot):
     before = consensus(blind)
     key(blind, qtbot, Qt.Key.Key_Tab)
     region = blind.workspace.reviewing.region.dispute
@@ -101,7 +101,7 @@ def test_a_region_is_settled_as_drawn_and_what_was_hidden_is_shown_when_none_is_
     assert seen(blind) == {"what you drew"}
 
 
-def test_a_contour_drawn_before_any_fusion_is_settled_as_a_whole_and_held(opened_masks, qtbot):
+def test_a_contour_drawn_before_a_fusion_is_settled_and_held_fixed(opened_masks, qtbot):
     go_to(opened_masks, qtbot, "first")
     key(opened_masks, qtbot, Qt.Key.Key_H)
     assert seen(opened_masks) == set()
@@ -125,14 +125,14 @@ def test_a_contour_drawn_before_any_fusion_is_settled_as_a_whole_and_held(opened
     assert seen(opened_masks) == {"what you drew"}
 
 
-def test_what_is_drawn_is_seen_though_one_reader_alone_was_shown_before(fused_masks, qtbot):
+def test_the_drawing_is_shown_after_a_single_rater_was_shown(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_2)
     key(fused_masks, qtbot, Qt.Key.Key_H)
     draw(fused_masks, qtbot, MINE, at=8)
     assert [outline.name for outline in fused_masks.workspace.volume._scene.in_sight()] == ["what you drew"]
 
 
-def test_slices_between_are_filled_in_from_what_was_drawn_alone(blind, qtbot):
+def test_interpolation_uses_only_the_drawing(blind, qtbot):
     first, last = 5, 11
     for at in (first, last):
         draw(blind, qtbot, MINE, at=at)

@@ -33,7 +33,7 @@ def on_screen(window) -> str:
     return window.workspace.session.scene.image.name
 
 
-def test_the_most_disputed_case_takes_the_place_of_the_first_that_nobody_looked_at(unfused, qtbot):
+def test_the_most_disputed_case_replaces_an_unviewed_first_case(unfused, qtbot):
     assert on_screen(unfused) == "agreed"
     fuse(unfused, qtbot)
     assert on_screen(unfused) == "disputed"
@@ -45,7 +45,7 @@ def test_the_most_disputed_case_takes_the_place_of_the_first_that_nobody_looked_
 
 
 @pytest.mark.parametrize("look", ["key", "mouse", "queue"])
-def test_a_case_that_somebody_looks_at_stays(unfused, qtbot, look):
+def test_a_viewed_case_stays(unfused, qtbot, look):
     if look == "key":
         key(unfused, qtbot, Qt.Key.Key_Up)
     elif look == "mouse":

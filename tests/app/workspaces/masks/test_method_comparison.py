@@ -89,7 +89,7 @@ def test_a_cancelled_comparison_leaves_the_last_one(fused_masks, panel, qtbot, m
     assert np.isfinite(next(iter(drawn(panel.plot).values()))).all()
 
 
-def test_what_was_compared_is_there_when_the_study_is_opened_again(fused_masks, panel, qtbot):
+def test_a_comparison_is_restored_when_the_study_is_opened_again(fused_masks, panel, qtbot):
     compared(fused_masks, panel, qtbot)
     before = list(panel._all.rows())
     fused_masks.document.replaced.emit()  # as where another study is opened

@@ -69,7 +69,7 @@ def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_m
     assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
 
 
-def test_a_slice_whose_stroke_was_taken_back_is_not_filled_in_from(fused_masks, qtbot):
+def test_an_undone_stroke_is_not_interpolated(fused_masks, qtbot):
     workspace = fused_masks.workspace
     disc = np.full((1, 9, 9), OPEN, dtype=np.int8)
     disc[0, 1:8, 1:8] = 1

@@ -27,7 +27,7 @@ def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):
     assert workspace.volume.crosshair == place
 
 
-def test_what_can_be_undone_is_named_once(fused_masks, qtbot):
+def test_undo_is_listed_once(fused_masks, qtbot):
     workspace = fused_masks.workspace
     workspace.reviewing.select(0)
     workspace.reviewing.accept()

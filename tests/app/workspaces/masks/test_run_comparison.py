@@ -123,7 +123,7 @@ def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
 
 
 @pytest.mark.parametrize("opened_runs", [0], indirect=True)
-def test_without_truth_the_vote_stands_in_and_it_is_said(opened_runs, qtbot):
+def test_without_truth_the_vote_is_the_reference(opened_runs, qtbot):
     compare(opened_runs, qtbot, "exact", "wide")
     assert reference(opened_runs) == "by majority vote, 3 cases"
     assert "No truth is imported" in opened_runs.workspace.run_comparison.words.text()
@@ -131,7 +131,7 @@ def test_without_truth_the_vote_stands_in_and_it_is_said(opened_runs, qtbot):
 
 
 @pytest.mark.parametrize("opened_runs", [0], indirect=True)
-def test_who_is_excluded_has_no_vote(opened_runs, qtbot):
+def test_an_excluded_rater_has_no_vote(opened_runs, qtbot):
     opened_runs.document.record(Decision(verb="exclude", annotators=("cat",), reason="draws something else"))
     idle(opened_runs, qtbot)
     compare(opened_runs, qtbot, "exact", "wide")

@@ -116,7 +116,7 @@ def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
     assert back == [*seen[: total() - 1][::-1], seen[total() - 1]]
 
 
-def test_what_was_skipped_comes_when_all_else_is_decided(walked, qtbot):
+def test_skipped_regions_come_last(walked, qtbot):
     window, path = walked
     key(window, qtbot, Qt.Key.Key_Tab)
     review = window.workspace.reviewing
@@ -183,7 +183,7 @@ def test_a_case_that_is_not_fused_yet_is_named_when_nothing_else_is_left(window,
     assert "not fused yet" in window.workspace.queue._progress.accessibleName()
 
 
-def test_raters_who_drew_nothing_of_a_structure_are_listed(window, qtbot, tmp_path):
+def test_raters_with_an_empty_structure_are_listed(window, qtbot, tmp_path):
     path = tmp_path / "nothing.rscope"
     with Study.create(path) as study:
         case = add_case(study, "first", Grid.plain(SHAPE, SPACING, calibrated=True)).id

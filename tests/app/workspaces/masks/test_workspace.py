@@ -45,7 +45,7 @@ def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
     assert "nothing disputed" in [item.detail for item in workspace.queue.shown()]
 
 
-def test_tab_goes_to_the_region_and_says_who_and_how_far(fused_masks, qtbot):
+def test_tab_selects_the_next_region_with_its_evidence(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     workspace = fused_masks.workspace
     assert workspace.reviewing.current == 0
@@ -71,7 +71,7 @@ def test_to_accept_settles_the_region_and_undo_opens_it_again(fused_masks, qtbot
     assert fused_masks.bar.fuse.text() == "Fuse"
 
 
-def test_the_page_trust_and_the_queue_say_what_left_out_readers_came_to(fused_masks, qtbot):
+def test_trust_and_queue_show_the_results_of_left_out_raters(fused_masks, qtbot):
     workspace = fused_masks.workspace
     workspace.tabs.setCurrentWidget(workspace.trust)
     idle(fused_masks, qtbot)
@@ -82,7 +82,7 @@ def test_the_page_trust_and_the_queue_say_what_left_out_readers_came_to(fused_ma
     assert "1 disputed region" in told or "1 left in the study" in told
 
 
-def test_to_take_a_readers_version_changes_the_consensus_there_and_nowhere_else(fused_masks, qtbot):
+def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region(fused_masks, qtbot):
     before = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     region = fused_masks.workspace.reviewing.region.dispute
@@ -124,7 +124,7 @@ def test_undo_goes_back_to_the_region_that_it_opens_again(fused_masks, qtbot):
 
 
 @pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
-def test_a_digit_in_an_open_menu_takes_that_reader_and_shows_nobody_alone(fused_masks, qtbot):
+def test_a_digit_in_an_open_menu_takes_that_rater(fused_masks, qtbot):
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     workspace = fused_masks.workspace
     key(fused_masks, qtbot, Qt.Key.Key_T)
@@ -136,7 +136,7 @@ def test_a_digit_in_an_open_menu_takes_that_reader_and_shows_nobody_alone(fused_
     assert workspace.volume._scene.solo is None
 
 
-def test_before_masks_are_fused_nothing_is_said_of_their_regions_but_what_finds_them(opened_masks):
+def test_before_a_fusion_the_region_panel_names_the_next_step(opened_masks):
     workspace = opened_masks.workspace
     assert workspace.region_panel._nothing.text().startswith("Press Fuse (F5)")
     told = workspace.queue._progress.accessibleName()
@@ -162,7 +162,7 @@ def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
     assert states(fused_masks) == ["accepted"]
 
 
-def test_what_was_decided_is_there_when_the_study_opens_again(fused_masks, qtbot, masks_study):
+def test_decisions_are_restored_when_the_study_is_opened_again(fused_masks, qtbot, masks_study):
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     fused_masks.workspace.region_panel.take_requested.emit("dan")
     idle(fused_masks, qtbot)
@@ -218,7 +218,7 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
     assert band.low > 0  # beyond the map, where outlines take 0, there is no band
 
 
-def test_what_the_model_estimates_is_what_the_files_say(fused_masks, qtbot):
+def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
     workspace = fused_masks.workspace
     scene = workspace.session.scene
     fusion, report = scene.fusion("nodule"), scene.report("nodule")
@@ -239,7 +239,7 @@ def test_what_the_model_estimates_is_what_the_files_say(fused_masks, qtbot):
     assert workspace.local_weight._header.words()[0] == "Local tau, dan"
 
 
-def test_each_kind_has_its_tab_and_one_without_anything_says_what_belongs_there(fused_masks, qtbot):
+def test_every_kind_has_a_tab_and_an_empty_one_names_its_files(fused_masks, qtbot):
     fused_masks.bar._tabs["clicks"].click()
     assert fused_masks.workspace is None
     assert not fused_masks.bar.fuse.isVisible()
@@ -359,7 +359,7 @@ def test_space_shows_the_image_alone_while_it_is_held(fused_masks, qtbot):
     assert yellow()
 
 
-def test_the_truth_is_seen_only_when_it_is_asked_for(window, qtbot, tmp_path):
+def test_the_truth_is_shown_only_on_request(window, qtbot, tmp_path):
     path = tmp_path / "true.rscope"
     with Study.create(path) as study:
         case = add_case(study, "first", Grid.plain(SHAPE, SPACING, calibrated=True))

@@ -68,7 +68,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     assert said(fused).count("ann 03") >= 5
 
 
-def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fused, qtbot):
+def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     told = workspace.evidence.pairs
     assert any("others chose" in line.words(told.view.lines[0]) for line in [told._kind])
@@ -97,7 +97,7 @@ def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fus
     assert panel.header.words()[0] == "Annotator annotator 4"
 
 
-def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot):
+def test_the_reason_dialog_hides_the_name_and_the_study_stores_it(fused, qtbot):
     looked_at(fused, qtbot, 3)
     key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)

@@ -51,7 +51,7 @@ def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
     assert judge(fused, qtbot, Qt.Key.Key_F)
 
 
-def test_tab_goes_round_those_who_are_left(fused, qtbot):
+def test_tab_wraps_round_undecided_annotators(fused, qtbot):
     leave(fused, qtbot, 2)
     seen = []
     for _ in range(4):

@@ -43,7 +43,7 @@ def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
     assert "12 flagged at a rate of 0.10" in fused.status._text.text()
 
 
-def test_the_first_fusion_leads_to_the_most_disputed_and_a_later_one_leaves_whom_one_looks_at(opened, qtbot):
+def test_the_first_fusion_selects_the_most_disputed_and_a_later_one_keeps_the_selection(opened, qtbot):
     workspace = opened.workspace
     assert workspace.queue.current == 0  # so that something is seen
     workspace.choose(30)
@@ -55,7 +55,7 @@ def test_the_first_fusion_leads_to_the_most_disputed_and_a_later_one_leaves_whom
         workspace.choose(20)
 
 
-def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
+def test_a_rate_without_guarantee_is_reported(opened, qtbot):
     opened.workspace.fuse_panel.algorithm.choose(
         "iss", PairPlan.make("iss", {"rule": "knockoffs", "plus": "no"}).settings
     )
@@ -147,7 +147,7 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
-def test_a_right_click_on_an_annotator_offers_what_the_keys_do(fused, qtbot):
+def test_the_context_menu_of_an_annotator_offers_the_decisions(fused, qtbot):
     queue = fused.workspace.queue
     place = queue.view.visualRect(queue.view.model().index(2, 0)).center()
     qtbot.mouseClick(queue.view.viewport(), Qt.RightButton, pos=place)
@@ -164,7 +164,7 @@ def test_a_right_click_on_an_annotator_offers_what_the_keys_do(fused, qtbot):
     menu.close()
 
 
-def test_flagging_somebody_good_counts_in_the_ranking(fused, qtbot):
+def test_flagging_an_unbiased_annotator_changes_the_ranking(fused, qtbot):
     workspace = fused.workspace
     workspace.choose(30)
     idle(fused, qtbot)
@@ -198,7 +198,7 @@ def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
     assert "Different annotators are excluded" in fused.workspace.fuse_panel._changes.text()
 
 
-def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part(fused, qtbot):
+def test_a_fusion_after_exclusion_lists_the_excluded_annotators(fused, qtbot):
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_X)
     assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [True]
@@ -217,7 +217,7 @@ def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part
     assert workspace.history.view.lines[0].words == "fuse LASSO, 1 question"
 
 
-def test_who_was_flagged_and_set_aside_counts_no_longer_as_flagged(fused, qtbot):
+def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     workspace = fused.workspace
     workspace.choose(3)
     idle(fused, qtbot)
@@ -240,7 +240,7 @@ def test_the_queue_is_narrowed_by_behaviour_and_by_name(fused, qtbot):
     assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
 
 
-def test_two_items_show_who_said_what_of_them(fused):
+def test_comparisons_of_two_items_are_listed_with_annotators(fused):
     workspace = fused.workspace
     workspace.ranking.pair_chosen.emit(0, 1)
     assert workspace.left_tabs.currentWidget() is workspace.between
@@ -254,7 +254,7 @@ def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
     assert workspace.queue.current is None
 
 
-def test_who_is_decided_leaves_the_undecided_and_the_one_below_is_next(fused, qtbot):
+def test_a_decided_annotator_leaves_the_list_and_the_next_is_selected(fused, qtbot):
     workspace = fused.workspace
     assert workspace.queue.choice.currentData() == "undecided"
     below = [workspace.queue.view.lines[row].key for row in (2, 3)]
@@ -269,7 +269,7 @@ def test_who_is_decided_leaves_the_undecided_and_the_one_below_is_next(fused, qt
     assert len(workspace.queue.view.lines) == PEOPLE
 
 
-def test_the_regions_are_walked_round_though_nobody_is_chosen(fused, qtbot):
+def test_f6_cycles_through_the_regions_without_a_selection(fused, qtbot):
     workspace = fused.workspace
     fused.activateWindow()
     qtbot.waitUntil(fused.isActiveWindow)
@@ -283,7 +283,7 @@ def test_the_regions_are_walked_round_though_nobody_is_chosen(fused, qtbot):
     assert any(workspace.queue.isAncestorOf(one) for one in held)
 
 
-def test_runs_are_compared_by_whom_they_flag_and_one_is_gone_back_to(fused, qtbot):
+def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtbot):
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_X)
     key(fused, qtbot, Qt.Key.Key_F5)
