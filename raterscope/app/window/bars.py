@@ -27,7 +27,6 @@ from raterscope.widgets.theme import set_lengths
 
 __all__ = ["ActionBar", "NoticeBar", "StatusLine", "TopBar", "ask"]
 
-
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
 BUTTON_WIDTH = 112

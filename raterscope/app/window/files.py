@@ -26,10 +26,10 @@ from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, 
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
-__all__ = ["LOOK_MS", "FileActions", "RecentStudies", "Reproduction", "cancel_after"]
 
+__all__ = ["DRIVE_TIMEOUT_MS", "FileActions", "RecentStudies", "Reproduction", "cancel_after"]
 
-LOOK_MS = 2000
+DRIVE_TIMEOUT_MS = 2000
 """Longest wait for a drive. One that does not answer is not asked again until it does."""
 
 
@@ -54,7 +54,7 @@ class RecentStudies(QObject):
     def __init__(self, jobs: Jobs, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
-        self._looking: Job | None = None
+        self._checking: Job | None = None
         self._exists: dict[Path, bool] = {}
 
     @property
@@ -69,17 +69,17 @@ class RecentStudies(QObject):
 
     def check(self) -> None:
         """Check which recent studies exist."""
-        if self._looking is not None and not self._looking.left:
+        if self._checking is not None and not self._checking.left:
             return
         job = self._jobs.start(
             "Looking for studies", partial(_existing, preferences.recent_studies()), quiet=True
         )
-        self._looking = job
+        self._checking = job
         job.finished.connect(self._on_found)
-        cancel_after(job, LOOK_MS)
+        cancel_after(job, DRIVE_TIMEOUT_MS)
 
-    def _on_found(self, is_there: dict[Path, bool]) -> None:
-        self._exists = is_there
+    def _on_found(self, exists: dict[Path, bool]) -> None:
+        self._exists = exists
         self.changed.emit()
 
 

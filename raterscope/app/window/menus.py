@@ -23,6 +23,7 @@ from raterscope.widgets.parts import Menu, without_checked
 if TYPE_CHECKING:
     from raterscope.app.window.command_palette import Command
     from raterscope.widgets.guide_view import GuideView
+
 __all__ = ["Menus", "WindowActions"]
 
 Keys = QKeySequence | QKeySequence.StandardKey

@@ -25,7 +25,6 @@ __all__ = [
     "text_percent",
 ]
 
-
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100
 LONGEST_PERCENT = 3

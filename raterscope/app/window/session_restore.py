@@ -17,11 +17,12 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.window.bars import ActionBar
-from raterscope.app.window.files import LOOK_MS, cancel_after
+from raterscope.app.window.files import DRIVE_TIMEOUT_MS, cancel_after
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 if TYPE_CHECKING:
     from raterscope.app.window.main_window import MainWindow
+
 __all__ = [
     "Position",
     "ReopenBar",
@@ -30,7 +31,6 @@ __all__ = [
     "crashed_session",
     "forget_crashed_sessions",
 ]
-
 
 LONGEST = 65_536
 """Largest size of a note in bytes."""
@@ -222,7 +222,7 @@ class SessionRestore(QObject):
             work = partial(_find_crashed, self._folder)
             job = self._window.jobs.start("Looking for the last session", work, quiet=True)
             job.finished.connect(self._on_found)
-            cancel_after(job, LOOK_MS)
+            cancel_after(job, DRIVE_TIMEOUT_MS)
 
     def _on_found(self, position: Position | None) -> None:
         self._position = position if self._document.contents is None else None

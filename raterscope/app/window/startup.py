@@ -26,7 +26,6 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = ["SWITCH_SECONDS", "main", "prepare_algorithms", "share_heaps"]
 
-
 SWITCH_SECONDS = 0.0005
 HEAPS = 2
 _HEAPS_AT_MOST = -8

@@ -32,7 +32,6 @@ __all__ = [
     "next_unit",
 ]
 
-
 Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
 

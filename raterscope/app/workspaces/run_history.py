@@ -26,8 +26,8 @@ from raterscope.widgets.panels.fuse_panel import RunLine
 if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import RunControl
     from raterscope.app.workspaces.screen import WorkspaceScreen
-__all__ = ["RunChanges", "history", "job_line", "outdated_words", "run_lines", "run_title"]
 
+__all__ = ["RunChanges", "history", "job_line", "outdated_words", "run_lines", "run_title"]
 
 HISTORY = 1000
 TONES = {

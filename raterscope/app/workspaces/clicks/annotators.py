@@ -29,7 +29,6 @@ from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTab
 
 __all__ = ["Agreement", "AnnotatorCourses", "Annotators", "pseudonym"]
 
-
 FULLY = Weighed(1.0, "")
 
 

@@ -42,7 +42,6 @@ __all__ = [
     "SpotPosition",
 ]
 
-
 KEPT_BYTES = 64 * 1024**2
 LEAST_KEPT = 200
 """Smallest number of crops cached, whatever their size."""

@@ -32,7 +32,6 @@ from raterscope.app.study import Study
 
 __all__ = ["LiveWatch", "Replay"]
 
-
 EVERY = 1000
 """Milliseconds between two reads of the source."""
 STOPPED = "Stopped by you."

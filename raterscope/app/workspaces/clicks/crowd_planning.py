@@ -34,7 +34,6 @@ from raterscope.widgets.panels.lists import AskLine
 
 __all__ = ["ActiveLearning", "CrowdSizeCurves"]
 
-
 MOST = 200
 
 LOOKING = "Computing which annotator would correct the most errors."

@@ -29,7 +29,6 @@ __all__ = [
     "OtherRuns",
 ]
 
-
 MOST = 20
 """Largest number of runs read, the latest first."""
 

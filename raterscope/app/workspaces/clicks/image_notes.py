@@ -28,7 +28,6 @@ from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = ["ControlMarks", "ImageFlags", "RunNotices"]
 
-
 NOTE = "Perhaps artefacts only"
 DECIDED = "Decisions contradict votes"
 SCORED = "Scores contradict votes"

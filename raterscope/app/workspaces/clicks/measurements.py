@@ -43,7 +43,6 @@ from raterscope.widgets.panels.measurement_panels import ASKED, NOT_FUSED, Count
 
 __all__ = ["Measurements", "Parasitaemia"]
 
-
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
 CROSSED = "The outline crosses itself and has no inside. Draw it again."
 CROSSED_NOW = "The outline would cross itself. It was not changed."

@@ -23,7 +23,6 @@ from raterscope.app.workspaces.navigation import missing_file_message, own_memor
 
 __all__ = ["ClicksSession", "Crops", "Image", "Scene", "crop_of", "load_pixels", "read_scene"]
 
-
 Image = NDArray[np.uint8] | PyramidReader
 Crop = NDArray[np.uint8]
 _Square = tuple[float, float, float]

@@ -16,7 +16,6 @@ from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_it
 
 __all__ = ["SpotReview"]
 
-
 NEAR = 20.0
 
 

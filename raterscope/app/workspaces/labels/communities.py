@@ -42,7 +42,6 @@ __all__ = [
     "show_participation",
 ]
 
-
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
 STORED: GroupingKey = ("behaviour", "nmf")

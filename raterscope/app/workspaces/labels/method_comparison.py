@@ -47,7 +47,6 @@ __all__ = [
     "question_of",
 ]
 
-
 MOST_RUNS = 12
 
 Known = dict[int | None, tuple[object, MeasuredMethod | None]]

@@ -39,7 +39,6 @@ __all__ = [
     "triangles_now",
 ]
 
-
 MOST_CLASSES = 4
 """Largest number of classes with a triangle."""
 

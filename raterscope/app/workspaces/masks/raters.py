@@ -29,7 +29,6 @@ __all__ = [
     "Raters",
 ]
 
-
 UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
 
 NO_MIXTURE = (

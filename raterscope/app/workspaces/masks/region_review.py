@@ -27,7 +27,6 @@ from raterscope.widgets.volume.scene import Stroke
 
 __all__ = ["RegionReview"]
 
-
 DRAW_FIRST = "Draw it first with the brush (B), or erase (E). Then press A to settle it as you drew it."
 UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
 

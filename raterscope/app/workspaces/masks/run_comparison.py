@@ -52,7 +52,6 @@ __all__ = [
     "summarize",
 ]
 
-
 FEWEST_CASES = 6
 """Smallest number of cases for a two-sided signed-rank test: with fewer, p cannot fall below 0.05."""
 

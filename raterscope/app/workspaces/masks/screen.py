@@ -30,7 +30,6 @@ from raterscope.widgets.volume.volume_view import VolumeView
 
 __all__ = ["BOUND", "MAPS", "MapBar", "MasksCore", "MasksPanel", "MasksPart", "MasksScreen"]
 
-
 MAPS = {
     "none": "no map",
     "disagreement": "disagreement of the raters",

@@ -23,7 +23,6 @@ from raterscope.widgets.volume.scene import HeatMap, Outline
 
 __all__ = ["SliceView"]
 
-
 SLICES = "Slices"
 """Tag of the note on slices that are missing, uneven or tilted."""
 

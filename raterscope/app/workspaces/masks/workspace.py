@@ -42,7 +42,6 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["MasksWorkspace"]
 
-
 BLIND = BlindTexts(
     "Hide raters' masks until you decide",
     "What raters drew and what the model says is hidden until you have settled it.",

@@ -53,7 +53,6 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["PairsWorkspace"]
 
-
 BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
 
 
