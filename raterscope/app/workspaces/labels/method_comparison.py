@@ -19,9 +19,9 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.kinds.labels.cross_validation import KeptFolds, cross_validate, keep_folds, kept_folds
+from raterscope.app.kinds.labels.cross_validation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
-from raterscope.app.kinds.labels.runs import Question, measured, plan_of, truth_about
+from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
@@ -34,7 +34,7 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import CalibrationLine, Curve
-from raterscope.widgets.figures.course_plots import DecisionKind, DecisionPlot, DecisionView
+from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionPlot, DecisionView
 from raterscope.widgets.panels.evaluation_panels import FoldsPanel
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 
@@ -161,8 +161,8 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
     if result is None:
         return None
     fusion = result.fusion
-    own = truth_about(study, study.question(question), fusion)
-    assessment = assess(fusion.posterior, measured(result, own), fusion.classes)
+    own = read_truths(study, study.question(question), fusion)
+    assessment = assess(fusion.posterior, unseen_truths(result, own), fusion.classes)
     return None if assessment is None else MeasuredMethod(study.runs.get(run), assessment, fusion.power)
 
 
@@ -349,7 +349,7 @@ def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch
 def compute_rates(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
     """Compute the rates of decisions on whether tasks are of a class; a sentence if that is not possible."""
     try:
-        course, measured = course_of(labels, chosen, truth, watch)
+        course, measured = follow_class_decisions(labels, chosen, truth, watch)
     except ClicksError as error:
         return str(error).replace("clusters", "tasks")
     return TOO_FEW if len(course.at) < 2 else (course, measured)
