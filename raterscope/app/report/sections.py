@@ -240,13 +240,13 @@ def _about(
         words += f" {_weights(run, previous)}"
     seeds = [value for name, value in flat(run.settings) if name == "seed"]
     seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
-    chance = (
-        "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
-    )
+    chance = ("Deterministic", "No random numbers.")
+    if seed is not None:
+        chance = ("Random numbers", f"Seed {plain(seed)}.")
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
     paragraphs = [
         ("Held fixed", words),
-        ("Chance", chance),
+        chance,
         ("Versions", f"{versions}. Input {plain(run.digest, 90)}."),
     ]
     return [paragraphs[0], *of_run, *paragraphs[1:]]

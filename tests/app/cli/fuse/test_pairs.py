@@ -242,8 +242,8 @@ class TestRefusals:
         [
             ([], "has a header but no rows"),
             ([("a", "x", "x", "left")], "compares an item with itself"),
-            ([("a", "x", "y", "banana")], '"banana" is no choice'),
-            ([("a", "x", "y", "nan")], '"nan" is no choice'),
+            ([("a", "x", "y", "banana")], '"banana" is not a choice'),
+            ([("a", "x", "y", "nan")], '"nan" is not a choice'),
             ([("", "x", "y", "left")], "field annotator"),
             ([("a", "x", "y", "left")], "too few to estimate the noise"),
             ([("a", f"i{n}", f"i{n + 1}", "left") for n in range(9)], "too few to estimate the noise"),

@@ -139,7 +139,7 @@ def test_labels_beside_sides_come_in_as_labels_and_that_is_said(bring, study, tm
     [
         ([], "has a header but no rows"),
         ([("ann", "c0", "c0", "left")], "compares an item with itself"),
-        ([("ann", "c0", "c1", "perhaps")], "is no choice"),
+        ([("ann", "c0", "c1", "perhaps")], "is not a choice"),
         ([("", "c0", "c1", "left")], "annotator"),
     ],
 )
