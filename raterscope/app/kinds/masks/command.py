@@ -42,7 +42,7 @@ from raterscope.app.kinds.masks.imports import (
     read_mask_files,
 )
 from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
-from raterscope.app.kinds.masks.rater_clusters import (
+from raterscope.app.kinds.masks.rater_tables import (
     CONSENSUS,
     DICE,
     agreements_of_results,

@@ -33,6 +33,14 @@ from raterscope.app.formats.output_files import (
     write_together,
 )
 from raterscope.app.formats.records import VolumeFile
+from raterscope.app.kinds.masks.rater_tables import (
+    AGREEMENT,
+    DISPUTES,
+    agreement_rows,
+    annotator_columns,
+    annotator_rows,
+    dispute_rows,
+)
 from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.provenance import description_of
@@ -45,11 +53,6 @@ from raterscope.app.study.references import uneven_slices_note
 
 Row = Sequence[object]
 
-AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
-DISPUTES = (
-    "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
-    "doubt_ml", "beyond", "short", "farthest", "reach", "weight",
-)  # fmt: skip
 EVALUATION = (
     "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
     "volume_difference_ml", "sensitivity", "specificity",
@@ -207,54 +210,6 @@ def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
     ends = zip(record.origin, record.values.shape, strict=True)
     full[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
     return full
-
-
-def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
-    """Name the columns of annotators.csv; lengths are in mm, or in pixels without a voxel size.
-
-    The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
-    along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
-    estimated over all voxels, most of which lie where all raters agree; so are Sigma (its square root), the
-    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`).
-    """
-    unit = "mm" if calibrated else "px"
-    return (
-        "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
-        f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
-    )  # fmt: skip
-
-
-def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Return the rows of annotators.csv for one structure; see `annotator_columns`."""
-    undefined = np.full(len(fusion.annotators), np.nan)
-    sigma = undefined if fusion.sigma is None else np.sqrt(fusion.sigma[0])
-    tau = undefined if report.tau is None else report.tau
-    for p, name in enumerate(fusion.annotators):
-        model = (report.offset[p], report.spread[p], fusion.bias[0, p], sigma[p],
-                 np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
-        compared = report.compared[p]
-        figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
-        shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
-        yield (name, *map(format_number, (*model, *figures, *shares)))
-
-
-def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Return the rows of agreement.csv for one structure: every pair of raters once."""
-    for p, name in enumerate(fusion.annotators):
-        for q in range(p + 1, len(fusion.annotators)):
-            figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
-            yield (name, fusion.annotators[q], *map(format_number, figures))
-
-
-def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Return the rows of disputes.csv for one structure; voxels count from 0, ends are inclusive."""
-    names = fusion.annotators
-    for number, dispute in enumerate(report.disputes, start=1):
-        box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
-        figures = (dispute.volume_ml, dispute.doubt_ml)
-        beyond, short = ("; ".join(names[p] for p in raters) for raters in (dispute.beyond, dispute.short))
-        rest = (names[dispute.leader], format_number(dispute.reach), format_number(dispute.weight))
-        yield (number, *box, *map(format_number, figures), beyond, short, *rest)
 
 
 def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:

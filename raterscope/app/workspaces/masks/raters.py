@@ -13,7 +13,7 @@ from raterscope.algorithms.annotators.similarity import CaseAgreement, RaterTree
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
-from raterscope.app.kinds.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
+from raterscope.app.kinds.masks.rater_tables import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.masks import view

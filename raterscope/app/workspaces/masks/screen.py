@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QTabWidge
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.methods import FIGURES
-from raterscope.app.kinds.masks.rater_clusters import BASES
+from raterscope.app.kinds.masks.rater_tables import BASES
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.masks.scene import MasksSession
 from raterscope.app.workspaces.screen import WorkspaceScreen

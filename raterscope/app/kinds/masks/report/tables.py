@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import SignedRank, wilcoxon
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.masks.rater_clusters import (
+from raterscope.app.kinds.masks.rater_tables import (
     BASES,
     CONSENSUS,
     agreements_of_runs,

@@ -1,4 +1,7 @@
-"""Clusters of raters over cases: by overlap, or by the share of cases in which they follow one consensus."""
+"""Tables of raters of masks: their figures, agreement and disputes, and clusters over cases.
+
+Clusters are by overlap, or by the share of cases in which raters follow one consensus.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,21 @@ from raterscope.algorithms.annotators.similarity import (
     same_consensus,
 )
 from raterscope.algorithms.masks.data import MaskFusion
-from raterscope.algorithms.masks.fusion import CaseResult
+from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.masks.runs import Inputs, followed_consensus
 from raterscope.app.study import RunEntry
+
+Row = Sequence[object]
+
+AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
+DISPUTES = (
+    "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
+    "doubt_ml", "beyond", "short", "farthest", "reach", "weight",
+)  # fmt: skip
 
 DICE, CONSENSUS = "dice", "consensus"
 
@@ -160,3 +171,51 @@ def _joins(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
         for first, second, height, _ in tree.linkage:
             members.append(members[int(first)] + members[int(second)])
             yield basis, format_number(height) if height <= 1 else "", "; ".join(sorted(members[-1]))
+
+
+def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
+    """Name the columns of annotators.csv; lengths are in mm, or in pixels without a voxel size.
+
+    The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
+    along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
+    estimated over all voxels, most of which lie where all raters agree; so are Sigma (its square root), the
+    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`).
+    """
+    unit = "mm" if calibrated else "px"
+    return (
+        "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
+        f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
+    )  # fmt: skip
+
+
+def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Return the rows of annotators.csv for one structure; see `annotator_columns`."""
+    undefined = np.full(len(fusion.annotators), np.nan)
+    sigma = undefined if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    tau = undefined if report.tau is None else report.tau
+    for p, name in enumerate(fusion.annotators):
+        model = (report.offset[p], report.spread[p], fusion.bias[0, p], sigma[p],
+                 np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
+        compared = report.compared[p]
+        figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
+        shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
+        yield (name, *map(format_number, (*model, *figures, *shares)))
+
+
+def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Return the rows of agreement.csv for one structure: every pair of raters once."""
+    for p, name in enumerate(fusion.annotators):
+        for q in range(p + 1, len(fusion.annotators)):
+            figures = (report.pair_dice[p, q], report.pair_hausdorff_95[p, q])
+            yield (name, fusion.annotators[q], *map(format_number, figures))
+
+
+def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
+    """Return the rows of disputes.csv for one structure; voxels count from 0, ends are inclusive."""
+    names = fusion.annotators
+    for number, dispute in enumerate(report.disputes, start=1):
+        box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
+        figures = (dispute.volume_ml, dispute.doubt_ml)
+        beyond, short = ("; ".join(names[p] for p in raters) for raters in (dispute.beyond, dispute.short))
+        rest = (names[dispute.leader], format_number(dispute.reach), format_number(dispute.weight))
+        yield (number, *box, *map(format_number, figures), beyond, short, *rest)
