@@ -511,7 +511,7 @@ def _law(name: str, settings: RobustSettings, size: int) -> Likelihood:
 
 
 def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -> Float32Array:
-    """Give each rater's log-ratios of the structures to the background, over the slope: (P, S, Z, Y, X), mm.
+    """Return each rater's log-ratios of structures to background, over the slope: (P, S, Z, Y, X), mm.
 
     For a label map the log-ratio of a structure is half its signed distance less half the background's, each
     clipped to `clip`. At every voxel the rater's label then has the largest log-ratio (0 for the background).

@@ -1,8 +1,7 @@
-"""Pairs that annotators compared: who clicks one side, and the ranking without it.
+"""Pairs that annotators compared: biases to a side, and the ranking without them.
 
 One source is cited throughout, equations, sections and tables by their own numbers: the position bias paper
-[xu2016]_. Where what is done departs from it, the docstring says how and
-why.
+[xu2016]_. Docstrings state differences from it, with the reasons.
 
 References
 ----------

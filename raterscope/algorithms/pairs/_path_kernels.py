@@ -1,8 +1,8 @@
-"""Inner loops of the exact paths: from one event to the next, with an active set that may shrink again.
+"""Inner loops of the exact paths, from event to event, with an active set that may shrink.
 
-Column i of the regression is annotator i % p, itself for i < p and its knockoff beyond. With R their scaled
-Gram matrix and s the gaps of the knockoffs, the Gram matrix of all is [[R, R - S], [R - S, R]], so that a
-product with it is one with R of half the size: R (x + x~) less s x~ or s x.
+Column i of the regression is annotator i for i < p, and the knockoff of annotator i - p otherwise. With R the
+annotators' scaled Gram matrix and s the gaps of the knockoffs, the Gram matrix of all is [[R, R - S], [R - S,
+R]]. A product with it needs only one with R of half the size: R (x + x~) less s x~ or s x.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class State(NamedTuple):
     at : (3,) float64
         Time of ISS or lambda of LASSO; the largest pull; free columns.
     dual : (m,) float64
-        Of ISS p, of LASSO the correlations with what is left.
+        p of ISS; for LASSO the correlations with the residual.
     sign : (m,) float64
         Of the side of the boundary.
     kind : (m,) int8
@@ -39,13 +39,13 @@ class State(NamedTuple):
     value : (m,) float64
         Coefficients.
     slope : (m,) float64
-        The solution of the last settling: of ISS the coefficients, of LASSO how fast they grow.
+        The last solution: coefficients of ISS, growth rates of LASSO.
     product : (m,) float64
         The Gram matrix times the slope.
     entry : (m,) float64
         1 / time or lambda where the coefficient first leaves 0; 0 until it does.
     order : (m,) int64
-        The free columns, as they came.
+        The free columns, in order of entry.
     factor : (c, c) float64
         Lower triangular: of the Gram matrix of the free columns.
     half : (c,) float64
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
 
 def start(columns: int, factor: Array | None = None) -> State:
-    """Begin a path at 0. The memory of a factor may be handed on from one path to the next."""
+    """Begin a path at 0. The memory of a factor may be reused by the next path."""
     zeros = [np.zeros(columns) for _ in range(7)]
     if factor is None:
         factor = np.empty((columns, columns))
@@ -78,7 +78,7 @@ def start(columns: int, factor: Array | None = None) -> State:
 
 @compiled(fastmath={"reassoc", "contract"})
 def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bool:
-    """Make a column free; False where it is a mixture of those that are."""
+    """Make a column free; return False if it depends linearly on the free ones."""
     annotators = len(gram)
     count = int(state.at[2])
     row = state.factor[count]
@@ -108,7 +108,7 @@ def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bo
 
 @compiled()
 def _drop(state: State, position: int) -> None:
-    """Let a free column be so no more: its row leaves the factor, and rotations make that triangular."""
+    """Remove a free column: delete its row of the factor, and restore the triangle by rotations."""
     count = int(state.at[2])
     factor, half = state.factor, state.half
     state.kind[state.order[position]] = BOUNDARY
@@ -185,10 +185,10 @@ def _settle(
     together: Array,
     rows: Array,
 ) -> None:
-    """Minimise x'Gx/2 - right'x over the boundary, where no sign is against the side (Lawson and Hanson).
+    """Minimise x'Gx/2 - right'x over the boundary, with signs as the side (Lawson and Hanson).
 
-    Those that have a value already may move either way. It begins from the slope of the settling before;
-    `settled` says that this is still the best for the free columns.
+    Columns with a value may move in both directions. It starts from the previous slope; `settled` is True if
+    this is still optimal for the free columns.
     """
     slope, sign, kind, order = state.slope, state.sign, state.kind, state.order
     columns = len(slope)
@@ -233,7 +233,7 @@ def _settle(
 
 @compiled()
 def _entered(state: State, position: float, people: int, stop: float) -> bool:
-    """Note where new columns came in; say whether enough knockoffs are before their annotators to stop."""
+    """Record the entry of new columns; return whether enough knockoffs precede their annotators to stop."""
     entry = state.entry
     for k in range(int(state.at[2])):
         i = state.order[k]
@@ -251,8 +251,8 @@ def _entered(state: State, position: float, people: int, stop: float) -> bool:
 def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
     """Follow the inverse scale space of eq. 4, theta projected out, exactly ([osher2016]_).
 
-    Between events the coefficients stand still and p moves at the speed of what they leave unexplained; where
-    a p comes to -1 or 1 they are the least squares ones among the columns there, none against its side.
+    Between events the coefficients are constant and p moves with the unexplained part. When a p reaches -1 or
+    1, the coefficients become the least squares ones of the columns at the boundary, with signs as the side.
 
     Parameters
     ----------
@@ -266,12 +266,12 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
     most : int
         Events at most.
     stop : float
-        Knockoffs that came in before their annotators, as a share of the others, from which on it ends.
+        Stop at this ratio of knockoffs that entered before their annotators to the others.
 
     Returns
     -------
     int
-        Events that took place; fewer than `most` at the end of the path.
+        Number of events; fewer than `most` at the end of the path.
 
     References
     ----------
@@ -322,8 +322,8 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
 def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
     """Follow the LASSO of eq. 5, theta projected out, exactly from the largest lambda down to 0.
 
-    Between events the coefficients move straight; where several columns come in or go at once, their
-    directions are those of the sign-constrained regression that keeps all conditions.
+    Between events the coefficients move linearly. If several columns enter or leave at once, their directions
+    solve the sign-constrained regression that keeps all conditions.
 
     Parameters and result are as of `iss_events`.
     """

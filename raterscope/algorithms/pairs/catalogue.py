@@ -1,4 +1,4 @@
-"""The paths along which biased annotators are found, by name."""
+"""Catalogue of the paths for finding biased annotators."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ PATHS: dict[str, Algorithm] = {
 
 
 def path_title(name: str) -> str:
-    """Describe the path of that name as people do; one of another version as it is written."""
+    """Return the title of a path, or its name if it is of another version."""
     return PATHS[name].title if name in PATHS else name

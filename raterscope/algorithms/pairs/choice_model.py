@@ -1,9 +1,9 @@
-"""Model of choices with a slope and a bias for every annotator, and scores without each one's own votes.
+"""Model of choices with a slope and a bias for every annotator, and scores without own choices.
 
 The mean choice is tanh(e / 2), e = slope x (score of the left item - score of the right one) + bias. That is
 logistic regression where choices are -1 and 1 (a tie counts as half an answer for either side). Graded
 choices have the mean e and a noise variance of each annotator. A noisy annotator gets a small slope and
-little weight. Because every bias is in the model, nobody has to be removed and the scores fitted again.
+little weight. Every bias is in the model, so that no annotator has to be removed.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class ChoiceModel:
         The choices of annotator u are ``start[u]:start[u + 1]``.
     items : int
     graded : bool
-        Whether the mean choice is linear, since choices have more values than -1, 0 and 1.
+        True if choices have more values than -1, 0 and 1; the mean choice is then linear.
     scale : float
         Root mean square of graded choices, else 1.
     score : (n,) float64
     slope, bias, precision : (p,) float64
-        Precision is the inverse noise variance of graded choices; 1/2 where they are not graded, which turns
-        a residual into the gradient of the log likelihood.
+        Precision is the inverse noise variance of graded choices; 1/2 for others, which turns a residual into
+        the gradient of the log likelihood.
     """
 
     annotator: NDArray[np.intp]
@@ -88,11 +88,11 @@ class ChoiceModel:
         return np.ones_like(mean) if self.graded else 0.5 * (1.0 - mean * mean)
 
     def total(self, value: FloatArray) -> FloatArray:
-        """Add up a value of each choice for each annotator; (p,)."""
+        """Sum a value of each choice by annotator; (p,)."""
         return sum_sorted(self.start, value)
 
     def each(self, value: FloatArray) -> FloatArray:
-        """Return every choice the value of its annotator; (E,)."""
+        """Return the annotator's value for every choice; (E,)."""
         return np.repeat(value, np.diff(self.start))
 
     def spread(self, difference: FloatArray, slope: FloatArray, bias: FloatArray | None = None) -> FloatArray:
@@ -109,7 +109,7 @@ class ChoiceModel:
 
 
 def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
-    """Fit scores, slopes and biases in turn, by Newton's method with the priors that `ChoiceModel` names.
+    """Fit scores, slopes and biases in turn, by Newton's method with the priors of `ChoiceModel`.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def improve_slopes(model: ChoiceModel, difference: FloatArray, slope: FloatArray
 
 
 def _information(model: ChoiceModel) -> tuple[FloatArray, FloatArray]:
-    """Return the weight of every choice in the information of the scores, and its pull on them."""
+    """Return the weight of every choice in the information of the scores, and its gradient."""
     mean = model.mean(model.spread(model.difference(), model.slope, model.bias))
     pull = model.each(model.precision * model.slope)
     weight = model.each(model.precision * model.slope * model.slope)
@@ -255,7 +255,7 @@ def _conjugate_gradients(
     precondition: Callable[[FloatArray], FloatArray],
     watch: Watch,
 ) -> FloatArray:
-    """Solve for every column by preconditioned conjugate gradients, until all are solved."""
+    """Solve for every column by preconditioned conjugate gradients."""
     result = np.zeros_like(right)
     rest = right.copy()
     ahead = precondition(rest)
@@ -285,9 +285,9 @@ class Scoring:
     Attributes
     ----------
     difference : (E,) float64
-        Of the scores behind every choice of the model, without the choices of who made it.
+        Of the scores behind every choice of the model, without the annotator's own choices.
     solve : callable
-        Gives covariance x columns, (n, c) to (n, c).
+        Returns covariance x columns, (n, c) to (n, c).
     """
 
     difference: FloatArray
@@ -295,11 +295,11 @@ class Scoring:
 
 
 def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
-    """Take each annotator's own choices out of the scores by one Newton step.
+    """Remove each annotator's own choices from the scores by one Newton step.
 
-    Without the choices of u, whose information is H_u and whose gradient is g_u, the scores are
-    s - (H - H_u)^-1 g_u. All annotators are solved for at once, by conjugate gradients with the inverse of H
-    as preconditioner: H - H_u differs from H in few directions, so that a few steps do.
+    Without the choices of u, whose information is H_u and whose gradient is g_u, the scores are s - (H -
+    H_u)^-1 g_u. All annotators are solved together, by conjugate gradients with the inverse of H as
+    preconditioner: H - H_u differs from H in few directions, so that a few steps suffice.
     """
     weight, pull = _information(model)
     solve = _solver(model, weight, part(watch, 0.0, 0.2))

@@ -54,7 +54,7 @@ HIGHEST_RATE = 0.25
 
 
 class PairsError(RefusedError):
-    """Comparisons that cannot be fused, in a sentence for people."""
+    """Comparisons that cannot be fused; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,8 @@ class Pairs:
     annotator, left, right : (E,) int32
         Indices into `annotators` and `items`; an item is never compared with itself.
     choice : (E,) float64
-        Above 0 where the left item was preferred, below 0 for the right one, 0 for a tie; how far from 0
-        where answers are graded, else 1 and -1. Finite.
+        Above 0 if the left item was preferred, below 0 for the right one, 0 for a tie; graded, or else 1 and
+        -1. Finite.
     annotators, items : tuple of p and n names
         Those without comparisons are allowed.
     time : (E,) float64, optional
@@ -111,7 +111,7 @@ class Pairs:
         return len(self.choice)
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Count every annotator's choices of left, of right, and ties; (p,) each."""
+        """Count every annotator's left choices, right choices, and ties; (p,) each."""
         count = len(self.annotators)
         left, right, ties = (
             np.bincount(self.annotator[chosen], minlength=count)
@@ -120,7 +120,7 @@ class Pairs:
         return left, right, ties
 
     def without(self, annotators: Collection[str]) -> Pairs:
-        """Leave out the comparisons of some annotators; annotators and items keep their numbers."""
+        """Exclude the comparisons of some annotators; annotators and items keep their numbers."""
         left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
         if not left_out.any():
             return self
@@ -147,23 +147,23 @@ class PairFusion:
     algorithm : str
     left, right, ties : (p,) int32
     untested : (p,) int8
-        0 for an annotator who was tested; else a key of `knockoffs.UNTESTED`, which says why not.
+        0 for an annotator who was tested; else a key of `knockoffs.UNTESTED` with the reason.
     entry : (p,) float64
-        Where on the path, without knockoffs, the annotator's bias comes in (Z, section 2.3); NaN if untested.
+        Entry of the annotator's bias on the path, without knockoffs (Z, section 2.3); NaN if untested.
     path_at : (T,) float64
-        Places on the path, falling lambda for LASSO, rising time for ISS and LBI.
+        Points on the path, falling lambda for LASSO, rising time for ISS and LBI.
     path : (T, p) float32
         The biases there.
     statistic : (D, p) float32
         W of each of D draws of knockoffs (eq. 8), or of the flip test -log10 of the p value, D = 1; NaN for
-        the untested. What is flagged at any rate follows without fitting again: `selection.cut`.
+        the untested. Flags at any rate follow without fitting again.
     bias, bias_low, bias_high : (p,) float64
-        The mean choice on a pair of equal items, and 95 % intervals; NaN if untested. With knockoffs by
-        least squares with all tested annotators, else by inversion of the test.
+        The mean choice on a pair of equal items, and 95 % intervals; NaN if untested. By least squares with
+        knockoffs, otherwise by inversion of the test.
     p_value : (p,) float64
         Of the flip test; with knockoffs, of the t test of each bias.
     rate, share : float
-        The false discovery rate that was asked for, and the share of draws from which on one is flagged.
+        The chosen false discovery rate, and the share of draws needed for a flag.
     flagged : (p,) bool
     behaviour : (p,) int8
         Numbers in `BEHAVIOURS`.
@@ -172,34 +172,34 @@ class PairFusion:
     component : (n,) int32
         Items of one component are linked by comparisons; -1 for one that was never compared.
     score, score_low, score_high : (n,) float64
-        Without looking at bias, mean 0 in each component, with 95 % intervals; NaN if never compared.
+        Without biases, mean 0 in each component, with 95 % intervals; NaN if never compared.
     corrected, corrected_low, corrected_high : (n,) float64
-        With the biases of the flagged re-estimated beside them (eq. 11).
+        Estimated together with the biases of flagged annotators (eq. 11).
     variance : float
         Of the noise.
     freedom : int
-        Degrees of freedom that are left.
+        Remaining degrees of freedom.
     inconsistency : float
         Share of the choices' sum of squares that no ranking explains, 0 to 1.
     notices : tuple of str
-        What the person should know, a sentence each.
+        Messages for the user, a sentence each.
     rule : str
         Key of `RULES`: how annotators are flagged.
     q_value : (p,) float64, optional
-        The least rate at which the flip test flags each annotator; NaN if untested.
+        The smallest rate at which the flip test flags each annotator; NaN if untested.
     detectable : (p,) float64, optional
-        The smallest bias, in the units of `bias`, that the flip test would flag in 9 of 10 cases; NaN where
-        no choices would do.
+        The smallest bias, in the units of `bias`, that the flip test would flag in 9 of 10 cases; NaN if no
+        choices suffice.
     decidable : (p,) bool, optional
-        Whether an annotator who is not flagged can be called unbiased: a bias that matters is detectable, and
-        the q value raises no doubt.
+        Whether an annotator who is not flagged can be called unbiased: a relevant bias is detectable, and the
+        q value is large enough.
     t_test : (p,) float64, optional
         p values of the t test beside the flip test.
     crowd_p, gate : float
-        The p value of the whole crowd (`crowd_probability`), and its limit, above which the flip test flags
-        nobody.
+        The p value of the crowd (`crowd_probability`), and its limit, above which the flip test flags no
+        annotator.
     sides : str
-        How the sides were not drawn at random, in words; empty where nothing contradicts it.
+        Evidence that sides were not drawn at random, in words; empty without any.
     """
 
     algorithm: str

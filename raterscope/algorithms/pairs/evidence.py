@@ -45,7 +45,7 @@ _GOOD, _UGLY, _BAD, _UNDECIDABLE = range(len(BEHAVIOURS))
 
 
 def side_share(pairs: Pairs) -> FloatArray:
-    """Return the share of the side that each annotator chose more often, ties left out.
+    """Return the share of the side that each annotator chose more often, without ties.
 
     Returns
     -------
@@ -58,20 +58,20 @@ def side_share(pairs: Pairs) -> FloatArray:
 
 
 def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = None) -> NDArray[np.int8]:
-    """Tell the bad from the ugly among the flagged (section 1); the others are good or undecidable.
+    """Classify flagged annotators as bad or ugly (section 1); the others are good or undecidable.
 
-    The bad do not look and click one side all the time; the ugly click it more often, above all when in
-    doubt. The paper draws no line between the two. Here the bad chose one side in `BAD_SHARE` of their
-    answers that are no ties, 19 of 20: all 18 that its table 8 has with no click on one side, and
-    none of the 18 others, of whom the nearest chose one side 13 times in 15. Whoever clicks one side in 7 of
-    10 cases without looking, as in the simulated study, chooses it in 85 % of answers and is ugly.
+    Bad annotators always click one side; ugly ones click it more often, mainly on close pairs. The paper
+    defines no threshold. Here bad annotators chose one side in `BAD_SHARE` of their answers without ties, 19
+    of 20. These are all 18 of its table 8 without a click on one side, and none of the 18 others, the nearest
+    of whom chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of 10 cases, as in
+    the simulated study, chooses it in 85 % of answers and is ugly.
 
     Parameters
     ----------
     pairs : Pairs
     flagged : (p,) bool
     decidable : (p,) bool, optional
-        Who is good if not flagged; by default everybody.
+        Annotators who are good if not flagged; by default all.
 
     Returns
     -------
@@ -84,10 +84,10 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
 
 
 def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
-    """Return whose answers are all of one side, flagged or not.
+    """Return which annotators gave only answers of one side, flagged or not.
 
-    They are not accused by that: who saw the better item on the left five times is good. But where a crowd
-    agrees so well that no noise is left, no test can tell a bias, and they are to be looked at.
+    This is no proof of a bias: the better item may have been on one side each time. But without noise in a
+    crowd no test can find a bias, and these annotators need a review.
 
     Returns
     -------
@@ -99,9 +99,9 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
 
 
 def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
-    """Return the match ratio of each annotator: the share of answers that go with the ranking (section 3.3).
+    """Return each annotator's match ratio: the share of answers that agree with the ranking (section 3.3).
 
-    Ties of the annotator are left out; two items of equal score go half with either answer.
+    Ties do not count; with equal scores either answer counts half.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
     Returns
     -------
     (p,) float64
-        NaN without an answer that is no tie.
+        NaN without an answer other than ties.
     """
     count = len(pairs.annotators)
     agreed, decided = _agreement(pairs, score)
@@ -148,23 +148,22 @@ class PairIndex:
     ----------
     pairs : Pairs
     score : (n,) float64
-        What is taken for right: the corrected ranking.
+        The corrected ranking, taken as right.
     match : float
-        Share of all answers that go with it.
+        Share of all answers that agree with it.
     near, far : float
-        A pair is close below the first difference of scores, and far apart from the second on: a third of
-        the comparisons each.
+        Limits of the difference of scores of close and of distant pairs: a third of the comparisons each.
     by_annotator, annotator_start : (E,) int32, (p + 1,) int64
         Comparisons of annotator a: ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order
-        of time where it is decided, else of the file.
+        of time if known, else of the file.
     by_pair, pair_start : (E,) int32, (m + 1,) int64
         The same for the m pairs that were compared, in the order of `key`.
     key : (m,) int64
         Number of the lower item times n, and that of the higher one.
     pair : (E,) int32
-        Which of them each comparison is of.
+        Pair of each comparison.
     lower, higher, tied : (m,) int32
-        How often the item of the lower number was preferred, that of the higher one, or neither.
+        Number of preferences for the item of the lower number, of the higher one, and of ties.
     """
 
     pairs: Pairs
@@ -203,9 +202,9 @@ class Side:
     ----------
     left, right, ties : int
     share, low, high : float
-        Of left among the answers that are no ties, with Wilson's 95 % interval; NaN without any.
+        Of left among the answers without ties, with Wilson's 95 % interval; NaN without any.
     expected : float
-        The share of left that the ranking would give in the same comparisons; NaN without any.
+        The expected share of left by the ranking in the same comparisons; NaN without any.
     """
 
     left: int
@@ -219,16 +218,16 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """The bias of one annotator in windows of equally many comparisons, W of them.
+    """Bias of one annotator in W windows of equally many comparisons.
 
     Attributes
     ----------
     timed : bool
-        Whether the order is that of time; else it is that of the file.
+        True if the order is that of time; else it is that of the file.
     at : (W,) float64
         Seconds, in the middle of each window; without times, the number of the comparison.
     bias, low, high : (W,) float64
-        Mean choice less what the scores give, with a 95 % interval by the noise within the windows.
+        Mean choice less the prediction from scores, with a 95 % interval by the noise within the windows.
     count : (W,) int32
     p_value : float
         Of the F test that the bias is the same in all windows; NaN for a single one.
@@ -245,16 +244,16 @@ class OverTime:
 
 @dataclass(frozen=True, eq=False)
 class Speaking:
-    """Comparisons of one annotator that say something of a bias, k of them, the strongest first.
+    """k comparisons of one annotator that are evidence on a bias, the strongest first.
 
     Attributes
     ----------
     comparison : (k,) int32
         Numbers in the `Pairs`.
     same, otherwise, tied : (k,) int32
-        How many answers of others on the same two items prefer the same item, the other one, or neither.
+        Number of other annotators' answers on the same two items for the same item, the other one, and ties.
     gap : (k,) float64
-        By how much the scores differ against the answer; below 0 where they go with it.
+        Difference of the scores against the answer; below 0 if they agree with it.
     """
 
     comparison: IndexArray
@@ -275,19 +274,18 @@ class Evidence:
     ----------
     annotator : int
     side : int
-        1 where the left side was chosen more often than the ranking gives, -1 for the right one, 0 for
-        neither.
+        1 if the left side was chosen more often than by the ranking, -1 for the right one, 0 for neither.
     all, doubtful, clear : Side
-        Of all comparisons; of those of close pairs; and of those far apart, see `PairIndex`.
+        Of all comparisons, of close pairs, and of distant pairs; see `PairIndex`.
     match, crowd : float
-        Share of the answers that go with the ranking, and that of all answers; ties left out.
+        Share of the annotator's answers that agree with the ranking, and of all answers, without ties.
     time : OverTime
     speaks_for : Speaking
         The annotator's side was chosen against the ranking.
     speaks_against : Speaking
         The other side was chosen against the ranking.
     turned_down : Speaking
-        The other side was chosen with the ranking: somebody who does not look would not have.
+        The other side was chosen with the ranking, against a blind choice of one side.
     """
 
     annotator: int
@@ -304,7 +302,7 @@ class Evidence:
 
 
 def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
-    """Sort comparisons by annotator and by pair, once for all that is shown.
+    """Sort comparisons by annotator and by pair, once for all views.
 
     Parameters
     ----------
@@ -345,9 +343,9 @@ def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairI
 
 
 def _sorted_by(number: IndexArray, many: int, order: IndexArray) -> tuple[IndexArray, LongArray]:
-    """Sort comparisons, which are in some order, by a number below `many`; equal ones keep their order.
+    """Sort comparisons by a number below `many` (stable).
 
-    Counting, as tables of few rows are made, takes a tenth of the time of comparing.
+    A counting sort takes a tenth of the time of a comparison sort.
     """
     from scipy.sparse import coo_array
 
@@ -357,7 +355,7 @@ def _sorted_by(number: IndexArray, many: int, order: IndexArray) -> tuple[IndexA
 
 
 def evidence(crowd: PairIndex, annotator: int) -> Evidence:
-    """Gather what speaks for and against one annotator being biased to a side.
+    """Gather the evidence for and against one annotator's bias to a side.
 
     Parameters
     ----------
@@ -409,8 +407,8 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     crowd : PairIndex
     annotator : int
     windows : int, optional
-        Of equally many comparisons; by default one for every 10, 24 at most. Comparisons whose time is not
-        decided are left out where others have one.
+        Number of windows with equally many comparisons; by default one for every 10, 24 at most. Comparisons
+        without a time are excluded if others have one.
     """
     from scipy.special import fdtrc, stdtrit
 

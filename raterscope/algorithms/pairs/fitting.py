@@ -1,4 +1,4 @@
-"""From comparisons to who is biased and to the ranking, along any of the paths."""
+"""Fit of biases and rankings to comparisons, along any of the paths."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _SURE = 1e-4
 
 
 def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
-    """Tell of items that nothing links, of repeats, and of those who were not tested."""
+    """State unlinked items, repeats, and annotators who were not tested."""
     result = []
     groups = int(component.max(initial=-1)) + 1
     if groups > 1:
@@ -100,7 +100,7 @@ def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8]
 
 
 def noise_notices(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[str]:
-    """Return where there is too little noise to test against, or too few comparisons."""
+    """State that there is too little noise, or too few comparisons, for tests."""
     result = []
     if tested and residual == 0.0:
         result.append(
@@ -119,7 +119,7 @@ def noise_notices(pairs: Pairs, residual: float, freedom: int, tested: int) -> l
 
 
 def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
-    """Warn where most annotators lean to one side, so that a bias is no exception."""
+    """Warn if most annotators lean to one side, so that a bias is no exception."""
     seen = bias[np.isfinite(bias) & (bias != 0.0)]
     leftwards = int((seen > 0.0).sum())
     most = max(leftwards, len(seen) - leftwards)
@@ -136,7 +136,7 @@ def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
 
 
 def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, by_t_test: int) -> list[str]:
-    """Tell that knockoff+ cannot select a few, where that may be why it selects nobody."""
+    """State that knockoff+ cannot select few annotators, if that may be why it selects none."""
     fewest = math.ceil(1.0 / settings.rate - 1e-9)
     if not settings.plus or not tested or flagged.any():
         return []
@@ -149,7 +149,7 @@ def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, b
 
 
 def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
-    """Describe where the test of the whole crowd keeps annotators from being flagged."""
+    """State that the test of the crowd prevents flags."""
     flagged_count = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
     if crowd_p <= settings.gate or not flagged_count:
         return []
@@ -171,7 +171,7 @@ def side_notices(words: str) -> list[str]:
 
 
 def _repeats(pairs: Pairs) -> int:
-    """Count comparisons that are the same as another in all but their place."""
+    """Count comparisons that repeat another one."""
     items = len(pairs.items)
     key = (pairs.annotator.astype(np.int64) * items + pairs.left) * items + pairs.right
     ordered = np.sort(key)
@@ -221,7 +221,7 @@ def fit_path(
 ) -> PairFusion:
     """Find biased annotators along a path, and rank the items without and with their biases.
 
-    Who is not tested is taken for unbiased: the comparisons still count for the ranking.
+    Annotators who are not tested are assumed unbiased; their comparisons still count for the ranking.
 
     Parameters
     ----------
@@ -235,8 +235,7 @@ def fit_path(
     Raises
     ------
     PairsError
-        Without comparisons, without any that are left over to tell the noise by, or with more linked items
-        than fit.
+        Without comparisons, with too few to estimate the noise, or with too many linked items.
     """
     from threadpoolctl import threadpool_limits
 
@@ -346,7 +345,7 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
 
 @dataclass(frozen=True, eq=False)
 class _Flips:
-    """The flip test of everybody who is tested; NaN for the others."""
+    """The flip test of all tested annotators; NaN for the others."""
 
     test: FlipTest
     q_value: FloatArray
@@ -358,7 +357,7 @@ class _Flips:
 
 
 def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, watch: Watch) -> _Flips:
-    """Test everybody by changing the signs of residuals, and select at the rate."""
+    """Test all annotators by changing the signs of residuals, and select at the rate."""
     tested = flip_test(pairs, settings.effect, watch)
     spared = untested != 0
     probability, of_any, bias, low, high, z = (
@@ -383,7 +382,7 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
 
 
 def _untested(small: Grams, tested: BoolArray, count: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Describe who is not tested, and why; (p,)."""
+    """Return the reason for each annotator who is not tested; (p,)."""
     untested = np.full(len(count), _TOO_FEW, dtype=np.int8)
     untested[count == 0] = _NO_COMPARISONS
     alone = np.diagonal(small.gram) <= _NOTHING * small.count
@@ -400,7 +399,7 @@ def _statistics(
     settings: PairSettings,
     watch: Watch,
 ) -> FloatArray:
-    """Return W of every draw, (D, m); 0 where no noise is left, whose round-off would select everybody."""
+    """Return W of every draw, (D, m); 0 without noise, where rounding errors would select everybody."""
     if not len(problem.tested) or biases.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = choose_gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
@@ -418,7 +417,7 @@ def _statistics(
 
 
 def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArray:
-    """Return everybody a value: NaN for those who were not tested."""
+    """Expand values of tested annotators to all annotators, with NaN for the others."""
     result = np.full(many, np.nan)
     result[tested] = value
     return result

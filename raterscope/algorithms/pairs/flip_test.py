@@ -1,13 +1,13 @@
-"""Sign-flip test of every annotator's residuals: who prefers a side, whatever the noise.
+"""Sign-flip test of every annotator's residuals for a preference of a side.
 
-Where the side of every item was drawn at random, each residual of an unbiased annotator, taken from scores
-without that annotator's own choices, may as well have the other sign. The sum of the residuals is compared
-with all sums that changed signs give, by the saddlepoint approximation of Lugannani and Rice. This holds
-whatever the noise, the form of the model and the errors of the scores.
+If the sides of items were drawn at random, both signs of a residual of an unbiased annotator are equally
+probable, given scores without that annotator's own choices. The sum of the residuals is compared with all
+sums under sign changes, by the saddlepoint approximation of Lugannani and Rice. This is valid for any noise,
+form of the model and errors of the scores.
 
 It is weak for annotators with few choices, because a biased annotator's surprising choices count as noise.
-Where choices are left or right, without ties, its probability is therefore averaged with that of the choice
-model. The average is at least half of the first: were the model wrong, false alarms would at most double.
+For choices of left or right without ties, its probability is therefore averaged with that of the choice
+model. The average is at least half of the first: with a wrong model, false alarms at most double.
 
 References
 ----------
@@ -128,7 +128,7 @@ _LEAST_SLOPE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class FlipTest:
-    """The test of p annotators; NaN for who has no choices.
+    """The test of p annotators; NaN for annotators without choices.
 
     Attributes
     ----------
@@ -137,16 +137,15 @@ class FlipTest:
     of_any : (p,) float64
         Two-sided, of no bias at all.
     bias, low, high : (p,) float64
-        The mean choice on a pair of equal items, with its 95 % interval; -1 to 1, where choices are not
-        graded.
+        The mean choice on a pair of equal items, with its 95 % interval; -1 to 1, if choices are not graded.
     z : (p,) float64
-        The sum of the residuals by its standard error; above 0 prefers left.
+        The sum of the residuals over its standard error; above 0 for a preference of left.
     reach : _Reach
-        What `detectable` needs.
+        Input of `detectable`.
     better_left : float
-        Share of the comparisons whose better item is on the left, as the others' answers have it.
+        Share of the comparisons with the better item on the left, by the others' answers.
     apart : int
-        Comparisons of items that these tell apart.
+        Number of comparisons where these have a better item.
     """
 
     probability: FloatArray
@@ -170,7 +169,7 @@ class FlipTest:
         Returns
         -------
         (p,) float64
-            NaN where not even choices of one side alone would do.
+            NaN if not even choices of only one side suffice.
         """
         return self.reach.detectable(probability)
 
@@ -210,7 +209,7 @@ class _Reach:
         return rest, np.maximum(square, model) * self.wider
 
     def units(self, bias: FloatArray) -> FloatArray:
-        """Turn a bias of the linear predictor into the mean choice on a pair of equal items."""
+        """Convert a bias of the linear predictor to the mean choice on a pair of equal items."""
         return bias * self.scale if self.graded else np.tanh(0.5 * bias)
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -327,10 +326,9 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
 
 
 def _with_model(model: ChoiceModel, mean: FloatArray, wider: FloatArray, by_signs: FloatArray) -> FloatArray:
-    """Average the probabilities of the sign-flip test and of the choice model; with ties, give the first.
+    """Average the probabilities of the sign-flip test and of the choice model; with ties, use the first.
 
-    The slopes behind the mean choices are those that were fitted with a bias, so that a bias does not count
-    as noise.
+    The slopes are those fitted with a bias, so that a bias does not count as noise.
     """
     statistic = model.total(model.choice - mean) / np.sqrt(wider)
     by_model = choice_probability(mean, model.start, statistic)
@@ -356,7 +354,8 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     Returns
     -------
     (p,) float64
-        Not below 2^(1 - k) for k residuals that are not 0: no pattern of signs is rarer. 1 without any.
+        At least 2^(1 - k) for k residuals that are not 0, the probability of one pattern of signs. 1 without
+        any.
     """
     from scipy.special import ndtr
 
@@ -412,9 +411,9 @@ def _clipped(model: ChoiceModel, rest: FloatArray) -> FloatArray:
 
 
 def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, change: FloatArray) -> FloatArray:
-    """Return what errors of the scores add to the variance of the sum of residuals, (p,).
+    """Return the variance that errors of the scores add to the sum of residuals, (p,).
 
-    It is g'Cov(s)g for the derivative g of the sum by the scores, less what random sides would give.
+    It is g'Cov(s)g for the derivative g of the sum by the scores, less the value for random sides.
     """
     result = np.zeros(model.annotators)
     value = model.each(slope) * change
@@ -437,7 +436,7 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
 
 
 def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> FloatArray:
-    """Return the mean of g'Cov(s)g over random sides: the variance of each difference alone, added up."""
+    """Return the mean of g'Cov(s)g over random sides: the sum of the variances of each difference."""
     n = model.items
     low, high = np.minimum(model.left, model.right), np.maximum(model.left, model.right)
     result = np.zeros(len(value))
@@ -460,7 +459,7 @@ def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> Floa
 
 
 def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray, wider: FloatArray) -> _Reach:
-    """Put choices with nearly the same linear predictor together, at most `_GROUPS` an annotator."""
+    """Group choices with nearly equal linear predictors, at most `_GROUPS` for each annotator."""
     span = max(float(np.ptp(at)) if len(at) else 0.0, 1.0) * 2
     order = np.argsort(model.annotator * span + at)
     count = np.diff(model.start)

@@ -1,4 +1,4 @@
-"""From comparisons of pairs to biased annotators and a ranking, by any of the paths."""
+"""Fusion of comparisons into biased annotators and a ranking, by any of the paths."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PairPlan(Plan):
 def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> PairFusion:
     """Find the biased annotators at a controlled rate of false discoveries, and the ranking without them.
 
-    Choices count as they are graded, or by their side alone where the plan says so; a tie is 0 and kept.
+    Choices count as graded, or only by their side, as in the plan; a tie is 0 and counts.
 
     Parameters
     ----------
@@ -43,8 +43,7 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
     Raises
     ------
     PairsError
-        Without comparisons, without any that are left over to tell the noise by, or with more linked items
-        than fit.
+        Without comparisons, with too few to estimate the noise, or with too many linked items.
 
     Examples
     --------

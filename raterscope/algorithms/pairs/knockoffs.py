@@ -1,4 +1,4 @@
-"""Knockoffs of annotators: who is flagged at a rate of false discoveries that is asked for (section 2.3)."""
+"""Knockoffs of annotators: flags at a chosen false discovery rate (section 2.3)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,11 @@ _ROUGH, _FINE = 1e-5, 1e-13
 
 
 def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent) -> FloatArray:
-    """Choose s, how far each knockoff is from its annotator: 0 <= s <= 1, diag(s) <= 2 R (after eq. 7).
+    """Choose s, the distance of each knockoff from its annotator: 0 <= s <= 1, diag(s) <= 2 R (after eq. 7).
 
-    Where the smallest eigenvalue of R is at least 1/2, s = 1 is allowed and the best of all. Else "sdp" makes
-    their sum as large as can be, as the paper does, which often leaves some at 0 and these annotators
-    without any chance; "entropy" makes det S det(2R - S) largest, by Newton's method, and "equal" takes
-    2 lambda_min for all.
+    If the smallest eigenvalue of R is at least 1/2, s = 1 is allowed and optimal. Otherwise "sdp" maximises
+    their sum, as in the paper, which often leaves some at 0 and these annotators without power; "entropy"
+    maximises det S det(2R - S), by Newton's method, and "equal" uses 2 lambda_min for all.
 
     Parameters
     ----------
@@ -83,9 +82,9 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
 
 
 def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: Watch) -> FloatArray:
-    """Maximise slope sum s + weight (log det(2R - S) + sum log s), and log(1 - s) too where there is a slope.
+    """Maximise slope sum s + weight (log det(2R - S) + sum log s), with log(1 - s) if there is a slope.
 
-    Without a slope s stays below 1 by itself, since the diagonal of (2R - S)^-1 is at least 1 / (2 - s).
+    Without a slope s stays below 1, since the diagonal of (2R - S)^-1 is at least 1 / (2 - s).
     """
     from scipy.linalg import cho_solve, lapack
 
@@ -130,16 +129,16 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
 
 @dataclass(frozen=True, eq=False)
 class Knockoffs:
-    """Parts shared by all draws of knockoffs; no column of them is ever built.
+    """Parts shared by all draws of knockoffs; no column is ever built.
 
     Attributes
     ----------
     gap : (m,) float64
         s.
     base : (m,) float64
-        The knockoffs' pull but for chance, X'y - S R^-1 X'y.
+        The knockoffs' pull without the random part, X'y - S R^-1 X'y.
     factor : (m, m) float64
-        C' with C'C = 2S - S R^-1 S; the pull is the base plus this times Q'y.
+        C' with C'C = 2S - S R^-1 S; the pull is the base plus C' Q'y.
     """
 
     gap: FloatArray
@@ -147,7 +146,7 @@ class Knockoffs:
     factor: FloatArray
 
     def pulls(self, pull: FloatArray, random: FloatArray) -> FloatArray:
-        """Put the pulls of the annotators and of their knockoffs together.
+        """Concatenate the pulls of the annotators and of their knockoffs.
 
         Parameters
         ----------
@@ -166,7 +165,7 @@ class Knockoffs:
 def make_knockoffs(
     pull: FloatArray, inverse: FloatArray, gap: FloatArray, symmetric: bool = False
 ) -> Knockoffs:
-    """Make what all draws share (the lines after eq. 7).
+    """Compute the parts that all draws share (the lines after eq. 7).
 
     Parameters
     ----------
@@ -176,7 +175,7 @@ def make_knockoffs(
     gap : (m,) float64
         s, for which 2R - S may be singular.
     symmetric : bool
-        Of all C the symmetric one, by which a knockoff has most of its chance from its own column of Q.
+        Use the symmetric C, with which a knockoff depends mostly on its own column of Q.
     """
     from scipy.linalg import eigh, lapack
 
@@ -191,12 +190,11 @@ def make_knockoffs(
 def project_at_random(
     columns: int, residual: float, freedom: int, seeds: Sequence[Sequence[int]]
 ) -> FloatArray:
-    """Draw Q'y for random orthonormal Q that know nothing of items and annotators.
+    """Draw Q'y for random orthonormal Q, orthogonal to items and annotators.
 
-    Such a Q'y is the length of the residual times coordinates of a point that is uniform on the sphere in
-    as many dimensions as there are degrees of freedom. Where there are fewer than columns, the data are
-    padded with rows of normal noise of the estimated size, as [barber2015]_ do; what is promised
-    then holds as far as that size is right.
+    Such a Q'y is the length of the residual times coordinates of a uniform point on the sphere, in as many
+    dimensions as there are degrees of freedom. If these are fewer than the columns, the data are padded with
+    rows of normal noise of the estimated size, as in [barber2015]_; the guarantee then depends on that size.
 
     Parameters
     ----------
@@ -232,7 +230,7 @@ def project_at_random(
 
 
 def statistic(entries: FloatArray) -> FloatArray:
-    """Compare where annotators and their knockoffs come in: W of eq. 8, 0 for a tie.
+    """Compare the entries of annotators and their knockoffs: W of eq. 8, 0 for a tie.
 
     Parameters
     ----------
@@ -248,7 +246,7 @@ def statistic(entries: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SortedDraws:
-    """W of D draws with their values in order of size, from which the cut at any rate follows at once.
+    """W of D draws, sorted by size, for fast cuts at any rate.
 
     Attributes
     ----------
@@ -257,7 +255,7 @@ class SortedDraws:
     size : (D, p) float64
         |W|, the largest first.
     against, chosen : (D, p) int32
-        How many of the values down to each one are below and above 0.
+        Numbers of the values down to each one that are below and above 0.
     last : (D, p) bool
         The last one of its size, which is not 0.
     untested : (p,) bool
@@ -286,7 +284,7 @@ class SortedDraws:
         return result
 
     def shares(self, cut: FloatArray) -> FloatArray:
-        """Return which share of the draws selects each annotator at their cuts; see `selection_shares`."""
+        """Return the share of the draws that select each annotator at their cuts; see `selection_shares`."""
         chosen = self.statistic >= cut[:, None].astype(self.statistic.dtype)
         result = np.asarray(chosen.mean(axis=0), dtype=np.float64)
         result[self.untested] = np.nan
@@ -294,12 +292,12 @@ class SortedDraws:
 
 
 def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
-    """Put W of every draw in order, once for all rates.
+    """Sort W of every draw, once for all rates.
 
     Parameters
     ----------
     statistic : (D, p) float
-        W; NaN for who was not tested.
+        W; NaN for annotators who were not tested.
     """
     w = np.nan_to_num(np.asarray(statistic, dtype=np.float64), nan=0.0)
     w = np.take_along_axis(w, np.argsort(-np.abs(w), axis=1), axis=1)
@@ -322,27 +320,27 @@ def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = Tr
     Parameters
     ----------
     statistic : (D, p) float
-        W; NaN for who was not tested.
+        W; NaN for annotators who were not tested.
     rate : float
         q, at most `HIGHEST_RATE`.
     plus : bool
-        Of knockoff+, T1, which controls the rate; else of the plain knockoff, T0, which nearly does.
+        Use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
 
     Returns
     -------
     (D,) float64
-        Infinite where no cut will do.
+        Infinite without a valid cut.
 
     Raises
     ------
     ValueError
-        For a rate beyond which W was followed.
+        For a rate above `HIGHEST_RATE`.
     """
     return sort_draws(statistic).cuts(rate, plus)
 
 
 def selection_shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
-    """Return which share of the draws selects each annotator at a rate, from W alone and without refitting.
+    """Return the share of the draws that select each annotator at a rate, from W without refitting.
 
     Parameters
     ----------
@@ -353,7 +351,7 @@ def selection_shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bo
     Returns
     -------
     (p,) float64
-        NaN for who was not tested.
+        NaN for annotators who were not tested.
     """
     draws = sort_draws(statistic)
     return draws.shares(draws.cuts(rate, plus))
@@ -377,10 +375,10 @@ def own_noise(
 ) -> FloatArray:
     """Draw Q'y for Q whose column j is near a random vector on the comparisons of annotator j.
 
-    With Z a normal vector for each annotator that is 0 on all others' comparisons, and P the projector off
-    items and annotators, Q = PZ (Z'PZ)^-1/2 is orthonormal, of all such matrices the nearest to PZ, and knows
-    nothing of the choices, as theorem 1 asks. Knockoffs then are as noisy as their annotators, where a Q of
-    the whole gives all the mean noise. Where an annotator's comparisons leave too little of Z, the rest comes
+    Let Z have a normal vector for each annotator that is 0 on all others' comparisons, and P be the projector
+    orthogonal to items and annotators. Q = PZ (Z'PZ)^-1/2 is the orthonormal matrix nearest to PZ, and
+    independent of the choices, as theorem 1 requires. Knockoffs then are as noisy as their annotators, while
+    a common Q gives all of them the mean noise. If too little of Z remains for an annotator, the rest comes
     from the sphere.
 
     Parameters
@@ -444,7 +442,7 @@ def own_noise(
 
 
 def _sums(person: IndexArray, pairs: Pairs, value: FloatArray, many: int) -> FloatArray:
-    """Return the annotators' columns times delta0, (m, n), each comparison weighed."""
+    """Return the annotators' columns times delta0, (m, n), with weighted comparisons."""
     items = len(pairs.items)
     result = np.zeros((many + 1) * items)
     result += np.bincount(person * items + pairs.left, weights=value, minlength=len(result))

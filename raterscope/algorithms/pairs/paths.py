@@ -52,13 +52,13 @@ _NONE = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Coefficients of m columns at T places.
+    """Coefficients of m columns at T points.
 
     Attributes
     ----------
     at : (T,) float64
-        Rising times of ISS, whose coefficients stand still until the next place, and of LBI; falling lambda
-        of LASSO, whose coefficients move straight to the next place.
+        Rising times of ISS, whose coefficients are constant until the next point, and of LBI; falling lambda
+        of LASSO, whose coefficients are linear between points.
     value : (T, m) float64
     entry : (m,) float64
         Z: 1 / time, or lambda, where a coefficient first leaves 0 (section 2.3, step 2); 0 if it never does.
@@ -79,7 +79,7 @@ class PathMethod(Protocol):
         ----------
         gram : (m, m) float64
         pull : (m,) float64
-            The columns times what is to be explained.
+            The columns times the response.
         """
 
     def entries(
@@ -90,7 +90,7 @@ class PathMethod(Protocol):
         stop: float = np.inf,
         watch: Watch = silent,
     ) -> FloatArray:
-        """Find where m columns and their knockoffs come in, for each of D draws.
+        """Find the entries of m columns and their knockoffs, for each of D draws.
 
         Parameters
         ----------
@@ -99,26 +99,26 @@ class PathMethod(Protocol):
             s (eq. 7).
         pulls : (D, 2 m) float64
         stop : float
-            A path ends where this many knockoffs for each other annotator came in before theirs: no cut
-            beneath can have a false discovery rate of `stop` or less, since every knockoff ahead counts at
-            any cut beneath, and no more than the others can ever be selected.
+            A path ends when the ratio of knockoffs that entered before their annotators to the other
+            annotators reaches `stop`. No smaller cut can then have a false discovery rate of `stop` or less:
+            every such knockoff counts at any smaller cut, and at most the others can be selected.
 
         Returns
         -------
         (D, 2 m) float64
-            Z of the columns, then of their knockoffs; 0 where it ended before.
+            Z of the columns, then of their knockoffs; 0 if the path ended before.
         """
 
 
 @dataclass(frozen=True)
 class Exact:
-    """A path that is followed from event to event by a kernel."""
+    """Path followed from event to event by a kernel."""
 
     events: Callable[..., int]
     moving: bool
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
-        """Follow the whole path; see `Way.follow`."""
+        """Follow the whole path; see `PathMethod.follow`."""
         from raterscope.algorithms.pairs._path_kernels import start
 
         state = start(len(pull))
@@ -143,7 +143,7 @@ class Exact:
         stop: float = np.inf,
         watch: Watch = silent,
     ) -> FloatArray:
-        """Find where columns and knockoffs come in; see `Way.entries`."""
+        """Find the entries of columns and knockoffs; see `PathMethod.entries`."""
         from raterscope.algorithms.pairs._path_kernels import start
 
         result = np.zeros(pulls.shape)
@@ -177,7 +177,7 @@ class Exact:
 
 
 def iss() -> Exact:
-    """Inverse scale space, exactly (eq. 4; [osher2016]_): unbiased once a column is in.
+    """Return the exact inverse scale space (eq. 4; [osher2016]_): unbiased once a column has entered.
 
     References
     ----------
@@ -191,7 +191,7 @@ def iss() -> Exact:
 
 
 def lasso() -> Exact:
-    """LASSO, exactly, by its homotopy (eq. 5): biases are shrunk by lambda."""
+    """Return the exact LASSO by its homotopy (eq. 5): biases are shrunk by lambda."""
     from raterscope.algorithms.pairs._path_kernels import lasso_events
 
     return Exact(lasso_events, moving=True)
@@ -201,15 +201,15 @@ def lasso() -> Exact:
 class Iterated:
     """Linearised Bregman iteration (algorithm 1), all draws at once.
 
-    The step is 1 / (kappa lambda_max), half of what it may be. Within a step w moves straight, so that where
-    it comes to -1 or 1 is known more finely than by whole steps, which would leave most columns tied.
+    The step is 1 / (kappa lambda_max), half of the maximum. Within a step w moves linearly, so that entries
+    are resolved more finely than steps, which would leave most columns tied.
     """
 
     kappa: float = 100.0
     steps: int = 20_000
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
-        """Follow the path until twice the time at which the last came in; see `Way.follow`."""
+        """Follow the path until twice the time of the last entry; see `PathMethod.follow`."""
         at: list[float] = []
         values: list[FloatArray] = []
 
@@ -229,7 +229,7 @@ class Iterated:
         stop: float = np.inf,
         watch: Watch = silent,
     ) -> FloatArray:
-        """Find where columns and knockoffs come in; see `Way.entries`."""
+        """Find the entries of columns and knockoffs; see `PathMethod.entries`."""
         return self._run(gram, gap, pulls, stop, None, watch)
 
     def _run(
@@ -273,7 +273,7 @@ class Iterated:
 
 
 def lbi(kappa: float = 100.0, steps: int = 20_000) -> Iterated:
-    """Linearised Bregman iteration, which comes near the inverse scale space as kappa grows."""
+    """Return the linearised Bregman iteration, which approaches the inverse scale space for large kappa."""
     return Iterated(kappa, steps)
 
 
@@ -304,7 +304,7 @@ class Grams:
     Attributes
     ----------
     people : (m,) int64
-        Numbers of the annotators whose columns are in A; the others are taken for unbiased.
+        Numbers of the annotators whose columns are in A; the others are assumed unbiased.
     count : (m,) int64
         Comparisons of each of them, N = A'A.
     gram : (m, m) float64
@@ -316,7 +316,7 @@ class Grams:
     total : float
         Y'Y.
     rank : int
-        Of delta0: the items that were compared less their components.
+        Of delta0: the number of compared items less that of components.
     comparisons : int
         E.
     """
@@ -337,10 +337,10 @@ def gram_matrices(
     among: BoolArray | None = None,
     watch: Watch = silent,
 ) -> Grams:
-    """Add up comparisons and project the items out, one connected component of them after the other.
+    """Sum comparisons and project the items out, by connected component.
 
-    The pseudo-inverse of a component's Laplacian is never built: without its last item it is positive
-    definite, and one triangular solution gives the part of M' that the items explain.
+    The pseudo-inverse of a component's Laplacian is not needed: without its last item the Laplacian is
+    positive definite, and one triangular solution gives the part of M' that the items explain.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def gram_matrices(
     component : (n,) int32, optional
         As from `ranking.components`.
     among : (p,) bool, optional
-        Whose biases are in the model; by default of all who compared anything.
+        Annotators with a bias in the model; by default all with comparisons.
     watch : Watch
 
     Raises
@@ -403,7 +403,7 @@ def gram_matrices(
 def factor_laplacian(
     pairs: Pairs, component: IndexArray, watch: Watch = silent
 ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-    """Factor the Laplacian of one component of items after the other.
+    """Factor the Laplacian of each component of items.
 
     Yields
     ------
@@ -415,7 +415,7 @@ def factor_laplacian(
     Raises
     ------
     PairsError
-        With more linked items than fit.
+        With too many linked items.
     """
     from scipy.linalg import cholesky
 
@@ -451,10 +451,10 @@ def item_sums(pairs: Pairs, value: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGrams:
-    """The regression of the choices on the annotators, with columns of length 1 and items projected out.
+    """Regression of the choices on the annotators, with columns of length 1 and items projected out.
 
-    The constraint 0 <= s <= 1 of the knockoffs supposes columns of (I - H)A of length 1, which they are not
-    as printed: R = D^-1/2 G D^-1/2 with D the diagonal of G.
+    The constraint 0 <= s <= 1 of the knockoffs needs columns of (I - H)A of length 1, unlike the published
+    version: R = D^-1/2 G D^-1/2 with D the diagonal of G.
 
     Attributes
     ----------
@@ -475,17 +475,17 @@ class ScaledGrams:
 
 
 def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
-    """Scale the Gram matrix, leaving out the annotators whose bias the data cannot tell.
+    """Scale the Gram matrix, without annotators whose bias is not identified.
 
-    It cannot where a mixture of biases with theirs in it equals some scores of the items: an annotator alone
-    on an item, or all of them where an item always stands on the same side.
+    A bias is not identified if a linear combination of biases equals some scores of the items: for a single
+    annotator of an item, or for all if an item is always on the same side.
 
     Returns
     -------
     Scaled
-        Of the annotators that are left; its Gram matrix is positive definite.
-    told : (m,) bool
-        Which of `small.people` they are.
+        Of the remaining annotators; its Gram matrix is positive definite.
+    identified : (m,) bool
+        True for the remaining ones of `small.people`.
     """
     from scipy.linalg import eigh
 
@@ -501,7 +501,7 @@ def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
 
 
 def _regular(gram: FloatArray) -> bool:
-    """Return whether no column is next to a mixture of those before it."""
+    """Return whether no column nearly depends linearly on those before it."""
     from scipy.linalg import LinAlgError, cholesky
 
     try:
@@ -530,7 +530,7 @@ class Biases:
     inverse : (m, m) float64
         Of R.
     residual : float
-        Sum of squares of what neither scores nor biases explain; 0 where it is round-off.
+        Sum of squares that neither scores nor biases explain; 0 if it is round-off.
     freedom : int
         E less the rank of delta0 and A together.
     variance : float
@@ -545,7 +545,7 @@ class Biases:
 
 
 def least_squares(small: Grams, problem: ScaledGrams) -> Biases:
-    """Estimate all biases at once, with the noise that is left."""
+    """Estimate all biases together, with the residual noise."""
     from scipy.linalg import cho_factor, cho_solve
 
     count = len(problem.tested)

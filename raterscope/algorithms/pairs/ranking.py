@@ -43,9 +43,9 @@ def cross_table(
     shape: tuple[int, int],
     value: FloatArray | None = None,
 ) -> Any:
-    """Add values, or ones, up where rows and columns meet.
+    """Sum values, or ones, by row and column.
 
-    Small tables are added up in a dense one, which takes a fifth of the time that sorting does.
+    Small tables are summed in a dense one, which takes a fifth of the time of sorting.
 
     Returns
     -------
@@ -61,17 +61,17 @@ def cross_table(
 
 
 def sum_by_owner(owner: NDArray[np.integer], value: NDArray[Any], many: int) -> FloatArray:
-    """Add up the values of each of so many owners; (many,)."""
+    """Sum the values of each of `many` owners; (many,)."""
     return np.asarray(np.bincount(owner, weights=value, minlength=many), dtype=np.float64)
 
 
 def starts_of(owner: NDArray[np.integer], many: int) -> NDArray[np.int64]:
-    """Return where the values of each of so many owners begin, (many + 1,), of values sorted by owner."""
+    """Return the start of each owner's values, (many + 1,), for values sorted by owner."""
     return np.searchsorted(owner, np.arange(many + 1)).astype(np.int64)
 
 
 def sum_sorted(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
-    """Add up values sorted by owner, whose places are ``start[i]:start[i + 1]``; (many,).
+    """Sum values sorted by owner, with those of owner i at ``start[i]:start[i + 1]``; (many,).
 
     It takes a tenth of the time of `sum_by_owner`.
     """
@@ -101,20 +101,20 @@ _SMALL = 400
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of items by least squares, perhaps with biases of annotators beside them (eq. 11).
+    """Scores of items by least squares, optionally with biases of annotators (eq. 11).
 
     Attributes
     ----------
     score, low, high : (n,) float64
-        Mean 0 in each component, with 95 % intervals. NaN for items that were never compared; the interval
-        is NaN too where a bias cannot be told from the score, or where nothing is left to tell the noise by.
+        Mean 0 in each component, with 95 % intervals. NaN for items that were never compared; the interval is
+        NaN also if a bias cannot be separated from the score, or without degrees of freedom for the noise.
     bias, bias_low, bias_high : (p,) float64
-        Of the annotators whose bias was asked for; NaN for the others, and where it cannot be told from the
-        scores, as for one who alone compared an item.
+        Of the annotators whose bias is estimated; NaN for the others, and if it cannot be separated from the
+        scores, as for the only annotator of an item.
     residual : float
-        Sum of squares of what is not explained.
+        Residual sum of squares.
     variance : float
-        Of the noise: the residual by the freedom; NaN without any.
+        Of the noise: the residual over the degrees of freedom; NaN without any.
     freedom : int
         Comparisons less the rank of the design; not above 0 where there are too few comparisons.
     """
@@ -132,7 +132,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class LinkedScores:
-    """Part of the scores that does not depend on who is biased: most of the work.
+    """Part of the scores that does not depend on the biased annotators, which is most of the work.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class LinkedScores:
     inverse : tuple of (m, m) float64
         The pseudo-inverse of each component's Laplacian.
     pull : (n,) float64
-        What the choices sum up to for each item: delta0'y.
+        Sum of the choices for each item: delta0'y.
     """
 
     pairs: Pairs
@@ -155,7 +155,7 @@ class LinkedScores:
 
 
 def components(pairs: Pairs) -> IndexArray:
-    """Return which items comparisons link: the number of each one's component, that of most items first.
+    """Return the number of each item's component of linked items, the largest component first.
 
     Returns
     -------
@@ -181,17 +181,16 @@ def components(pairs: Pairs) -> IndexArray:
 
 
 def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
-    """Find scores by least squares, re-estimating the biases of some annotators beside them (eq. 11).
+    """Estimate scores by least squares, together with the biases of some annotators (eq. 11).
 
-    With L the Laplacian of the comparisons and M = A' delta0, both small, the biases solve
-    (N - M L+ M') bias = A'y - M L+ delta0'y; the scores are L+ (delta0'y - M' bias). Each component of items
-    has a block of L of its own.
+    With L the Laplacian of the comparisons and M = A' delta0, both small, the biases solve (N - M L+ M') bias
+    = A'y - M L+ delta0'y; the scores are L+ (delta0'y - M' bias). Each component of items is a block of L.
 
     Parameters
     ----------
     pairs : Pairs
     biased : (p,) bool, optional
-        Whose biases are estimated; nobody's by default. Those without comparisons are passed over.
+        Annotators whose biases are estimated; none by default. Annotators without comparisons are skipped.
     watch : Watch
 
     Raises
@@ -210,7 +209,7 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
 
 
 def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
-    """Find what `scores_of` needs whoever is biased, so that it can be asked of one crowd after the other.
+    """Compute the input of `scores_of` that does not depend on the biased annotators.
 
     Raises
     ------
@@ -234,7 +233,7 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
 
 
 def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
-    """Find scores beside the biases of some annotators, (p,) bool; see `scores`."""
+    """Estimate scores together with the biases of some annotators, (p,) bool; see `scores`."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):
@@ -293,7 +292,7 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
 
 @dataclass(eq=False)
 class _BiasedSums:
-    """Gram matrices of some annotators, from which the items are projected out one component at a time."""
+    """Gram matrices of some annotators, with items projected out one component at a time."""
 
     count: FloatArray
     mixed: Any
@@ -352,7 +351,7 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
 
 
 def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[FloatArray, FloatArray]:
-    """Return the pseudo-inverse, and the vectors that have none."""
+    """Return the pseudo-inverse, and the null vectors."""
     gram = (gram + gram.T) / 2
     value, vector = wait_watching(
         lambda: np.linalg.eigh(gram), watch, 0.85, "estimating biases", small=len(gram) <= _SMALL
@@ -396,7 +395,7 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
 
 
 def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None = None) -> float:
-    """Return how much of the choices no ranking explains; `hodge.consistency` tells why.
+    """Return the share of the choices that no ranking explains; see `ranking_agreement.consistency`.
 
     Parameters
     ----------
@@ -404,7 +403,7 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     component : (n,) int32
         From `components`; items of no component must not have been compared.
     score : (n,) float64, optional
-        Least squares scores, if they are known already.
+        Least squares scores, if known already.
 
     Returns
     -------
@@ -414,7 +413,7 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     Raises
     ------
     PairsError
-        Where two items of different components are compared.
+        If two items of different components are compared.
     """
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
@@ -425,11 +424,11 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
 
 
 def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
-    """Fit the Bradley-Terry model by scikit-learn's logistic regression, to compare with.
+    """Fit the Bradley-Terry model by scikit-learn's logistic regression, for comparison.
 
     The log odds that the left item is preferred are the difference of two scores; a tie counts as half an
-    answer for either. Answers count by their sign alone. A normal prior of standard deviation 10 keeps scores
-    finite where one item always wins.
+    answer for either. Only the sign of answers counts. A normal prior of standard deviation 10 keeps scores
+    finite if an item always wins.
 
     Returns
     -------

@@ -53,12 +53,11 @@ class Consistency:
     disagreement : float
         Between comparisons of the same two items, by whomever: no flow from item to item explains it.
     cyclic : float
-        Of the mean choices, what no score explains: a over b over c over a.
+        Part of the mean choices that no score explains: a over b over c over a.
     curl, harmonic : float
-        Of the cyclic share, what goes round triangles, and what goes round longer circles alone; NaN where
-        there are too many triangles to tell.
+        Parts of the cyclic share in triangles, and only in longer cycles; NaN with too many triangles.
     component : (c,) float64
-        Share that no ranking explains in each component of items.
+        Unexplained share in each component of items.
     """
 
     ranking: float
@@ -109,7 +108,7 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
 
 
 def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:
-    """Return the pairs that were compared, the lower number first, how often, and the mean choice of it."""
+    """Return the compared pairs, the lower number first, with counts and the mean choice of it."""
     from scipy.sparse import coo_array
 
     count = len(pairs.items)
@@ -155,7 +154,7 @@ def _triangles(
 def _round_triangles(
     flow: FloatArray, count: FloatArray, triangles: tuple[NDArray[np.int64], ...], watch: Watch
 ) -> float:
-    """Return the sum of squares of the part that goes round triangles, by conjugate gradients."""
+    """Return the sum of squares of the part in triangles, by conjugate gradients."""
     near, far, opposite = triangles
     if not len(near):
         return 0.0
@@ -217,14 +216,14 @@ class RankingAgreement:
     Attributes
     ----------
     items : int
-        Items with a score and a known place.
+        Items with a score and a known rank.
     agreeing, opposed : int
-        Pairs of items that both rankings order, in the same way or the other way round.
+        Pairs of items that both rankings order, in the same way and the opposite way.
     tau : float
         Kendall's tau-b, -1 to 1, over the pairs whose order is known; NaN without any.
     best : tuple of (k, share)
-        Of the k items that are best in truth, the share among the k that rank best here, for each k of `BEST`
-        below the number of items; empty unless one group and one component hold all items.
+        Share of the k truly best items among the k best here, for each k of `BEST` below the number of items;
+        empty unless one group and one component hold all items.
     """
 
     items: int
@@ -237,7 +236,7 @@ class RankingAgreement:
 def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRanking) -> RankingAgreement:
     """Compare scores with a known ranking.
 
-    Pairs count where the truth orders their items and comparisons link them.
+    Pairs count if the truth orders their items and comparisons link them.
 
     Parameters
     ----------

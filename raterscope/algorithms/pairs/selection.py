@@ -1,7 +1,7 @@
 """Selection of biased annotators: tests of single annotators, false discovery rates and random sides.
 
-With sides drawn again at random, annotators prefer no side, whatever their noise. What the test then finds in
-the same comparisons is found by chance.
+With sides drawn again at random, annotators prefer no side, for any noise. Findings of the test in the same
+comparisons are then due to chance.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def t_test(biases: Biases) -> FloatArray:
     Returns
     -------
     (m,) float64
-        Two-sided probabilities; NaN where no noise is left to test against.
+        Two-sided probabilities; NaN without noise.
     """
     from scipy.special import stdtr
 
@@ -86,12 +86,12 @@ def intervals(biases: Biases, problem: ScaledGrams) -> tuple[FloatArray, FloatAr
 
 
 def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
-    """Test whether left and right were chosen equally often, blind to what was compared.
+    """Test whether left and right were chosen equally often, without regard to the items.
 
     Parameters
     ----------
     left, right : (p,) int
-        Counts; ties take no part.
+        Counts without ties.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     Parameters
     ----------
     probability : (p,) float64
-        NaN for who was not tested, who counts for nothing.
+        NaN for annotators who were not tested; they do not count.
     rate : float
 
     Returns
@@ -151,7 +151,7 @@ def simes(probability: FloatArray) -> float:
     Parameters
     ----------
     probability : (p,) float64
-        NaN for who was not tested.
+        NaN for annotators who were not tested.
 
     Returns
     -------
@@ -174,20 +174,20 @@ def simes(probability: FloatArray) -> float:
 
 
 def false_discovery_rates(probability: FloatArray) -> FloatArray:
-    """Return for each annotator the least rate at which they are selected (q value).
+    """Return the q value of each annotator: the smallest rate with a selection.
 
-    By Benjamini and Hochberg; where many are biased, adaptively: the number of those who are not is
-    estimated by those with p > 1/2 (Storey), and the rate taken at 0.9 of its value.
+    By Benjamini and Hochberg; adaptively if many are biased: the number of unbiased annotators is estimated
+    from p > 1/2 (Storey), and 0.9 of the rate is used.
 
     Parameters
     ----------
     probability : (p,) float64
-        NaN for who was not tested.
+        NaN for annotators who were not tested.
 
     Returns
     -------
     (p,) float64
-        At most 1; NaN for who was not tested.
+        At most 1; NaN for annotators who were not tested.
 
     References
     ----------
@@ -230,7 +230,7 @@ def crowd_probability(probability: FloatArray) -> float:
     Parameters
     ----------
     probability : (p,) float64
-        NaN for who was not tested.
+        NaN for annotators who were not tested.
 
     Returns
     -------
@@ -256,19 +256,19 @@ def bias_probabilities(probability: FloatArray) -> FloatArray:
 
     The p values are those of absolute standard normal deviates z. Of unbiased annotators these have a
     half-normal distribution, of biased ones a folded normal distribution; its mean, variance and share are
-    fitted by EM with a weak prior ([efron2008]_). The share of the biased is not above that which the p
-    values above one half leave.
+    fitted by EM with a weak prior ([efron2008]_). The share of biased annotators is limited by the p values
+    above one half.
 
     Parameters
     ----------
     probability : (p,) float64
-        Two-sided; NaN for who was not tested.
+        Two-sided; NaN for annotators who were not tested.
 
     Returns
     -------
     (p,) float64
-        NaN for who was not tested. In simulated crowds the mean agrees with the share of wrong flags and
-        misses within 0.03, but not with 20 comparisons an annotator, where more are biased than it says.
+        NaN for annotators who were not tested. In simulated crowds the mean agrees with the share of wrong
+        flags and misses within 0.03, except with 20 comparisons for each annotator, where more are biased.
 
     References
     ----------
@@ -302,18 +302,18 @@ def bias_probabilities(probability: FloatArray) -> FloatArray:
 
 
 def _unbiased(probability: FloatArray) -> float:
-    """Estimate the share of the tested who are not biased, over the caution at which the rate is taken."""
+    """Estimate the share of unbiased annotators, divided by the safety factor of the rate."""
     count = max(len(probability), 1)
     return min(1.0, (1 + int((probability > 0.5).sum())) / (count / 2) / _CAUTION)
 
 
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
-    """Flag annotators by their q values; nobody where the crowd as a whole shows no bias.
+    """Flag annotators by their q values; nobody if the crowd shows no bias.
 
     Parameters
     ----------
     q_value : (p,) float64
-        NaN for who was not tested.
+        NaN for annotators who were not tested.
     rate : float
     crowd_p, gate : float
         The p value of the crowd (`crowd_probability`), and the largest at which anybody is flagged.
@@ -324,15 +324,15 @@ def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) ->
 
 
 def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate: float) -> BoolArray:
-    """Return who can be called unbiased if not flagged: a bias that matters would be seen, and none is.
+    """Return annotators who are unbiased if not flagged: a relevant bias would be found, and none is.
 
     Parameters
     ----------
     detectable, q_value : (p,) float64
     relevant : float
-        The bias that matters, in the units of `detectable`.
+        The relevant bias, in the units of `detectable`.
     rate : float
-        An annotator whose q value is below is not unbiased, even if another rule flags nobody.
+        An annotator with a smaller q value is not unbiased, even if another rule flags nobody.
     """
     reached = np.nan_to_num(detectable, nan=np.inf) <= relevant
     return np.asarray(reached & (np.nan_to_num(q_value, nan=0.0) > rate))
@@ -341,12 +341,12 @@ def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate
 def detectable_biases(
     test: FlipTest, q_value: FloatArray, crowd_p: float, rate: float, gate: float, relevant: float
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the smallest bias of each annotator that would be flagged at a rate, and who is decidable by it.
+    """Return each annotator's smallest bias that would be flagged at a rate, and who is decidable.
 
     Parameters
     ----------
     test : FlipTest
-        With NaN for who was not tested.
+        With NaN for annotators who were not tested.
     q_value : (p,) float64
     crowd_p : float
     rate, gate, relevant : float
@@ -406,9 +406,9 @@ class RedrawnSides:
     Attributes
     ----------
     below : (D, L) float64
-        Share of the p values of no bias at all that are below each of `LEVELS`.
+        Share of the p values (of no bias at all) below each of `LEVELS`.
     accused : (D,) int64
-        Annotators that are flagged.
+        Number of flagged annotators.
     tested : int
         m.
     """
@@ -419,7 +419,7 @@ class RedrawnSides:
 
 
 def redraw_sides(pairs: Pairs, seed: int) -> Pairs:
-    """Put each item of every comparison to the other side with a chance of one half."""
+    """Swap the sides of every comparison with probability one half."""
     turned = np.random.default_rng([0x51DE, seed]).random(len(pairs)) < 0.5
     return replace(
         pairs,
@@ -432,15 +432,15 @@ def redraw_sides(pairs: Pairs, seed: int) -> Pairs:
 def check_redrawn_sides(
     pairs: Pairs, settings: PairSettings, draws: int, watch: Watch = silent
 ) -> RedrawnSides:
-    """Test annotators for a bias where none can be.
+    """Test annotators on comparisons with redrawn sides, where no bias can exist.
 
     Parameters
     ----------
     pairs : Pairs
     settings : PairSettings
-        Of the run whose rule is to be looked at.
+        Of the run whose rule is checked.
     draws : int
-        How often sides are drawn.
+        Number of draws.
     watch : Watch
     """
     from threadpoolctl import threadpool_limits
@@ -464,10 +464,10 @@ def check_redrawn_sides(
 
 
 def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
-    """Describe how sides were not drawn at random; empty where nothing contradicts it.
+    """Describe evidence that sides were not drawn at random; empty without any.
 
-    Three departures are looked for: the better item, as the others' answers have it, lies on one side too
-    often; each pair has the same item on the left for everybody; single items keep to a side.
+    Three patterns are tested: the better item, by the others' answers, is too often on one side; each pair
+    has the same item on the left for all annotators; single items stay on one side.
 
     Parameters
     ----------
