@@ -61,8 +61,8 @@ class Matching:
 def match(detections: FloatArray, truth: FloatArray, radius: float) -> Matching:
     """Match detections to true points one to one within a radius.
 
-    As many pairs as there can be, and of those choices the one with the least sum of distances. Only pairs
-    within the radius are looked at, so thousands of points are no burden.
+    The matching has the largest number of pairs, and among those the smallest sum of distances. Only pairs
+    within the radius are visited, so that thousands of points are fast.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def match(detections: FloatArray, truth: FloatArray, radius: float) -> Matching:
     Raises
     ------
     ValueError
-        When the radius is no positive finite number.
+        If the radius is not a positive finite number.
 
     Examples
     --------
@@ -122,11 +122,11 @@ def match(detections: FloatArray, truth: FloatArray, radius: float) -> Matching:
 def true_detections(
     detections: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float
 ) -> BoolArray:
-    """Return which detections are true, the surer ones first served.
+    """Return which detections are true, in order of their posteriors.
 
-    Whatever the threshold, the detections above it that are called true are as many as can be matched one to
-    one, as `match` would: detections that can be matched together form a matroid, and taking the surest first
-    is best for every threshold at once.
+    For every threshold, the number of true detections above it is the largest that can be matched one to one,
+    as in `match`: detections that can be matched together form a matroid, so that the greedy choice is
+    optimal for every threshold.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def true_detections(
     posterior : (M,) float64
     truth : (T, 2) float64
     radius : float
-        In the places' own unit.
+        In the unit of the positions.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def true_detections(
     Raises
     ------
     ValueError
-        For a radius that is not above 0.
+        For a radius of 0 or less.
     """
     rows, right, distance = _pairs(detections, truth, radius)
     reach: dict[int, list[int]] = {}
@@ -158,7 +158,7 @@ def true_detections(
 
 
 def points_of(positions: FloatArray) -> FloatArray:
-    """Return places as rows of x and y, (n, 2), where there are none too."""
+    """Return positions as rows of x and y, (n, 2), also for n = 0."""
     return np.asarray(positions, dtype=np.float64).reshape(-1, 2)
 
 
@@ -181,9 +181,9 @@ def _pairs(detections: FloatArray, truth: FloatArray, radius: float) -> tuple[In
 def _augment(
     start: int, reach: Mapping[int, Sequence[int]], holder: dict[int, int], matched: dict[int, int]
 ) -> bool:
-    """Return `start` a true point, moving earlier detections to others that they reach; breadth first.
+    """Match `start` to a true point, moving earlier detections to others in reach (breadth first).
 
-    `holder` maps true points to detections and `matched` the other way round.
+    `holder` maps true points to detections, and `matched` detections to true points.
     """
     came: dict[int, int] = {}
     front = [start]
@@ -255,7 +255,7 @@ class Curves:
     precision : (K,) float64
         One where nothing is kept.
     roc_area : float
-        Below sensitivity over the false positive rate; NaN without true points or without false detections.
+        Area under the ROC curve; NaN without true points or without false detections.
     average_precision : float
         Precision averaged over the steps of sensitivity; NaN without true points.
     """
@@ -295,7 +295,7 @@ class Calibration:
 class Comparison:
     """One row of the table that compares runs: means over images, counts summed.
 
-    Images where a figure is not defined (no truth, no detection) are left out of that figure's mean.
+    Images where a figure is not defined (no truth, no detection) do not count in its mean.
     """
 
     name: str
@@ -344,7 +344,7 @@ def evaluate(detections: FloatArray, truth: FloatArray, radius: float) -> Evalua
 
 
 def f_beta(sensitivity: float, precision: float, beta: float) -> float:
-    """Weigh sensitivity and precision, sensitivity `beta` times as much (OEM-DEM paper, eq. 40).
+    """Return F-beta, with sensitivity `beta` times as important as precision (OEM-DEM paper, eq. 40).
 
     Zero when both are zero.
 
@@ -384,7 +384,7 @@ def curves(detections: FloatArray, posterior: FloatArray, truth: FloatArray, rad
 
 
 def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
-    """Make the curves of detections of which it is known whether they are true, as of several images.
+    """Make the curves of detections with known truth, for example of several images.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
     true : (M,) bool
         See `true_detections`.
     present : int
-        True points, those included that no detection reaches.
+        Number of true points, including those that no detection reaches.
 
     Returns
     -------
@@ -429,14 +429,14 @@ def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
 
 
 def calibration(posterior: FloatArray, true: BoolArray | FloatArray, bins: int = 10) -> Calibration:
-    """Compare posteriors with what turned out to be true.
+    """Compare posteriors with the truth.
 
     Parameters
     ----------
     posterior : (M,) float64
         0 to 1.
     true : (M,) bool or float64
-        Or how far it is true, 0 to 1.
+        The truth, or its degree, 0 to 1.
     bins : int
 
     Returns
@@ -462,17 +462,17 @@ def calibration(posterior: FloatArray, true: BoolArray | FloatArray, bins: int =
 
 
 def compare(runs: Mapping[str, Sequence[Evaluation]]) -> tuple[Comparison, ...]:
-    """Put runs side by side.
+    """Compare runs.
 
     Parameters
     ----------
     runs : mapping of name to evaluations
-        One evaluation an image.
+        One evaluation for each image.
 
     Returns
     -------
     tuple of Comparison
-        One row a run, in the order given.
+        One row for each run, in the order of the input.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Annotators, beside each other and over many cases."""
+"""Comparison of annotators: agreement, similarity and communities."""

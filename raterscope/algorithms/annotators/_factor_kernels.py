@@ -1,4 +1,4 @@
-"""The inner loop of the factorisation of a sparse network, compiled."""
+"""Inner loop of the factorisation of a sparse network."""
 
 from __future__ import annotations
 

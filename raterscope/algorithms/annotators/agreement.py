@@ -50,13 +50,13 @@ class MaskAgreement:
     Attributes
     ----------
     fleiss, krippendorff : float
-        Of all raters; NaN where all gave but one and the same label.
+        Of all raters; NaN if all gave only one label.
     cohen : (P, P) float64
-        Of each pair; NaN where both gave but one and the same label.
+        Of each pair; NaN if both gave only one label.
     voxels : int
-        How many counted: agreed background raises each figure.
+        Number of voxels that count: agreed background raises each figure.
     domain : str
-        Which they were, in words.
+        Description of these voxels.
     """
 
     fleiss: float
@@ -67,19 +67,19 @@ class MaskAgreement:
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Return (observed - expected) / (1 - expected) agreement of two raters with their own rates of labels.
+    """Return Cohen's kappa of two raters: (observed - expected) / (1 - expected) agreement.
 
     Parameters
     ----------
     a, b : (N,) int
-        Labels 0 and up; units that either left out (`MISSING`) do not count.
+        Labels from 0; units that either skipped (`MISSING`) do not count.
     weight : (N,) array, optional
-        How often each unit is there.
+        Number of each unit.
 
     Returns
     -------
     float
-        NaN where nothing is left, or both gave one and the same label throughout.
+        NaN without units, or if both gave only one label.
 
     Examples
     --------
@@ -100,19 +100,19 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
 
 
 def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Return Fleiss' kappa: agreeing pairs of ratings, beyond what all raters' common rates of labels give.
+    """Return Fleiss' kappa: agreeing pairs of ratings beyond chance by common rates of labels.
 
     Parameters
     ----------
     ratings : (N, R) int
-        Labels 0 and up; only units that every rater rated count.
+        Labels from 0; only units that every rater rated count.
     weight : (N,) array, optional
-        How often each unit is there.
+        Number of each unit.
 
     Returns
     -------
     float
-        NaN with less than two raters, no unit that all rated, or one label throughout.
+        NaN with fewer than two raters, no unit that all rated, or only one label.
 
     Examples
     --------
@@ -136,14 +136,14 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
     Parameters
     ----------
     ratings : (N, R) int
-        Labels 0 and up, or `MISSING`; units with less than two ratings do not count.
+        Labels from 0, or `MISSING`; units with fewer than two ratings do not count.
     weight : (N,) array, optional
-        How often each unit is there.
+        Number of each unit.
 
     Returns
     -------
     float
-        NaN where nothing can be paired, or one label was given throughout.
+        NaN without pairs, or with only one label.
 
     Examples
     --------
@@ -166,14 +166,14 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
 def mask_agreement(
     masks: Masks, domain: str = "masks", margin: float = MARGIN, watch: Watch = silent
 ) -> MaskAgreement:
-    """Compare the raters' labels voxel by voxel; voxels that all labelled alike are one weighted unit.
+    """Compare the raters' labels voxel by voxel; voxels with equal labels are one weighted unit.
 
     Parameters
     ----------
     masks : Masks
         Probabilities count as marked above one half.
     domain : {"masks", "frame"}
-        Which voxels count: the box around all masks with a margin, or the whole image.
+        Voxels that count: the box around all masks with a margin, or the whole image.
     margin : float
         mm.
     watch : Watch
@@ -206,7 +206,7 @@ def mask_agreement(
 
 
 def _votes(ratings: NDArray[np.integer], weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    """Count the ratings of each unit by label, (N, K), and how often each unit is there."""
+    """Count the ratings of each unit by label, (N, K), and the units."""
     classes = int(ratings.max(initial=0)) + 1
     votes = np.stack([(ratings == k).sum(axis=1) for k in range(classes)], axis=1).astype(np.float64)
     count = np.ones(len(ratings)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -222,21 +222,21 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ClickAgreement:
-    """Agreement of every two of R annotators on the clusters that both could have marked.
+    """Agreement of every pair of R annotators on the clusters that both could have marked.
 
     Attributes
     ----------
     names : tuple of R str
     clusters : (R, R) int64
-        Clusters on the images that both looked at.
+        Clusters on the images that both viewed.
     images : (R, R) int64
-        Those images.
+        Images that both viewed.
     dice : (R, R) float64
-        Positive agreement: twice the clusters that both marked over the sum of what each marked there; NaN
-        where neither marked any.
+        Positive agreement: twice the clusters that both marked over the sum of the clusters of each; NaN if
+        neither marked any.
     kappa : (R, R) float64
-        Cohen's, marked or not: agreement beyond what their two rates of marking give by chance; NaN where
-        both marked all, or both none, or they have no image in common.
+        Cohen's kappa, marked or not: agreement beyond chance by their two rates of marking; NaN if both
+        marked all, or both none, or without a common image.
     """
 
     names: tuple[str, ...]
@@ -246,9 +246,9 @@ class ClickAgreement:
     kappa: FloatArray
 
     def standing(self, measure: FloatArray) -> FloatArray:
-        """Return each annotator's mean agreement with the others, weighted by the clusters in common, (R,).
+        """Return each annotator's mean agreement with the others, weighted by common clusters, (R,).
 
-        NaN for who has nothing in common with anybody.
+        NaN without common clusters.
         """
         known = np.isfinite(measure) & ~np.eye(len(self.names), dtype=bool)
         weight = np.where(known, self.clusters, 0).astype(np.float64)
@@ -260,23 +260,23 @@ class ClickAgreement:
 def click_agreement(
     marked: Sequence[BoolArray], annotators: Sequence[Sequence[str]], watch: Watch = silent
 ) -> ClickAgreement:
-    """Compare every two annotators over the clusters of the images that both looked at.
+    """Compare every pair of annotators over the clusters of the images that both viewed.
 
-    A cluster is where clicks met: a place that nobody clicked is none, so that what all leave alone does not
-    count as agreement, and neither do clicks that belong to no cluster. Kappa is the lower for it.
+    Only clusters count: positions that no annotator clicked, and clicks outside of clusters, are no
+    agreement. Kappa is therefore lower.
 
     Parameters
     ----------
     marked : sequence of (r, M) bool
-        For each image, who marked which cluster: `Fusion.marked`.
+        For each image, `Fusion.marked`: which annotator marked which cluster.
     annotators : sequence of sequences of r str
-        For each image, who looked, in the order of the rows.
+        For each image, the annotators who viewed it, in the order of the rows.
     watch : Watch
 
     Raises
     ------
     ValueError
-        For more images of one than of the other.
+        For different numbers of images.
     """
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")

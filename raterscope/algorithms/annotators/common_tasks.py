@@ -91,9 +91,9 @@ class CommonTasks:
     Attributes
     ----------
     did : (M, N) SciPy sparse array, float32
-        1 where an annotator labelled a task, however often.
+        1 if an annotator labelled a task, once or more.
     tasks : (M,) float32
-        How many different ones.
+        Number of different tasks.
     """
 
     did: Any
@@ -104,10 +104,9 @@ class CommonTasks:
         return self.did.T.tocsr()
 
     def links(self, annotators: slice) -> Float32Array:
-        """Return the links of some annotators to all, (A, M): equation 34, and 0 to oneself.
+        """Return the links of some annotators to all, (A, M): equation 34, and 0 to themselves.
 
-        The tasks in common over the mean number of tasks of the two; a task counts once, however often it
-        was labelled.
+        The number of common tasks over the mean number of tasks of the two; repeated labels count once.
         """
         common = (self.did[annotators] @ self._doers).toarray()
         mean = (self.tasks[annotators, None] + self.tasks) / np.float32(2)
@@ -117,12 +116,12 @@ class CommonTasks:
         return np.asarray(common)
 
     def of(self, annotators: NDArray[np.int64]) -> CommonTasks:
-        """Return those annotators alone, (m,) rows of the M, in that order."""
+        """Return some annotators, (m,) rows of the M, in that order."""
         return CommonTasks(self.did[annotators], self.tasks[annotators])
 
 
 def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: int) -> CommonTasks:
-    """Note who worked on task_of_vote, from V votes.
+    """Collect the tasks of each annotator from V votes.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: 
     Raises
     ------
     ValueError
-        For votes that are not of one length, or of a task or an annotator that there is not.
+        For votes of different lengths, or unknown tasks or annotators.
 
     Examples
     --------
@@ -168,15 +167,14 @@ def common_task_communities(
     watch: Watch = silent,
     mean: FloatArray | None = None,
 ) -> Communities:
-    """Group annotators by the tasks that they have in common.
+    """Group annotators by common tasks.
 
-    An annotator has no link to itself, but the factorisation explains every entry of the network: with 0 on
-    the diagonal it would not find those who are linked to each other only, and with the degree there, as is
-    usual, each annotator would become a community of its own once the scale of the network is fitted. So
-    the diagonal is the closest link. How much the links count for, unless it is set, is what gives the
-    highest modularity, the fewer communities where several are as good.
+    An annotator has no link to itself, but the factorisation explains every entry of the network. With 0 on
+    the diagonal it would not find isolated pairs; with the degree there, as is usual, each annotator would
+    become a separate community once the scale of the network is fitted. The diagonal is therefore the closest
+    link. By default the weight of the links has the highest modularity, with fewer communities in a tie.
 
-    Of more than 2,000 annotators each one's fifty closest links are taken apart; the modularity is that of
+    With more than 2,000 annotators, the fifty closest links of each are factorised; the modularity is that of
     all links. The order of the annotators does not matter.
 
     Parameters
@@ -192,13 +190,12 @@ def common_task_communities(
     Returns
     -------
     Communities
-        Prototypes of shape (C, 0, 0) without `mean`. Those who have no task in common with anybody are not
-        grouped.
+        Prototypes of shape (C, 0, 0) without `mean`. Annotators without common tasks are not grouped.
 
     Raises
     ------
     ValueError
-        For votes that do not fit.
+        For invalid votes.
     """
     settings = CommonTaskSettings() if settings is None else settings
     every = common_tasks(task, annotator, tasks, annotators)
@@ -240,7 +237,7 @@ def common_task_communities(
 
 
 def _network(tasks: CommonTasks, watch: Watch) -> Any:
-    """Return the links as a sparse array; of many annotators the closest of each, from either end."""
+    """Return the links as a sparse array; for many annotators only the closest of each."""
     from scipy.sparse import csr_array
 
     count = len(tasks.tasks)
@@ -262,7 +259,7 @@ def _network(tasks: CommonTasks, watch: Watch) -> Any:
 
 
 def _between(tasks: CommonTasks, community: NDArray[Any], count: int, watch: Watch) -> FloatArray:
-    """Add up all links between communities, without ever holding all of them."""
+    """Sum all links between communities, without storing all of them."""
     member = np.zeros((len(community), count), dtype=np.float32)
     member[np.arange(len(community)), community] = 1.0
     links = np.zeros((count, count))
@@ -330,21 +327,21 @@ _SAME_BEHAVIOUR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class CommunitiesOverTime:
-    """Communities at T moments, and which of them are the same.
+    """Communities at T moments, matched over time.
 
     Attributes
     ----------
     moments : tuple of T Communities
     identity : tuple of T arrays, (C_t,) int16
-        The lasting number of each community of a moment: the same from one moment to the next where it goes
-        on; a number is never given again.
+        The persistent number of each community of a moment: the same at the next moment if the community
+        continues; numbers are not reused.
     flows : tuple of T - 1 arrays, (C_t + 1, C_t+1 + 1) int64
-        How many annotators went from each community to each, by their numbers within the two moments; the
-        last row and column count those who are in none.
+        Number of annotators who moved between communities, by their numbers within the two moments; the last
+        row and column count annotators in none.
     events : (E, 4) int32
-        Moment, kind (index into `EVENTS`), lasting number, and the lasting number of the community that it
-        splits off or joins, -1 for none. A split is seen at the later moment, as a beginning is, and an end
-        or a joining at the first moment without it.
+        Moment, kind (index into `EVENTS`), persistent number, and the persistent number of the community that
+        it splits off or joins, -1 for none. Splits and beginnings belong to the later moment; ends and
+        joinings to the first moment without the community.
     annotators : int
         K.
     """
@@ -357,18 +354,18 @@ class CommunitiesOverTime:
 
     @property
     def count(self) -> int:
-        """Of lasting numbers."""
+        """Number of persistent numbers."""
         return 1 + max((int(identity.max()) for identity in self.identity if len(identity)), default=-1)
 
     def of(self, moment: int) -> NDArray[np.int16]:
-        """Return the lasting number of every annotator's community at a moment, (K,), -1 for none."""
+        """Return the persistent number of every annotator's community at a moment, (K,), -1 for none."""
         every = np.full(self.annotators, -1, dtype=np.int16)
         now = self.moments[moment]
         every[now.members] = self.identity[moment][now.community]
         return every
 
     def path(self, number: int) -> tuple[IntArray, FloatArray]:
-        """Return the moments at which a community is there, (n,), and its prototypes then, (n, J, L)."""
+        """Return the moments of a community, (n,), and its prototypes there, (n, J, L)."""
         at = [
             (t, int(np.flatnonzero(identity == number)[0]))
             for t, identity in enumerate(self.identity)
@@ -380,19 +377,19 @@ class CommunitiesOverTime:
         return result, np.array(matrices).reshape(len(at), *shape)
 
     def latest(self) -> FloatArray:
-        """Return the last prototype of each lasting number, (count, J, L), to name them by."""
+        """Return the last prototype of each persistent number, (count, J, L), for names."""
         last = [self.path(number)[1][-1] for number in range(self.count)]
         return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
 
     def told(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
-        """Describe what happened, a sentence an event.
+        """Describe the events, a sentence each.
 
         Parameters
         ----------
         names : sequence of str
-            Of the lasting numbers.
+            Of the persistent numbers.
         moments : sequence of str, optional
-            What to call the moments: "at moment 1" by default.
+            Names of the moments: "at moment 1" by default.
         """
         messages = []
         for moment, kind, label, other in self.events.tolist():
@@ -408,14 +405,14 @@ def communities_over_time(
     settings: CommunitySettings | None = None,
     watch: Watch = silent,
 ) -> CommunitiesOverTime:
-    """Find the communities at several moments, and follow them from each to the next.
+    """Find the communities at several moments, and match them over time.
 
     Parameters
     ----------
     means : sequence of T arrays, (K, J, L)
         Every annotator's expected confusion matrix as of each moment.
     votes : sequence of T arrays, (K,)
-        How many votes each had given by then; those with fewer than the least are in no community yet.
+        Number of votes of each until then; annotators with fewer than the minimum are in no community.
     settings : CommunitySettings, optional
     watch : Watch
 
@@ -437,12 +434,12 @@ def communities_over_time(
 
 
 def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTime:
-    """Match the communities of neighbouring moments, one to one.
+    """Match the communities of consecutive moments, one to one.
 
-    Of all ways to match them the one is taken that has the most in common: for each pair the share of their
-    members who are in both, and how alike their prototypes are (`hellinger_similarity`), since members move
-    between communities that stay as they are, and communities move with their members. A pair that has
-    neither a fifth of its members nor half of its behaviour in common is not matched.
+    The best matching maximises, over its pairs, the share of common members and the similarity of prototypes
+    (`hellinger_similarity`): members move between constant communities, and communities change with their
+    members. A pair that has neither a fifth of its members nor half of its behaviour in common is not
+    matched.
 
     Parameters
     ----------
@@ -505,7 +502,7 @@ def _events(
     old_number: NDArray[np.int16],
     new_number: NDArray[np.int16],
 ) -> list[tuple[int, int, int, int]]:
-    """Find where most members of unmatched communities came from or went to; this may be none."""
+    """Find the communities that most members of unmatched ones came from or went to, if any."""
     stayed, known = {old for old, _ in match}, {new for _, new in match}
     events = []
     for old in range(len(old_number)):
@@ -522,5 +519,5 @@ def _events(
 
 
 def _most(counts: IntArray) -> int:
-    """Return where more than half are, -1 where there is no such place."""
+    """Return the column with more than half of each row, -1 for none."""
     return int(counts.argmax()) if counts.size and 2 * counts.max() > counts.sum() > 0 else -1

@@ -1,4 +1,4 @@
-"""Communities of annotators who behave alike (the dynamic combination paper, section 5)."""
+"""Communities of annotators with similar behaviour (the dynamic combination paper, section 5)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Cells:
     centre : (B, D) float32
         The mean of a cell's rows.
     weight : (B,) float32
-        How many rows there are in it, at least one.
+        Number of its rows, at least one.
     """
 
     cell: NDArray[np.int64]
@@ -65,11 +65,11 @@ class Cells:
 
 
 def group_into_cells(rows: Float32Array, most: int, watch: Watch = silent) -> Cells:
-    """Put rows (M, D) into at most so many cells of like ones.
+    """Group rows (M, D) into at most `most` cells of similar ones.
 
-    The cell of the largest spread is cut in two at its mean along its widest column, until there are enough;
-    a few rounds of k-means follow. Nothing is random. Where there are no more rows than cells, each different
-    row has its own.
+    The cell with the largest spread is divided at its mean along its widest column, until there are enough; a
+    few rounds of k-means follow. Nothing is random. With no more rows than cells, each different row has its
+    own cell.
     """
     if len(rows) <= most:
         centre, cell, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
@@ -130,7 +130,7 @@ _LONG = 28
 def describe_community(
     prototype: ArrayLike, classes: Sequence[str], outputs: Sequence[str], meaning: Sequence[int]
 ) -> str:
-    """Name a way of behaving: "reliable", "always cat", "mistakes cat for dog".
+    """Name a behaviour: "reliable", "always cat", "mistakes cat for dog".
 
     Classes have equal weight, however frequent they are. The rules apply in this order: nearly the same
     answers to every class ("always", "mostly ..., whatever it is", "guessing"); swapped classes; no clear
@@ -144,7 +144,7 @@ def describe_community(
         Probabilities, rows adding up to 1.
     classes, outputs : J and L names
     meaning : L classes
-        What each output stands for, -1 for one that stands for none.
+        Class that each output stands for, -1 for none.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def describe_community(
 def describe_communities(
     prototypes: ArrayLike, classes: Sequence[str], outputs: Sequence[str], meaning: Sequence[int]
 ) -> tuple[str, ...]:
-    """Name several ways of behaving, (C, J, L), each differently.
+    """Name several behaviours, (C, J, L), each differently.
 
     Communities of one name are distinguished by the output that each uses more than the others do, or, if
     that is not enough, by a number.
@@ -208,7 +208,7 @@ def describe_communities(
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
-    """Leave out the middle of long names: what tells them apart stands at either end."""
+    """Shorten long names in the middle: differences are mostly at the ends."""
     return [
         name if len(name) <= _LONG else f"{name[: _LONG // 2]}…{name[-_LONG // 2 + 1 :]}" for name in names
     ]
@@ -224,7 +224,7 @@ def _whatever_it_is(use: FloatArray, matrix: FloatArray, outputs: Sequence[str])
 
 
 def _avoided(matrix: FloatArray, outputs: Sequence[str]) -> str:
-    """Name the output that is seldom given to any class, where there are more than two."""
+    """Name the output that is rarely used for any class, if there are more than two."""
     most = matrix.max(axis=0)
     at = int(most.argmin())
     return f"seldom {outputs[at]}" if len(most) > 2 and most[at] < 0.45 / len(most) else ""
@@ -242,7 +242,7 @@ def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
 
 
 def _missed(matrix: FloatArray, stands: NDArray[np.bool_], classes: Sequence[str]) -> str:
-    """Name the one class that is wrong more often than right, where all others are right mostly."""
+    """Name the only class that is mostly wrong, if all others are mostly right."""
     share = matrix @ stands.T.astype(np.float64)
     right = np.where(stands.any(axis=1), np.diag(share), np.nan)
     weak = np.flatnonzero(right < 0.5)
@@ -298,24 +298,24 @@ class Communities:
     Attributes
     ----------
     members : (M,) int32
-        The annotators who were grouped, ascending; those with fewer votes than the least are not.
+        The grouped annotators, ascending; annotators with fewer votes than the minimum are excluded.
     community : (M,) int16
-        The one that each takes part in most; numbered by how many these are, the largest 0.
+        The community with the largest participation; numbered by size, the largest 0.
     participation : (M, C) float32
-        How much each takes part in each, rows adding up to 1.
+        Participation of each annotator in each community, rows adding up to 1.
     prototype : (C, J, L) float64
-        The mean of the members' confusion matrices weighted by their participation; (C, 0, 0) where
-        communities are of something else than behaviour.
+        The mean of the members' confusion matrices weighted by participation; (C, 0, 0) if communities are
+        not of behaviour.
     modularity : float
-        How much more the members of one community are alike than by chance, -1 to 1.
+        Similarity within communities beyond chance, -1 to 1.
     method : str
         "nmf" or "louvain".
     scale : float
-        Of the similarity, given or fitted; 0 where there is none.
+        Of the similarity, set or estimated; 0 if there is none.
     basis : str
-        What the members of one community have in common: "behaviour" or "tasks".
+        What members of one community share: "behaviour" or "tasks".
     notices : tuple of str
-        What the person should know, a sentence each.
+        Messages for the user, a sentence each.
     """
 
     members: NDArray[np.int32]
@@ -338,15 +338,15 @@ class Communities:
         return np.bincount(self.community, minlength=self.count)
 
     def central(self, votes: ArrayLike) -> NDArray[np.int32]:
-        """Return the most central member of each community, (C,): who takes part in it most.
+        """Return the member with the largest participation in each community, (C,).
 
         The paper shows this annotator's confusion matrix as the community's prototype (section 5, Fig. 3);
-        `prototype` is the members' mean, which also holds where all take part alike.
+        `prototype` is the members' mean, which is also valid for equal participation.
 
         Parameters
         ----------
         votes : (K,) array
-            Of all annotators; of members who take part equally, the one with the most votes is given.
+            Of all annotators; they decide between members of equal participation.
         """
         votes_given = np.asarray(votes, dtype=np.float64)[self.members]
         own = self.community[:, None] == np.arange(self.count)
@@ -355,7 +355,7 @@ class Communities:
         return self.members[np.array(best, dtype=np.int64)]
 
     def of(self, annotators: int) -> NDArray[np.int16]:
-        """Return the community of each of so many annotators, (M,); -1 for those who were not grouped."""
+        """Return the community of every annotator; -1 for annotators who were not grouped."""
         every = np.full(annotators, -1, dtype=np.int16)
         every[self.members] = self.community
         return every
@@ -369,19 +369,19 @@ def communities(
 ) -> Communities:
     """Group annotators by their expected confusion matrices.
 
-    The network is that of `hellinger_similarity`, taken apart by `factorise` or by `louvain`. More than a
-    thousand annotators are first gathered into a thousand cells of like ones; the cells' network, each cell
-    with the weight of its members, is what is taken apart (exactly what the whole network would give were
-    the members of a cell the same), and then every annotator is placed by its own similarity to all cells.
-    Of 2,000 planted annotators both ways found the same communities, with not one annotator elsewhere. The
-    modularity is that of the whole network in any case. The order of the annotators does not matter.
+    The network is that of `hellinger_similarity`, divided by `factorise` or by `louvain`. More than a
+    thousand annotators are first grouped into a thousand cells of similar ones. The network of the cells,
+    weighted by their members, is divided (exact if the members of a cell are equal), and then every annotator
+    is assigned by the similarity to all cells. For 2,000 planted annotators the result was identical to that
+    without cells. The modularity is always that of the whole network. The order of the annotators does not
+    matter.
 
     Parameters
     ----------
     mean : (K, J, L) array
         Expected probabilities of the outputs, as of `Confusion.mean`.
     votes : (K,) array
-        How many votes are behind each.
+        Number of votes of each.
     settings : CommunitySettings, optional
     watch : Watch
 
@@ -392,7 +392,7 @@ def communities(
     Raises
     ------
     ValueError
-        For matrices that are no probabilities, or votes that do not fit them.
+        For matrices that are not probabilities, or a different number of votes.
     """
     settings = CommunitySettings() if settings is None else settings
     matrices = np.asarray(mean, dtype=np.float64)
@@ -430,7 +430,7 @@ def communities(
 def number_communities(
     share: Float32Array, matrices: FloatArray
 ) -> tuple[NDArray[np.int16], Float32Array, FloatArray]:
-    """Return communities numbers by size; those in which nobody takes part most are left out.
+    """Order communities by size, and drop those without members.
 
     Parameters
     ----------
@@ -442,7 +442,7 @@ def number_communities(
     community : (M,) int16
     participation : (M, C) float32
     prototype : (C, J, L) float64
-        Decides between communities of one size.
+        Decides between communities of equal size.
     """
     used = np.unique(share.argmax(axis=1))
     share = share[:, used]
@@ -458,7 +458,7 @@ def number_communities(
 
 @dataclass(frozen=True, eq=False)
 class _Similarity:
-    """To the centres of cells."""
+    """Similarity of annotators to the centres of cells."""
 
     centre: Float32Array
     classes: int
@@ -468,13 +468,13 @@ class _Similarity:
         return similarity_of_roots(rows, self.centre, self.classes, self.scale)
 
     def network(self) -> Float32Array:
-        """Return the cells' own network."""
+        """Return the network of the cells."""
         network = self(self.centre)
         return (network + network.T) / np.float32(2)
 
 
 def _unit(centre: Float32Array, classes: int) -> Float32Array:
-    """Make means of several square roots as long again as those of one matrix are."""
+    """Normalise means of square roots to the length of those of one matrix."""
     length = np.sqrt((centre * centre).sum(axis=1, keepdims=True) / np.float32(classes))
     return np.asarray(centre / length)
 
@@ -534,7 +534,7 @@ def _by_louvain(
 def _links(
     rows: Float32Array, similarity: _Similarity, community: NDArray[np.int16], count: int, watch: Watch
 ) -> FloatArray:
-    """Add up the links of all annotators between communities, without ever holding all of them."""
+    """Sum the links of all annotators between communities, without storing all of them."""
     links = np.zeros((count, count))
     to = np.zeros((len(rows), count), dtype=np.float32)
     to[np.arange(len(rows)), community] = 1.0

@@ -1,6 +1,6 @@
 """Communities of a network: Bayesian non-negative matrix factorisation, modularity and Louvain's method.
 
-With the shrinkage priors of [tan2009]_.
+The factorisation uses the shrinkage priors of [tan2009]_.
 
 References
 ----------
@@ -91,22 +91,21 @@ class FactorisationSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """A network of M annotators taken apart into C communities: about `unit * member @ link`.
+    """Factors of a network of M annotators with C communities: about `unit * member @ link`.
 
     Attributes
     ----------
     member : (M, C) float32
     link : (C, M) float32
     shrinkage : (C,) float64
-        The inverse variance of a community's entries (beta); large where it explains little.
+        The inverse variance of a community's entries (beta); large if it explains little.
     objective : (T,) float64
-        The negative logarithm of the joint probability, but for a constant, every ten iterations: never
-        rising but by rounding.
+        The negative log joint probability, up to a constant, every ten iterations; it rises only by rounding.
     converged : bool
     unit : float
-        The usual similarity, by which the network was divided.
+        The typical similarity, by which the network was divided.
     tempering : float
-        What the logarithm of the likelihood was multiplied by.
+        Factor of the log likelihood.
     """
 
     member: Float32Array
@@ -129,28 +128,27 @@ def factorise(
     watch: Watch = silent,
     weight: NDArray[np.float32] | None = None,
 ) -> Factors:
-    """Take a network apart into as many communities as it needs.
+    """Factorise a network into as many communities as it needs.
 
-    Each link v_mn is taken for a Poisson count with mean sum_c w_mc h_cn. The entries of a community share a
-    half-normal prior whose inverse variance beta_c has a Gamma prior of its own: where a community explains
-    little, its variance shrinks until it is gone. Entries are updated in turn by the root of the quadratic
-    equation at which the majorised objective is least, so that it cannot rise (the printed division by
-    W'1 + beta h is no minimum of that bound, and may raise it).
+    Each link v_mn is modelled as a Poisson count with mean sum_c w_mc h_cn. The entries of a community share
+    a half-normal prior whose inverse variance beta_c has a Gamma prior: if a community explains little, its
+    variance shrinks until it vanishes. Entries are updated in turn by the minimum of the majorised objective,
+    the root of a quadratic equation, so that the objective cannot rise (the printed division by W'1 + beta h
+    is not a minimum of that bound, and may raise it).
 
-    The number of communities found depends on the scale of the counts, since the prior does not grow with
-    them, and with M annotators there are M^2 similarities that came of only M confusion matrices: taken as
-    independent counts, one behaviour of a thousand annotators falls into six communities along the chance of
-    their votes. So the network is divided by its usual similarity and the logarithm of the likelihood
-    multiplied by what makes the links of an annotator add up to `evidence`: neither the scale nor copies of
-    all annotators change the result.
+    The number of communities depends on the scale of the counts, since the prior does not grow with them. M
+    annotators have M^2 similarities from only M confusion matrices: as independent counts, one behaviour of a
+    thousand annotators splits into six communities by chance. The network is therefore divided by its typical
+    similarity, and the log likelihood is scaled so that the links of an annotator add up to `evidence`.
+    Neither the scale nor copies of all annotators change the result.
 
     With `as_printed` the updates are those of [psorakis2011]_ as published: w is multiplied by the gain and
     divided by pull + beta w. The network is neither scaled nor tempered, and the starts are uniform random
     numbers.
 
-    Otherwise the starts are links of annotators who are chosen at random with a probability that grows with
-    their distance from those chosen before. Annotators are put in an order of their own links first, so that
-    the order in which they come does not matter.
+    Otherwise the starts are links of annotators chosen at random, with a probability that grows with their
+    distance from those chosen before. Annotators are first sorted by their links, so that the order of the
+    input does not matter.
 
     Parameters
     ----------
@@ -160,17 +158,17 @@ def factorise(
     watch : Watch
         Called twice an iteration.
     weight : (M,) float32, optional
-        How many annotators each row stands for, all alike.
+        Number of equal annotators that each row stands for.
 
     Returns
     -------
     Factors
-        Without communities for a network without links.
+        No communities for a network without links.
 
     Raises
     ------
     ValueError
-        For a network that is not square, or holds anything but numbers from 0.
+        For a network that is not square, or with entries other than numbers from 0.
     """
     settings = FactorisationSettings() if settings is None else settings
     _check(network)
@@ -207,13 +205,13 @@ def factorise(
 def join_communities(
     factors: Factors, links: Float32Array, weight: NDArray[np.float32], start: Float32Array
 ) -> Float32Array:
-    """Place other annotators among communities that stand: their participation, (A, C).
+    """Assign other annotators to fixed communities; return their participation, (A, C).
 
     Parameters
     ----------
     factors : Factors
     links : (A, M) float32
-        How similar they are to those of the factorisation.
+        Similarity to the annotators of the factorisation.
     weight : (M,) float32
         As in `factorise`.
     start : (A, C) float32
@@ -232,8 +230,8 @@ def join_communities(
 class _Step:
     """Update of every entry w of a factor by its gain.
 
-    It is the least point of the majorised objective, beta w^2 + pull w = w gain; as printed it is
-    w gain / (pull + beta w).
+    It is the minimum of the majorised objective, beta w^2 + pull w = w gain; as printed it is w gain / (pull
+    + beta w).
     """
 
     pull: Float32Array
@@ -298,7 +296,7 @@ class _Search:
         return draw[0], np.ascontiguousarray(draw[1].T)
 
     def likely(self, rng: np.random.Generator) -> tuple[Float32Array, Float32Array]:
-        """Start from the links of annotators who are unlike each other."""
+        """Start from the links of dissimilar annotators."""
         rows = self.network[_starts(self.network, self.many, self.settings.most, rng)]
         link = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32) + 1e-3
         member = link.T.copy()
@@ -325,7 +323,7 @@ class _Search:
         return ratio
 
     def _objective(self, member: Float32Array, link: Float32Array, beta: FloatArray) -> float:
-        """Include the communities that are gone with what they tend to, so that no removal is a jump."""
+        """Compute the objective, with vanished communities at their limit, so that no removal is a jump."""
         if isinstance(self.network, np.ndarray):
             logs = np.log(member @ link + _TINY)
             logs *= self.network
@@ -376,10 +374,10 @@ def _self_information(network: Network, many: NDArray[np.float32]) -> float:
 
 
 def by_links(network: Network) -> NDArray[np.int64]:
-    """Order annotators by their links alone, (M,), whatever order they come in.
+    """Order annotators by their links, (M,), independent of the order of the input.
 
-    By sums of powers of their links, each added up in order of size; those who are the same in that, by sums
-    of their links weighted by the places that the others have reached so far.
+    The keys are sums of powers of their links, added in order of size; ties are resolved by sums of links
+    weighted by the present positions of the others.
     """
     position = np.zeros(network.shape[0], dtype=np.int64)
     order = position
@@ -416,7 +414,7 @@ def _reordered(network: Network, order: NDArray[np.int64]) -> Network:
 def _starts(
     network: Network, many: NDArray[np.float32], most: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Choose annotators at random, the less their links are like those of the chosen the likelier."""
+    """Choose annotators at random, with a probability that falls with the similarity to those chosen."""
     like = _likeness(network)
     chosen = [int(rng.choice(len(many), p=many / many.sum(dtype=np.float64)))]
     far = np.maximum(1.0 - like(chosen[0]), 0.0)
@@ -443,7 +441,7 @@ def _likeness(network: Network) -> Callable[[int], FloatArray]:
 
 
 def modularity(links: NDArray[np.float64]) -> float:
-    """Return the share of links within communities, less what chance gives to annotators of so many links.
+    """Return the share of links within communities less that expected by chance.
 
     Parameters
     ----------
@@ -469,7 +467,7 @@ def modularity(links: NDArray[np.float64]) -> float:
 
 
 def between_communities(network: Any, community: NDArray[Any], count: int) -> NDArray[np.float64]:
-    """Add up the links between communities, (C, C); an annotator's link to itself is none.
+    """Sum the links between communities, (C, C), without annotators' links to themselves.
 
     Parameters
     ----------
@@ -494,7 +492,7 @@ def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
     network : (M, M) float, dense or a SciPy sparse array
         Symmetric and not negative; an entry of the diagonal is a link of an annotator to itself.
     seed : int
-        Of the order in which annotators are moved; the same network and seed give the same communities.
+        Seed of the order of moves; the same network and seed give the same communities.
 
     Examples
     --------

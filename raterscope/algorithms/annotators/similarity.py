@@ -35,14 +35,14 @@ _CHUNK = 100
 
 
 def roots_of(mean: ArrayLike) -> Float32Array:
-    """Return the square roots of confusion matrices, a row each: (M, J, L) to (M, J * L).
+    """Return the square roots of confusion matrices as rows: (M, J, L) to (M, J * L).
 
     Half the squared distance of two such rows is the sum over the classes of their Hellinger distances.
 
     Raises
     ------
     ValueError
-        For anything but probabilities that add up to 1 over the outputs.
+        For matrices that are not probabilities adding up to 1 over the outputs.
     """
     matrices = np.asarray(mean, dtype=np.float64)
     if matrices.ndim != 3 or not matrices.shape[1] or not matrices.shape[2]:
@@ -56,18 +56,17 @@ def roots_of(mean: ArrayLike) -> Float32Array:
 
 
 def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> float:
-    """Return the scale that fits a crowd: `SCALE`, or less where even those who are most alike lie apart.
+    """Return the scale for a crowd: `SCALE`, or less if even the most similar annotators differ.
 
-    The distance adds up over the classes, and the fewer votes there are of each, the more of it is chance:
-    with eight classes and 60 votes two annotators of one behaviour lie so far apart that at `SCALE` each
-    would be a community. So the scale is at most the inverse of the distance of an annotator to the tenth
-    nearest (in a crowd of less than a hundred, to the nearest tenth), by the median of at most a thousand of
-    them.
+    The distance is a sum over the classes, and with few votes most of it is chance: with eight classes and 60
+    votes, two annotators of one behaviour differ so much that at `SCALE` each would be a community. The scale
+    is therefore at most the inverse of an annotator's distance to the tenth nearest (in a crowd below a
+    hundred, to the nearest tenth), by the median over at most a thousand annotators.
 
     Parameters
     ----------
     roots : (M, J * L) float32
-        As of `roots_of`; which thousand are taken goes by their order.
+        As from `roots_of`; the thousand are chosen by their order.
     classes : int
         J.
     watch : Watch
@@ -87,21 +86,21 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
 def similarity_of_roots(
     left: Float32Array, right: Float32Array, classes: int, scale: float = SCALE
 ) -> Float32Array:
-    """Return the similarity of every row of `left`, (A, J * L), to every one of `right`, (B, J * L); (A, B).
+    """Return the similarity, (A, B), of every row of `left`, (A, J * L), to every row of `right`, (B, J * L).
 
-    `classes` is J; with a larger `scale` the unlike are less alike, see `hellinger_similarity`.
+    `classes` is J; a larger `scale` lowers the similarity of different rows, see `hellinger_similarity`.
     """
     distance = np.maximum(np.float32(classes) - left @ right.T, np.float32(0))
     return np.asarray(np.exp(np.float32(-scale) * distance))
 
 
 def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
-    """Return exp(-scale * distance), 1 for two annotators whose expected confusion matrices are the same.
+    """Return exp(-scale * distance), 1 for annotators with equal expected confusion matrices.
 
     The distance is that of equations 32 and 33 of the dynamic combination paper: over the classes, the sum of
-    1 - sum_l sqrt(pi_jl pi'_jl). That is the *squared* Hellinger distance, so small that with a scale of
-    1, as printed, nearly all similarities lie near 1 and two of five planted communities are
-    found; hence `scale`.
+    1 - sum_l sqrt(pi_jl pi'_jl). That is the *squared* Hellinger distance. It is so small that with a scale
+    of 1, as printed, nearly all similarities are near 1 and only two of five planted communities are found;
+    hence `scale`.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     Raises
     ------
     ValueError
-        For anything but probabilities.
+        For matrices that are not probabilities.
 
     Examples
     --------
@@ -142,10 +141,10 @@ class CaseAgreement:
     Attributes
     ----------
     annotators : tuple of R names
-        Those who annotated this case. A name is the same person in every case.
+        Raters of this case. The same name is the same rater in every case.
     similarity : (R, R) float64
-        1 for two who did the same, 0 for two who have nothing in common: the probability that they follow
-        the same consensus (`same_consensus`), or their Dice score. NaN where it is not defined.
+        1 for equal raters, 0 for raters without agreement: the probability that they follow the same
+        consensus (`same_consensus`), or their Dice score. NaN if it is not defined.
     """
 
     annotators: tuple[str, ...]
@@ -166,22 +165,21 @@ class CaseAgreement:
 
 @dataclass(frozen=True, eq=False)
 class RaterTree:
-    """Raters joined from the most alike to the least.
+    """Hierarchical clustering of raters.
 
     Attributes
     ----------
     names : tuple of n names
         In alphabetical order.
     distance : (n, n) float64
-        One less the mean similarity over the common cases; NaN for a pair without any.
+        One minus the mean similarity over the common cases; NaN for a pair without any.
     common : (n, n) int64
         Cases that both annotated.
     linkage : (n - 1, 4) float64
-        As of SciPy: each row joins two clusters (a rater has its number, the cluster of row i the number n +
-        i) at a height, and gives the raters in it. A height of more than 1 joins what no common case
-        compares.
+        As in SciPy: each row joins two clusters (a rater has its number, the cluster of row i the number n +
+        i) at a height, with the number of raters. A height above 1 joins clusters without a common case.
     order : (n,) int64
-        The leaves from left to right, so that no two branches of a dendrogram cross.
+        The leaves from left to right, for a dendrogram without crossing branches.
     notices : tuple of str
     """
 
@@ -193,7 +191,7 @@ class RaterTree:
     notices: tuple[str, ...] = ()
 
     def cut(self, height: float) -> tuple[tuple[str, ...], ...]:
-        """Return the groups that are joined at or below a height, in the order of the leaves."""
+        """Return the groups at a height, in the order of the leaves."""
         group = [{at} for at in range(len(self.names))]
         top = list(range(len(self.names)))
         for left, right, joined, _ in self.linkage:
@@ -209,9 +207,9 @@ class RaterTree:
 
 
 def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the share of one case for `CaseAgreement`: 1 where two raters follow the same consensus, else 0.
+    """Return the similarity of raters in a case: 1 if two follow the same consensus, else 0.
 
-    A rater is counted with the consensus of the highest responsibility, as in the paper's section 4.3.
+    A rater follows the consensus with the highest responsibility, as in the paper's section 4.3.
 
     Parameters
     ----------
@@ -231,13 +229,12 @@ def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[n
 
 
 def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
-    """Cluster raters by how alike they are over the cases that they share.
+    """Cluster raters by their similarity over common cases.
 
-    The distance of two raters is one less their mean similarity: with `same_consensus` the paper's distance
-    N - N_xy as a share of the cases. The paper's raters annotated every case; here the cases are those that
-    both annotated. Clusters are joined by complete linkage, at the largest distance between them. A pair
-    without a common case counts as further apart than any other (2), so that nothing is joined on its account
-    before everything else is.
+    The distance of two raters is one minus their mean similarity: with `same_consensus`, the paper's distance
+    N - N_xy as a share of the cases. The paper's raters annotated every case; here the common cases count.
+    Clusters are joined by complete linkage, at the largest distance between them. A pair without a common
+    case has the distance 2, larger than any other, and is joined last.
 
     Parameters
     ----------
@@ -246,7 +243,7 @@ def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
     Raises
     ------
     ValueError
-        Without any rater.
+        Without raters.
     """
     names = tuple(sorted({name for case in cases for name in case.annotators}))
     if not names:

@@ -1,4 +1,4 @@
-"""Simulated crowds of clicks: on a blood smear, and the set-ups of the OEM-DEM paper and of the thesis.
+"""Simulated crowds of clicks: on blood smears, and as in the OEM-DEM paper and the thesis.
 
 A crowd's clicks follow the papers' model (OEM-DEM paper, eq. 1): a click of annotator r comes with
 probability p_r from one of M Gaussian components and is otherwise uniform over the image. A vote follows
@@ -42,16 +42,16 @@ class Annotator:
     ----------
     name : str
     sensitivity : float
-        Probability of marking a parasite that is plain to see; faint ones are missed more often, and the more
-        so the less sensitive the annotator is.
+        Probability of marking a clear parasite; faint ones are missed more often, in particular by annotators
+        with a low sensitivity.
     specificity : float
-        Probability of leaving alone an artefact that is half like a parasite.
+        Probability of not marking an artefact with an allure of one half.
     scatter : float
         Standard deviation of a click along an axis, pixels.
     stray : float
-        Mean number of clicks on nothing, an image.
+        Mean number of stray clicks on an image.
     double : float
-        Probability that a mark is clicked twice at the very same place.
+        Probability that a mark is clicked twice at the same position.
     bias : (dx, dy)
         Constant displacement of the clicks, pixels.
     """
@@ -66,10 +66,10 @@ class Annotator:
 
 
 def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
-    """Gather a crowd of three parts: six tenths careful, three tenths beginners, one tenth careless.
+    """Draw a crowd of three parts: six tenths careful, three tenths beginners, one tenth careless.
 
-    From four annotators on, three of them are odd in a way of their own: one clicks everywhere, one marks
-    nothing, and one clicks beside every parasite, always to the same side.
+    With four annotators or more, three of them are odd: one clicks everywhere, one marks nothing, and one
+    clicks next to every parasite, always on the same side.
 
     Raises
     ------
@@ -99,13 +99,12 @@ def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
 
 
 def simulate_clicks(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
-    """Let everybody of the crowd look at a smear and click.
+    """Simulate the clicks of a crowd on a smear.
 
     Returns
     -------
     Clicks
-        With times, in seconds since each annotator opened the image. Whoever marked nothing is among the
-        annotators all the same.
+        With times, in seconds since each annotator opened the image. Annotators without clicks are included.
     """
     points, annotators, when = [], [], []
     for index, annotator in enumerate(crowd):
@@ -125,7 +124,7 @@ def simulate_clicks(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Cl
 
 
 def _marks(smear: Smear, annotator: Annotator, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """(n, 2) places and (n,) times of one annotator's clicks."""
+    """Return (n, 2) positions and (n,) times of one annotator's clicks."""
     width, height = smear.extent[2:]
     seen = rng.random(len(smear.parasites)) < annotator.sensitivity ** (1.0 + 4.0 * (1.0 - smear.clarity))
     fooled = rng.random(len(smear.artefacts)) < 1.0 - annotator.specificity ** (2.0 * smear.allure)
@@ -169,7 +168,7 @@ class CrowdOfClicks:
     weight : (M,) float64
         Probability of each component.
     reliability : (R,) float64
-        Probability that a click of the annotator is no outlier.
+        Probability that a click of the annotator is an inlier.
     component : (N,) int64
         Component that each click came from, -1 for outliers.
     """
@@ -219,14 +218,14 @@ def draw_clicks(
     mean : (M, 2) float64
     covariance : (M, 2, 2) float64
     reliability : (R,) float64
-        Probability that a click of the annotator is no outlier.
+        Probability that a click of the annotator is an inlier.
     counts : (R,) int64
         Clicks of each annotator.
     extent : (left, top, right, bottom)
-        Outliers are uniform in it; clicks of components that fall outside are drawn anew.
+        Outliers are uniform in it; clicks of components outside of it are drawn again.
     generator : numpy.random.Generator
     weight : (M,) float64, optional
-        Probability of each component; alike when left out.
+        Probability of each component; equal by default.
 
     Returns
     -------
@@ -256,7 +255,7 @@ def draw_clicks(
 
 
 def overlapping_crowd(annotators: int, seed: int, fewest: int = 16, most: int = 24) -> CrowdOfClicks:
-    """Draw the paper's set-up of ten close components of different sizes (OEM-DEM paper, section 3.1).
+    """Draw the crowd of ten close components of different sizes (OEM-DEM paper, section 3.1).
 
     The image is [1, 4] x [0, 5]; 60, 30 and 10 percent of annotators click no outlier with probability .95,
     .75 and .25; each makes 16 to 24 clicks. The paper does not say how the centres lie: they are uniform
@@ -289,7 +288,7 @@ def separated_crowd(
     fewest: int = 13,
     most: int = 17,
 ) -> CrowdOfClicks:
-    """Draw the thesis's set-up of fifteen components that lie apart (thesis, section 2.3).
+    """Draw the crowd of fifteen separated components (thesis, section 2.3).
 
     Each annotator makes 13 to 17 clicks. The thesis does not state the annotators' probabilities of clicking
     no outlier, nor the components' spread and separation: the probabilities are those of the paper, spread
@@ -307,14 +306,14 @@ def separated_crowd(
     spread : float
         Standard deviation of a component along an axis.
     separation : float
-        Least distance between two centres.
+        Smallest distance between two centres.
     fewest, most : int
         Clicks of an annotator, uniform between the two.
 
     Raises
     ------
     ValueError
-        When so many centres do not fit at that distance.
+        If the centres do not fit at that distance.
 
     Examples
     --------
@@ -368,12 +367,12 @@ def voting_crowd(
 
 
 def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
-    """Let the annotators of a crowd decide anew on its clusters (thesis, section 3.2).
+    """Draw further decisions of the annotators of a crowd on its clusters (thesis, section 3.2).
 
     Parameters
     ----------
     crowd : CrowdOfVotes
-        Its truth and its rates hold; its votes do not matter.
+        Its truth and its rates are used; its votes are not.
     times : int
         T, decisions of each annotator on each cluster.
     seed : int
@@ -389,7 +388,7 @@ def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
 
 
 def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:
-    """Return each annotator a probability of the grades, in shuffled order, the shares as near as can be."""
+    """Return one of the grades' probabilities for each annotator, by shares, in random order."""
     edges = np.rint(np.cumsum([share for share, _ in GRADES]) * annotators).astype(int)
     sizes = np.diff(edges, prepend=0)
     return generator.permutation(np.repeat([probability for _, probability in GRADES], sizes))

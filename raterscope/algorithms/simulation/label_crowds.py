@@ -1,9 +1,8 @@
 """Simulated crowds that label tasks: communities of behaviour, annotators who change, cohorts of tasks.
 
-A vote is drawn from the model of the dynamic combination paper [simpson2013]_: each annotator has a
-confusion matrix, a row a class, that may move from one vote to the next. Two things are added. Hard tasks
-show their class less: see `CrowdPlan.hard`. And annotators do not choose among all tasks alike: see
-`CrowdPlan.loyalty`.
+Votes are drawn from the model of the dynamic combination paper [simpson2013]_: each annotator has a confusion
+matrix that may change from one vote to the next. Two things are added. Hard tasks show their class less: see
+`CrowdPlan.hard`. Annotators do not choose uniformly among all tasks: see `CrowdPlan.loyalty`.
 
 References
 ----------
@@ -39,7 +38,7 @@ Rows = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Behaviour:
-    """A way of labelling that a part of the crowd has in common.
+    """Behaviour of a part of the crowd.
 
     Attributes
     ----------
@@ -47,7 +46,7 @@ class Behaviour:
     rows : J rows of L numbers
         The probability of every output for each class.
     share : float
-        How many of the crowd have it, in proportion to the other behaviours' shares.
+        Share of the crowd, in proportion to the other behaviours' shares.
     """
 
     name: str
@@ -74,8 +73,7 @@ class CrowdPlan:
     tail : float
         Its exponent: the smaller, the more annotators have many votes.
     spread : float
-        The annotators' confusion rows have a Dirichlet distribution about their behaviour's, of as many
-        pseudo-counts.
+        Pseudo-counts of the Dirichlet distribution of annotators' confusion rows around their behaviour's.
     changing : float
         The share of the annotators with at least `settled` votes who change, see `label_crowds.CHANGES`.
     settled : int
@@ -84,11 +82,11 @@ class CrowdPlan:
         the mean of the annotator's rows, by the classes' shares, instead of from the true class's row. The
         difficulties of hard tasks are uniform from 0.2 to 0.9.
     cohorts : int
-        Groups of tasks that come one after the other. An annotator begins with one of them.
+        Consecutive groups of tasks. An annotator begins with one of them.
     loyalty : float
         The share of an annotator's votes that are on tasks of the own cohort, while there are any.
     prefix : str
-        What the tasks' names begin with.
+        Prefix of the tasks' names.
     """
 
     classes: tuple[str, ...]
@@ -192,7 +190,7 @@ def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> C
 
 
 def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | None = None) -> Rows:
-    """Fill confusion rows: what is said of right and wrong answers, the rest shared equally."""
+    """Fill confusion rows with given rates of right and wrong answers, and the rest equally."""
     rows = np.full((len(right), len(right)), np.nan)
     np.fill_diagonal(rows, right)
     for output, chance in (wrong or {}).items():
@@ -216,7 +214,7 @@ _TIRES_AT, _LEARNT_AT = 0.35, 0.6
 
 @dataclass(frozen=True, eq=False)
 class SimulatedLabels:
-    """Votes, and all that they were drawn from.
+    """Votes, and the parameters that they were drawn from.
 
     Attributes
     ----------
@@ -224,20 +222,21 @@ class SimulatedLabels:
         In the order of time.
     truth : (N,) int16
     difficulty : (N,) float32
-        0 where a vote is drawn from the true class's row.
+        0 if a vote is drawn from the true class's row.
     cohort_of_task : (N,) int16
     cohort : (K,) int16
     behaviours : tuple of names
     community : (K,) int16
-        Index into `behaviours`: the own one, which who learns comes to, and who tires or jumps leaves.
+        Index into `behaviours`: the final one of annotators who learn, the first one of those who tire or
+        jump.
     change : (K,) int8
         Index into `CHANGES`.
     moment : (K,) int32
-        The own vote, counted from 0, with which the change begins; -1 for the steady.
+        The annotator's vote, from 0, with which the change begins; -1 for constant annotators.
     early, late : (K, J, L) float32
-        Confusion rows before and after the change; equal for the steady.
+        Confusion rows before and after the change; equal for constant annotators.
     progress : (V,) float32
-        How far each vote's annotator has changed: 0 for `early`, 1 for `late`.
+        Progress of the change of each vote's annotator: 0 for `early`, 1 for `late`.
     """
 
     labels: Labels
@@ -261,7 +260,7 @@ class SimulatedLabels:
     def confusion(self, votes: slice | NDArray[np.integer] | NDArray[np.bool_] = slice(None)) -> SingleArray:
         """Return the true confusion matrix behind each vote, (n, J, L), on a task that is not hard.
 
-        All of them at once take 4 J L bytes a vote.
+        All of them together take 4 J L bytes for each vote.
         """
         annotators = self.labels.annotator[votes]
         share = self.progress[votes][:, None, None]
@@ -339,7 +338,7 @@ def _counts(plan: CrowdPlan) -> NDArray[np.int64]:
 
 
 def _changes(plan: CrowdPlan, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Choose who changes and how; of those with the most votes, one of each kind."""
+    """Choose the annotators who change, with one of each kind among those with the most votes."""
     change = np.zeros(plan.annotators, dtype=np.int8)
     able = np.flatnonzero(counts >= plan.settled)
     able = able[np.argsort(-counts[able], kind="stable")]
@@ -380,7 +379,7 @@ def _tasks(
 ) -> NDArray[np.int32]:  # fmt: skip
     """Choose the tasks: each annotator walks in steps through the own cohort, and through all others.
 
-    A step that has no factor in common with the length of the way meets every task once.
+    A step that is coprime to the length of the walk visits every task once.
     """
     edges = np.searchsorted(np.arange(plan.tasks) * plan.cohorts // plan.tasks, np.arange(plan.cohorts + 1))
     size = np.diff(edges)[cohort]
@@ -405,7 +404,7 @@ def _walk(
     position: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Return where the annotators' ways, each of its length, are at some place; 0 on ways without length."""
+    """Return the positions of the annotators' walks, each of its length, at some steps; 0 for empty walks."""
     length = np.maximum(length, 1)
     stride = np.ones_like(length)
     unfit = length > 2
@@ -420,7 +419,7 @@ def _progress(
     change: NDArray[np.int8], moment: NDArray[np.int32], counts: NDArray[np.int64],
     annotator: NDArray[np.int32], number: NDArray[np.int64],
 ) -> SingleArray:  # fmt: skip
-    """Describe how far the annotators have changed at each vote."""
+    """Return the progress of the annotators' change at each vote."""
     since = number - moment[annotator]
     length = np.select(
         [change == CHANGES.index("learns"), change == CHANGES.index("tires")],
@@ -438,7 +437,7 @@ def _times(
     plan: CrowdPlan, cohort: NDArray[np.int16], counts: NDArray[np.int64],
     annotator: NDArray[np.int32], rng: np.random.Generator,
 ) -> FloatArray:  # fmt: skip
-    """Draw when the votes come: seconds within a sitting, a day or so between sittings."""
+    """Draw the times of votes: seconds within a session, about a day between sessions."""
     gaps = rng.gamma(2.0, 4.0, len(annotator))
     pause = rng.random(len(annotator)) < 1 / 40
     gaps[pause] += rng.exponential(0.8 * _DAY, int(pause.sum()))

@@ -52,9 +52,9 @@ class Scene:
     inside : (Z, Y, X) float32
         Height above the structure's outline, mm, above 0 inside; near the outline it is the distance.
     wider : (Z, Y, X) float32
-        The same of an outline that also takes in what lies ambiguously beside the structure.
+        The same for an outline that includes the ambiguous part beside the structure.
     outward : (slice, row, column)
-        Unit vector in mm towards a neighbour that is easily taken for a part of the structure.
+        Unit vector in mm towards a neighbour that is easily mistaken for a part of the structure.
     centre : (slice, row, column)
         mm from the first voxel.
     radius : float
@@ -73,7 +73,7 @@ class Scene:
 
 
 def slabs(shape: Shape, look: Look = no_look) -> Iterator[slice]:
-    """Cut a volume into slabs of slices; `look` is called before each."""
+    """Divide a volume into slabs of slices; `look` is called before each."""
     thickness = max(1, _SLAB // (shape[1] * shape[2]))
     for begin in range(0, shape[0], thickness):
         look()
@@ -132,13 +132,13 @@ def _ellipse(axes: list[Field], centre: tuple[float, ...], half: tuple[float, ..
 
 
 def _paint(values: Field, inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
-    """Lay a tissue over what is there, half and half at its outline."""
+    """Paint a tissue over the volume, mixed half and half at its outline."""
     share = np.asarray(np.clip(inside / np.float32(2 * edge) + np.float32(0.5), 0, 1), dtype=np.float32)
     values += share * (np.float32(tissue) - values if isinstance(tissue, float) else tissue - values)
 
 
 def _brush(values: Field, look: Look) -> Callable[..., None]:
-    """Return what paints on these values, and looks up before each stroke."""
+    """Return a function that paints on these values, and calls `look` before each stroke."""
 
     def paint(inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
         look()
@@ -374,9 +374,9 @@ class SimulatedRater:
     scatter : float
         Standard deviation of the outline's place, mm.
     leaks : bool
-        In one place the outline runs into the neighbour.
+        The outline runs into the neighbour at one position.
     wider : bool
-        Follows the outline that also takes in what lies ambiguously beside the structure.
+        The outline includes the ambiguous part beside the structure.
     """
 
     name: str
@@ -388,7 +388,7 @@ class SimulatedRater:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCase:
-    """A volume, the structure in it, and what the raters outlined.
+    """A volume, the structure in it, and the raters' outlines.
 
     Attributes
     ----------
@@ -397,7 +397,7 @@ class SimulatedCase:
     truth : (Z, Y, X) bool
     masks : (P, Z, Y, X) bool
     leak : (Z, Y, X) bool
-        Where those who leak do so.
+        Region of the leaks.
     raters : tuple of SimulatedRater
     spacing : (slice, row, column)
         mm.
@@ -420,12 +420,12 @@ class SimulatedCase:
 
 
 def gather_raters(count: int, seed: int, *, wider: int = 0) -> tuple[SimulatedRater, ...]:
-    """Gather raters of unlike care; the third of them leaks, the last `wider` follow the wider outline.
+    """Return raters of different care; the third one leaks, the last `wider` follow the wider outline.
 
     Raises
     ------
     ValueError
-        For fewer than one rater, or more who follow the wider outline than there are.
+        For fewer than one rater, or `wider` above the number of raters.
     """
     if count < 1 or not 0 <= wider <= count:
         raise ValueError(f"{wider} of {count} raters cannot take the wider outline.")
@@ -453,8 +453,8 @@ def simulate_case(
 ) -> SimulatedCase:
     """Simulate a CT volume and its raters; the same arguments give the same case.
 
-    Each rater's outline is the truth's, moved by the rater's bias and by a smooth random field. It is drawn
-    at once on the whole volume's voxels, as a person would who sees the volume at its own spacing.
+    Each rater's outline is the true one, shifted by the rater's bias and by a smooth random field, on the
+    voxels of the volume.
 
     Parameters
     ----------
@@ -463,14 +463,14 @@ def simulate_case(
     spacing : (slice, row, column)
         mm.
     raters : int or sequence of SimulatedRater
-        How many `gather_raters` gathers, or the raters themselves.
+        Number of raters for `gather_raters`, or the raters themselves.
     subject : {"nodule", "prostate"}
     watch : Watch
 
     Raises
     ------
     ValueError
-        For another subject, or no raters.
+        For an unknown subject, or no raters.
 
     Examples
     --------
@@ -515,7 +515,7 @@ def simulate_case(
 
 
 def _steps(watch: Watch, start: float, stop: float, looks: int, words: str) -> Look:
-    """Report that a share of the work goes on, by so many looks."""
+    """Return a look that reports a share of the progress in a number of steps."""
     count = 0
 
     def look() -> None:
@@ -527,7 +527,7 @@ def _steps(watch: Watch, start: float, stop: float, looks: int, words: str) -> L
 
 
 def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Watch) -> NDArray[np.int16]:
-    """Add a scanner's grain, slab by slab: drawn in the order of the voxels."""
+    """Add a scanner's noise, slab by slab, in the order of the voxels."""
     volume = np.empty(values.shape, dtype=np.int16)
     shape = values.shape[0], values.shape[1], values.shape[2]
     look = _steps(watch, 0.5, 0.58, sum(1 for _ in slabs(shape)), "adding noise")
@@ -541,7 +541,7 @@ def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Wa
 def _around(
     scene: Scene, shape: tuple[int, int, int], spacing: tuple[float, float, float]
 ) -> tuple[slice, slice, slice]:
-    """Return the part of the volume in which anybody outlines."""
+    """Return the part of the volume with all outlines."""
     reach = 2.6 * scene.radius
     low = [max(0, int((at - reach) / side)) for at, side in zip(scene.centre, spacing, strict=True)]
     high = [
@@ -590,15 +590,15 @@ _RADIUS = 0.6
 
 
 def strict(masks: BoolArray) -> BoolArray:
-    """Return what more than half of the raters marked: (Z, Y, X) of (P, Z, Y, X)."""
+    """Return the voxels that more than half of the raters marked: (Z, Y, X) of (P, Z, Y, X)."""
     return np.asarray(2 * masks.sum(axis=0) > len(masks))
 
 
 def leaking(masks: BoolArray, leakers: int, seed: int) -> BoolArray:
     """Add raters who share a leak.
 
-    Each copies one of the raters, drawn at random, and adds a ball about a random voxel of the surface of the
-    strict vote; the ball is the same for all.
+    Each copies a random rater, and adds a ball around a random voxel of the surface of the strict vote; the
+    ball is the same for all.
 
     Parameters
     ----------

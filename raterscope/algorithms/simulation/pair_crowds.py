@@ -1,4 +1,4 @@
-"""Simulated crowds that compare pairs: the study of the position bias paper, and crowds to look at.
+"""Simulated crowds that compare pairs: the study of the position bias paper, and demonstrations.
 
 The simulated study is section 3.1 of [xu2016]_.
 
@@ -47,28 +47,28 @@ class PairCrowd:
     tail : float
         Its exponent: the smaller, the more annotators have many comparisons.
     shares : 5 numbers
-        How many of the crowd answer in each of `WAYS`, in proportion.
+        Shares of the crowd with each of `WAYS`, in proportion.
     leftwards : float
-        The share of those with a side whose side is the left one.
+        Share of annotators with a side who prefer the left one.
     noise : float
-        What is seen of a pair is the difference of the scores, which have a normal distribution of standard
-        deviation 1, and logistic noise of this scale, times a factor of each annotator from 0.7 to 1.4.
+        Scale of logistic noise, times a factor of each annotator from 0.7 to 1.4. It is added to the
+        difference of the scores, which are normal with standard deviation 1.
     ties : float
-        What is seen below this is a tie.
+        Perceived differences below this are ties.
     mostly : float
-        The chance of one who mostly clicks one side to do so whatever is seen; else the answer is careful.
+        Chance of a blind click by annotators who mostly click one side; otherwise the answer is careful.
     doubt : float
-        Two items whose scores are nearer than this are alike to those who click one side in doubt.
+        Score difference below which annotators who click one side in doubt do so.
     groups : int
-        Groups of items; pairs are of one group but for the `bridges`.
+        Groups of items; pairs are within a group except for the `bridges`.
     bridges : int
         Comparisons between each group and the next; without any, the groups cannot be ranked together.
     weak : int
-        Items that hardly anybody compared: three times each.
+        Items with only three comparisons each.
     lopsided : float
-        How far items may lean to a side, 0 to 1: each is shown left with a chance of its own.
+        Preference of items for a side, 0 to 1: each is shown left with its own chance.
     prefix : str
-        What the items' names begin with.
+        Prefix of the items' names.
     """
 
     items: int = 40
@@ -102,7 +102,7 @@ class PairCrowd:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedPairs:
-    """Comparisons, and what they were drawn from.
+    """Comparisons, and the parameters that they were drawn from.
 
     Attributes
     ----------
@@ -112,9 +112,9 @@ class SimulatedPairs:
     way : (p,) int8
         Index into `WAYS`.
     side : (p,) int8
-        1 for who prefers left, -1 for right, 0 for the careful.
+        1 for a preference of left, -1 for right, 0 for careful annotators.
     begins : (p,) int32
-        The own comparison, from 0 in the order of time, with which one begins to tire; -1 for all others.
+        The annotator's comparison, from 0 in the order of time, at which tiring begins; -1 for all others.
     """
 
     pairs: Pairs
@@ -132,11 +132,11 @@ class SimulatedPairs:
 def study_crowd(
     p1: float, p2: float, run: int = 0, items: int = 16, good: int = 100, biased: int = 50
 ) -> SimulatedPairs:
-    """Draw the paper's simulated study (section 3.1), in which everybody compares every pair once.
+    """Draw the paper's simulated study (section 3.1), in which every annotator compares every pair once.
 
-    The items have a random order. A good annotator's answer is wrong with the chance p1. With the chance p2
-    one of the biased answers their own side, left or right, and else as the good do. Which item is left is
-    drawn anew for every comparison.
+    The items have a random order. A good annotator's answer is wrong with the chance p1. Biased annotators
+    answer their own side, left or right, with the chance p2, and otherwise like good ones. The left item is
+    drawn for every comparison.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.ui
 
 
 def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
-    """Draw which items are compared, of one group each but for the bridges, and the weak ones last of all."""
+    """Draw the compared items, within groups except for the bridges, and the weak items last."""
     strong = plan.items - plan.weak
     group = np.arange(strong) * plan.groups // strong
     first = np.searchsorted(group, np.arange(plan.groups))
@@ -255,7 +255,7 @@ def _compared(plan: PairCrowd, count: int, rng: np.random.Generator) -> tuple[In
 
 
 def _times(counts: NDArray[np.int64], annotator: IndexArray, rng: np.random.Generator) -> FloatArray:
-    """Draw times: everybody comes once, in one of 30 days, and takes some seconds for each comparison."""
+    """Draw times: every annotator works once, on one of 30 days, with some seconds for each comparison."""
     begin = rng.uniform(0.0, 30 * _DAY, len(counts))
     durations = np.cumsum(rng.gamma(2.0, 3.0, len(annotator)))
     before = np.concatenate([[0.0], durations])[np.cumsum(counts) - counts]

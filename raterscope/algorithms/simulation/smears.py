@@ -1,4 +1,4 @@
-"""Simulated images of thick blood smears, with the positions of what they show, and pictures of single cells.
+"""Simulated images of thick blood smears with known objects, and pictures of single cells.
 
 The picture is made as a microscope makes it: stains absorb light (Beer and Lambert), the objective blurs,
 the illumination is uneven and the camera adds noise. Giemsa colours the lysed film pinkish lilac, cytoplasm
@@ -61,7 +61,7 @@ _MARGIN = 24.0
 
 
 class Canvas:
-    """Amounts of each stain, (4, height, width), and the generator that everything is drawn with."""
+    """Amounts of each stain, (4, height, width), and the random generator."""
 
     def __init__(self, rng: np.random.Generator, width: int, height: int) -> None:
         self.rng = rng
@@ -83,7 +83,7 @@ class Canvas:
     def stamp(
         self, x: float, y: float, reach: float, paint: Callable[[Plane, Plane], dict[int, Plane]]
     ) -> None:
-        """Add to the stains around a place what `paint` gives for the offsets from it."""
+        """Add the result of `paint`, for offsets from a position, to the stains around it."""
         left, right = max(0, int(x - reach)), min(self.width, int(x + reach) + 2)
         top, bottom = max(0, int(y - reach)), min(self.height, int(y + reach) + 2)
         if left >= right or top >= bottom:
@@ -100,7 +100,7 @@ def draw_positions(
     apart: float,
     occupied: list[tuple[Place, float]],
 ) -> list[Place]:
-    """Throw darts that keep `apart` from each other and the given distances from what is taken."""
+    """Draw positions at least `apart` from each other, and at given distances from occupied ones."""
     result: list[Place] = []
     for _ in range(200 * count):
         if len(result) == count:
@@ -170,11 +170,11 @@ class Smear:
     parasites : (P, 2) float64
         Their centres x, y in pixels, y down.
     clarity : (P,) float64
-        How plain each parasite is to see, 0 to 1: a faint ring is missed more often.
+        Visibility of each parasite, 0 to 1: a faint ring is missed more often.
     artefacts : (A, 2) float64
-        Centres of what is no parasite and looks like one.
+        Centres of artefacts that look like parasites.
     allure : (A,) float64
-        How much each artefact looks like a parasite, 0 to 1.
+        Similarity of each artefact to a parasite, 0 to 1.
     """
 
     image: NDArray[np.uint8]
@@ -204,7 +204,7 @@ def render_smear(
     seed : int
         The same seed and counts give the same picture.
     parasites, artefacts : int
-        How many to draw. Where the picture is too small to hold them apart, fewer are drawn.
+        Numbers to draw; fewer if the picture is too small.
     width, height : int
         Pixels, at least 64.
 
@@ -502,7 +502,7 @@ def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) ->
     stage : str
         One of `STAGES`.
     difficulty : float
-        0 for what is plain to see, to 1.
+        0 (clear) to 1.
     size : int
         Pixels along a side, at least 64.
 
