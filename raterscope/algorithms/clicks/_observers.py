@@ -120,7 +120,7 @@ class Review:
 
     Attributes
     ----------
-    place, look : (K,) float64
+    log_odds, look : (K,) float64
         Log odds of the share of votes, and probability of looking like a structure.
     outcome : (K,) int64
         1 where accepted, 0 where rejected, -1 where left without a decision.
@@ -128,7 +128,7 @@ class Review:
         Clusters of that kind; those left count by the probability that the expert passed them.
     """
 
-    place: FloatArray
+    log_odds: FloatArray
     look: FloatArray
     outcome: IntArray
     times: FloatArray
@@ -294,7 +294,7 @@ def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits:
     undecided = np.zeros((len(level), len(slope), len(WRONG) - len(CAREFUL) + 1, habits))
     share = np.append(CAREFUL.mean(), WRONG[len(CAREFUL) :])[:, None]
     for log_odds, look, outcome, times in zip(
-        review.place, review.look, review.outcome, review.times, strict=True
+        review.log_odds, review.look, review.outcome, review.times, strict=True
     ):
         chance = (look / (1 + np.exp(-(level[:, None] + slope * log_odds))))[:, :, None, None]
         if outcome < 0:
@@ -338,22 +338,22 @@ class ScoredClusters:
 
     Attributes
     ----------
-    given : sequence of (M,) bool
+    searched : sequence of (M,) bool
         Clusters of each image that are included: all, or none.
     rank : (N,) float64
         Rank of the score among all detections, between 0 and 1; one half without a detection.
-    found : (N,) bool
+    detected : (N,) bool
         True where the program has a detection.
-    place : (N,) float64
+    log_odds : (N,) float64
         Log odds of the share of votes.
     known, truth : (N,)
         Decided clusters, and the decisions.
     """
 
-    given: Sequence[BoolArray]
+    searched: Sequence[BoolArray]
     rank: FloatArray
-    found: BoolArray
-    place: FloatArray
+    detected: BoolArray
+    log_odds: FloatArray
     known: BoolArray
     truth: FloatArray
 
@@ -373,12 +373,12 @@ class ScoreFit:
     ratio : sequence of (T, M) float64
         Of the clusters of each image, for T nodes of d, e and c; 1 on an image that the program did not
         search.
-    way : (T,) float64
+    node_weight : (T,) float64
         Posterior of the nodes.
     """
 
     ratio: Sequence[FloatArray]
-    way: FloatArray
+    node_weight: FloatArray
 
 
 def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]) -> ScoredClusters | None:
@@ -429,7 +429,7 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
         ratios.append(np.exp(present - absent))
     node_weight, ratio = np.exp(np.array(log) - max(log)), np.array(ratios)
     parts, at = [], 0
-    for searched in clusters.given:
+    for searched in clusters.searched:
         number = int(searched.sum())
         parts.append(ratio[:, at : at + number] if number else np.ones((len(ratio), len(searched))))
         at += number
@@ -443,7 +443,7 @@ def _densities(
     from scipy.special import log_ndtr, ndtr
 
     share, log_odds, between = _places(clusters, chance)
-    detected, prior = clusters.found, _prior()
+    detected, prior = clusters.detected, _prior()
     lost = 1 - float((detected.sum() + 0.5) / (len(detected) + 1))
     for depth, alike in enumerate(ALIKE):
         width, expected = np.sqrt(1 - alike**2), alike * log_odds
@@ -481,7 +481,7 @@ def _prior() -> FloatArray:
 
 def _places(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatArray, float]:
     """Return the share of structures, votes (N,) standardised by the others, and the structures' mean."""
-    worth, log_odds = clusters.worth, clusters.place
+    worth, log_odds = clusters.worth, clusters.log_odds
     share = float(np.clip(chance @ worth / worth.sum(), 1e-4, 1 - 1e-4))
     middle, square = [], 0.0
     for weight in (chance * worth, (1 - chance) * worth):

@@ -343,32 +343,32 @@ class FindingChances:
         Newcomers, k.
     level : (M,) int64
         Of each cluster.
-    found : (Q, R + k + 1) float64
-        Chance that a structure with so many marks is found.
-    both : (Q, R + 1, k + 1) float64
+    chance : (Q, R + k + 1) float64
+        Chance that a structure is found, by its number of marks.
+    chance_of_both : (Q, R + 1, k + 1) float64
         Chance that it is found both now and later, by marks now and marks of newcomers.
     marks : (R + 1, K) float64
         Chance of each number of marks on a structure at a node.
     strays : (R + 1,) float64
         The same on an artefact.
-    many : (Q, K) float64
+    structures : (Q, K) float64
         Structures, those that were not found included.
-    seen : (Q, K) float64
+    seen_chance : (Q, K) float64
         Chance that they are found.
-    rests_on : float
+    marginal : float
         Clusters that depend on a single mark, plus one.
     """
 
     fusion: Fusion
     more: int
     level: IntArray
-    found: FloatArray
-    both: FloatArray
+    chance: FloatArray
+    chance_of_both: FloatArray
     marks: FloatArray
     strays: FloatArray
-    many: FloatArray
-    seen: FloatArray
-    rests_on: float
+    structures: FloatArray
+    seen_chance: FloatArray
+    marginal: float
 
 
 def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChances:
@@ -381,66 +381,66 @@ def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChan
     """
     annotators, worth = len(crowd.rate), crowd.problem.worth
     levels, level = _levels(fusion)
-    whole = detection_chance(levels[:, None], np.arange(annotators + more + 1.0))
+    chance_of_marks = detection_chance(levels[:, None], np.arange(annotators + more + 1.0))
     votes = _votes(crowd.problem)
     now = count_chances(worth[:, None] * crowd.rate)
-    seen = whole[:, : annotators + 1] @ now
+    seen_chance = chance_of_marks[:, : annotators + 1] @ now
     donors = _donors(crowd.problem, level, len(levels))
-    many = donors @ crowd.looks.structure / seen
-    many[-1] += (UNSEEN + LOOSE * _stray_marks(fusion, crowd.problem)) * crowd.state.share
+    structures = donors @ crowd.looks.structure / seen_chance
+    structures[-1] += (UNSEEN + LOOSE * _stray_marks(fusion, crowd.problem)) * crowd.state.share
     added = len(level) - donors.sum()
-    many *= max(0.0, 1 - added / max(float((many * (1 - seen)).sum()), EDGE))
-    hanging = 1 - whole[level, np.maximum(votes - 1, 0)] / whole[level, votes]
+    structures *= max(0.0, 1 - added / max(float((structures * (1 - seen_chance)).sum()), EDGE))
+    hanging = 1 - chance_of_marks[level, np.maximum(votes - 1, 0)] / chance_of_marks[level, votes]
     return FindingChances(
         fusion=fusion,
         more=more,
         level=level,
-        found=whole,
-        both=later_detection_chance(levels, annotators, more, crowd.problem.crowd),
+        chance=chance_of_marks,
+        chance_of_both=later_detection_chance(levels, annotators, more, crowd.problem.crowd),
         marks=now,
         strays=count_chances(worth * crowd.state.chance),
-        many=many,
-        seen=seen,
-        rests_on=1 + float(hanging @ donors.sum(axis=0)),
+        structures=structures,
+        seen_chance=seen_chance,
+        marginal=1 + float(hanging @ donors.sum(axis=0)),
     )
 
 
 def predict_changes(
-    crowd: ImageModel, outset: FindingChances, newcomers: Newcomers, threshold: float
+    crowd: ImageModel, chances: FindingChances, newcomers: Newcomers, threshold: float
 ) -> Changes:
     """Sum over the numbers of marks that newcomers may make on clusters and on other positions.
 
     Parameters
     ----------
     crowd : ImageModel
-    outset : FindingChances
-        Of an image for as many newcomers.
+    chances : FindingChances
+        Of the image, for the same number of newcomers.
     newcomers : Newcomers
     threshold : float
         Posterior from which on a cluster is detected.
     """
-    fusion, many, seen = outset.fusion, outset.many, outset.seen
-    annotators, more = len(crowd.rate), outset.more
+    fusion, structures, seen_chance = chances.fusion, chances.structures, chances.seen_chance
+    annotators, more = len(crowd.rate), chances.more
     votes = _votes(crowd.problem)
-    later = outset.both[outset.level, votes] / outset.found[outset.level, votes][:, None]
+    later = chances.chance_of_both[chances.level, votes] / chances.chance[chances.level, votes][:, None]
     coming, posterior = predict_votes(crowd, newcomers)
     stays = (coming * later * (posterior >= threshold)).sum(axis=1)
     chance = np.where(fusion.detection.detected, 1 - stays, stays)
     chance[crowd.problem.known] = 0.0
 
     sums = np.arange(annotators + 1)[:, None] + np.arange(more + 1)
-    come = outset.found[:, sums] - outset.both
+    come = chances.chance[:, sums] - chances.chance_of_both
     come *= _new_detection_chance(crowd, newcomers, threshold)[sums]
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
-    appear = np.einsum("vk,qvb,bk->qk", outset.marks, come, count_chances(newcomers.rate))
-    missed = float((many * (1 - seen)).sum())
-    meet = outset.strays @ come[-1] @ count_chances(newcomers.stray)
+    appear = np.einsum("vk,qvb,bk->qk", chances.marks, come, count_chances(newcomers.rate))
+    missed = float((structures * (1 - seen_chance)).sum())
+    meet = chances.strays @ come[-1] @ count_chances(newcomers.stray)
     return Changes(
         np.clip(chance, 0.0, 1.0),
-        float((many * appear).sum()) + blurred,
+        float((structures * appear).sum()) + blurred,
         float(crowd.problem.prior.places * meet),
         missed,
-        float((many * (1 - seen) / seen).sum()) + missed**2 / outset.rests_on,
+        float((structures * (1 - seen_chance) / seen_chance).sum()) + missed**2 / chances.marginal,
     )
 
 

@@ -251,7 +251,7 @@ class Honesty:
     ratio : (T, M) float64
         Likelihood ratio of the score of each cluster, for T relations between scores and structures; empty
         without scores.
-    way : (T,) float64
+    node_weight : (T,) float64
         Posterior of these.
     before : (C, B) float64
         As `weight`, without any decisions.
@@ -261,7 +261,7 @@ class Honesty:
     shift: float = 0.0
     selected: float = 0.0
     ratio: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    way: FloatArray = field(default_factory=lambda: np.empty(0))
+    node_weight: FloatArray = field(default_factory=lambda: np.empty(0))
     before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def mean(self, share: FloatArray) -> FloatArray:
@@ -279,18 +279,20 @@ class Honesty:
 
     def scored(self, posterior: FloatArray) -> FloatArray:
         """Return the posteriors (M, ...) of the clusters by votes and scores, from those by votes."""
-        if not self.way.size:
+        if not self.node_weight.size:
             return posterior
         scored = np.zeros(posterior.shape)
-        for weight, ratio in zip(self.way, self.ratio, strict=True):
+        for weight, ratio in zip(self.node_weight, self.ratio, strict=True):
             scored += weight * _times(posterior, ratio.reshape(-1, *[1] * (posterior.ndim - 1)))
         return scored
 
     def scored_draws(self, generator: np.random.Generator, drawn: FloatArray) -> FloatArray:
         """Return posteriors by votes and scores, one relation of the scores for each of D draws: (D, M)."""
-        if not self.way.size:
+        if not self.node_weight.size:
             return drawn
-        return _times(drawn, self.ratio[generator.choice(len(self.way), len(drawn), p=self.way)])
+        return _times(
+            drawn, self.ratio[generator.choice(len(self.node_weight), len(drawn), p=self.node_weight)]
+        )
 
     def draw(self, generator: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
         """Draw levels (offset included) and slopes."""
@@ -298,7 +300,7 @@ class Honesty:
         level, slope = np.unravel_index(chosen, self.weight.shape)
         return SUM[level], SLOPE[slope]
 
-    def place(self, share: FloatArray) -> FloatArray:
+    def log_odds(self, share: FloatArray) -> FloatArray:
         """Return z at shares of votes."""
         inside = np.clip(share, TINY, 1 - TINY)
         return np.asarray(np.clip(np.log(inside / (1 - inside)) + self.shift, SHARE[0], SHARE[-1]))
@@ -307,7 +309,7 @@ class Honesty:
         if not self.weight.size:
             return np.ones(np.shape(share))
         at_nodes = self.weight.ravel() @ _chances() ** power
-        return np.asarray(np.interp(self.place(share), SHARE, at_nodes))
+        return np.asarray(np.interp(self.log_odds(share), SHARE, at_nodes))
 
 
 def honesty_of(
@@ -341,7 +343,7 @@ def honesty_of(
     slope = [_normal(SLOPE, 1.5, 0.5)] * 2 + [_normal(SLOPE, 0.0, 0.5)]
     shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
     log_odds_of = [
-        Honesty(np.empty(0), shift).place(share) for shift, share in zip(shifts, shares, strict=True)
+        Honesty(np.empty(0), shift).log_odds(share) for shift, share in zip(shifts, shares, strict=True)
     ]
     prior = np.log(np.einsum("k,ka,kb->kab", kinds, level, slope) + TINY**20)
     scored = gather_scores([problem for problem, _ in judged], log_odds_of)
@@ -465,11 +467,13 @@ def _with_scores(
     """Estimate how scores relate to structures, from the posteriors by votes of all images' clusters."""
     posteriors = [
         (ascent.looks.present * honesty.mean(share))[searched]
-        for (_, ascent), honesty, share, searched in zip(judged, honesties, shares, scored.given, strict=True)
+        for (_, ascent), honesty, share, searched in zip(
+            judged, honesties, shares, scored.searched, strict=True
+        )
     ]
     fit = fit_scores(scored, np.concatenate(posteriors))
     return [
-        replace(honesty, way=fit.way, ratio=ratio)
+        replace(honesty, node_weight=fit.node_weight, ratio=ratio)
         for honesty, ratio in zip(honesties, fit.ratio, strict=True)
     ]
 

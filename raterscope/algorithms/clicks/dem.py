@@ -426,7 +426,7 @@ def _intervals(
     if prior.places:
         kinds[:, 2] = prior.places
     base, slope = honesty.draw(generator, draws) if prior.places else (np.empty(0), np.empty(0))
-    log_odds = honesty.place(problem.count / (problem.crowd or 1.0))
+    log_odds = honesty.log_odds(problem.count / (problem.crowd or 1.0))
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
     share, votes = np.log(ascent.state.share), problem.marks_by_cluster

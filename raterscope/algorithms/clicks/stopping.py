@@ -527,12 +527,12 @@ def rank_annotators(
         if name not in seen and (annotators is None or name in annotators)
     ]
     crowd, threshold = image_model_of(clicks, fusion, plan.detection), threshold_of(plan.detection)
-    outset = finding_chances(crowd, fusion, 1)
+    chances = finding_chances(crowd, fusion, 1)
     candidates = _transfer(crowd, clicks.annotators, free, experience)
     gain = np.zeros(len(free))
     for row in range(len(free)):
         candidate = Newcomers(candidates.rate[row : row + 1], candidates.stray[row : row + 1])
-        gain[row] = _gain(crowd, outset, candidate, threshold)
+        gain[row] = _gain(crowd, chances, candidate, threshold)
         watch((row + 1) / len(free), "ranking annotators")
     order = np.argsort(-gain, kind="stable")
     ranked = tuple(free[index] for index in order)
@@ -542,7 +542,7 @@ def rank_annotators(
         sensitivity=candidates.rate[order] @ crowd.state.share,
         reliability=_reliability(ranked, experience),
         images=experience.images,
-        gain_of_new=_gain(crowd, outset, draw_newcomers(crowd, 1), threshold),
+        gain_of_new=_gain(crowd, chances, draw_newcomers(crowd, 1), threshold),
     )
 
 
@@ -605,10 +605,10 @@ def _risk(crowd: ImageModel, posterior: FloatArray) -> FloatArray:
     return np.where(known, 0.0, np.minimum(posterior, 1 - posterior))
 
 
-def _gain(crowd: ImageModel, outset: FindingChances, newcomer: Newcomers, threshold: float) -> float:
+def _gain(crowd: ImageModel, chances: FindingChances, newcomer: Newcomers, threshold: float) -> float:
     """Return the wrong decisions that a newcomer is expected to correct, less those added."""
     come, posterior = predict_votes(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
     after = (come * _risk(crowd, posterior)).sum()
-    prospect = predict_changes(crowd, outset, newcomer, threshold)
+    prospect = predict_changes(crowd, chances, newcomer, threshold)
     return float(before - after + prospect.structures - prospect.meetings)
