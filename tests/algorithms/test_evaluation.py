@@ -29,11 +29,11 @@ def test_a_detection_at_the_very_place_counts():
 
 
 def test_nothing_found_and_nothing_there():
-    none, one = np.empty((0, 2)), np.zeros((1, 2))
-    assert evaluate(none, one, 1.0).sensitivity == 0
-    assert np.isnan(evaluate(none, one, 1.0).precision)
-    assert np.isnan(evaluate(one, none, 1.0).sensitivity)
-    assert evaluate(one, none, 1.0).precision == 0
+    none, present = np.empty((0, 2)), np.zeros((1, 2))
+    assert evaluate(none, present, 1.0).sensitivity == 0
+    assert np.isnan(evaluate(none, present, 1.0).precision)
+    assert np.isnan(evaluate(present, none, 1.0).sensitivity)
+    assert evaluate(present, none, 1.0).precision == 0
     assert np.isnan(evaluate(none, none, 1.0).f_two)
 
 
@@ -93,12 +93,12 @@ def test_calibration_of_nothing():
 
 def test_runs_are_compared_by_means_over_images():
     truth = np.array([[0.0, 0.0], [10.0, 0.0]])
-    one, both, none = (
+    single, both, none = (
         evaluate(truth[:1], truth, 1.0),
         evaluate(truth, truth, 1.0),
         evaluate(truth[:0], truth, 1.0),
     )
-    first, second = compare({"first": [one, both], "second": [both, none]})
+    first, second = compare({"first": [single, both], "second": [both, none]})
     assert (first.name, first.images, first.true_positive, first.false_negative) == ("first", 2, 3, 1)
     assert (first.sensitivity, first.precision) == (0.75, 1.0)
     assert (second.sensitivity, second.precision) == (0.5, 1.0)  # precision of the empty one is not defined

@@ -73,8 +73,8 @@ def test_a_thousand_annotators_are_compared_pairwise():
     rng = np.random.default_rng(0)
     votes = rng.random((1000, 200)) < rng.random(200)
     result = click_agreement([votes], [[f"a{annotator}" for annotator in range(1000)]])
-    for one, other in ((0, 999), (17, 512)):
-        assert result.kappa[one, other] == pytest.approx(cohen_kappa_score(votes[one], votes[other]))
+    for item, other in ((0, 999), (17, 512)):
+        assert result.kappa[item, other] == pytest.approx(cohen_kappa_score(votes[item], votes[other]))
 
 
 def test_nothing_fused_is_nobody():

@@ -53,9 +53,9 @@ def test_the_order_of_cases_and_raters_does_not_matter() -> None:
         order = rng.permutation(6)
         names = tuple(case.annotators[at] for at in order)
         turned.append(CaseAgreement(names, case.similarity[np.ix_(order, order)]))
-    one, other = cluster_raters(cases), cluster_raters(turned)
-    np.testing.assert_allclose(one.distance, other.distance)
-    np.testing.assert_allclose(one.linkage, other.linkage)
+    first, other = cluster_raters(cases), cluster_raters(turned)
+    np.testing.assert_allclose(first.distance, other.distance)
+    np.testing.assert_allclose(first.linkage, other.linkage)
 
 
 def test_a_rater_follows_the_consensus_of_the_highest_responsibility() -> None:
@@ -102,13 +102,13 @@ def test_experts_agree_more_with_each_other_than_with_the_crowd(real_data: Path)
 
 def test_a_mixture_of_each_case_feeds_the_tree() -> None:
     z, y, x = np.mgrid[:1, :40, :40]
-    one = (y - 20) ** 2 + (x - 16) ** 2 < 100
+    first = (y - 20) ** 2 + (x - 16) ** 2 < 100
     other = (y - 20) ** 2 + ((x - 22) / 1.3) ** 2 < 100
     cases = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         masks = np.stack(
-            [np.roll(mask, rng.integers(-1, 2, 2), (1, 2)) for mask in (one,) * 3 + (other,) * 2]
+            [np.roll(mask, rng.integers(-1, 2, 2), (1, 2)) for mask in (first,) * 3 + (other,) * 2]
         )
         fusion = mixture(Masks(masks, tuple("abcde")))
         shares = [alternative.responsibility for alternative in fusion.alternatives] or [np.ones(5)]

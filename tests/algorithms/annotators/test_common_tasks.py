@@ -71,9 +71,9 @@ def test_modularity_is_newmans() -> None:
 
 def test_louvain_gives_the_same_every_time_and_nothing_for_nobody() -> None:
     network = np.kron(np.eye(3), np.ones((4, 4))) + 0.01
-    one = louvain(network, 3)
-    assert adjusted_rand_score(np.repeat([0, 1, 2], 4), one) == 1.0
-    np.testing.assert_array_equal(one, louvain(network, 3))
+    first = louvain(network, 3)
+    assert adjusted_rand_score(np.repeat([0, 1, 2], 4), first) == 1.0
+    np.testing.assert_array_equal(first, louvain(network, 3))
     assert louvain(np.zeros((0, 0))).tolist() == []
     assert louvain(np.zeros((2, 2))).tolist() == [0, 1]
 
@@ -83,10 +83,10 @@ def test_neither_the_order_of_annotators_nor_repeated_votes_matter(method: str) 
     task, annotator, _ = _shifts(4, 8, 15, 0.4, 3)
     order = np.random.default_rng(3).permutation(32)
     settings = CommonTaskSettings(method=method, least_tasks=1)
-    one = common_task_communities(task, annotator, 400, 32, settings)
+    first = common_task_communities(task, annotator, 400, 32, settings)
     twice = common_task_communities(np.tile(task, 2), np.tile(order[annotator], 2), 400, 32, settings)
-    np.testing.assert_array_equal(one.of(32), twice.of(32)[order])
-    assert one.modularity == pytest.approx(twice.modularity)
+    np.testing.assert_array_equal(first.of(32), twice.of(32)[order])
+    assert first.modularity == pytest.approx(twice.modularity)
 
 
 def test_many_annotators_are_grouped_by_their_closest_links(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,13 +195,13 @@ def test_a_community_that_changes_its_ways_with_all_its_members_goes_on() -> Non
 
 def test_a_split_and_a_joining_are_named() -> None:
     votes = np.full(70, 150)
-    one = _moment([1, 1, 2], [30, 15, 25], 5)
+    first = _moment([1, 1, 2], [30, 15, 25], 5)
     three = _moment([1, 3, 2], [30, 15, 25], 6)
-    split = communities_over_time([one, three], [votes, votes])
+    split = communities_over_time([first, three], [votes, votes])
     whole = int(split.of(0)[0])
     assert _kinds(split) == [("splits off", 2, whole)]
     assert split.told(["a", "b", "c"]) == (f"At moment 2 c splits off from {'ab'[whole]}.",)
-    joined = communities_over_time([three, one], [votes, votes])
+    joined = communities_over_time([three, first], [votes, votes])
     gone, rest = int(joined.of(0)[30]), int(joined.of(0)[0])
     assert _kinds(joined) == [("joins", gone, rest)]
     assert joined.told(["a", "b", "c"]) == (f"At moment 2 {'abc'[gone]} joins {'abc'[rest]}.",)

@@ -45,12 +45,12 @@ def test_the_most_central_member_is_who_takes_part_most_then_who_voted_most(meth
     result = communities(mean, votes, CommunitySettings(method=method))
     central = result.central(votes)
     assert result.of(len(mean))[central].tolist() == list(range(result.count))
-    for at, one in enumerate(central.tolist()):
+    for at, item in enumerate(central.tolist()):
         own = np.flatnonzero(result.community == at)
         most = result.participation[own, at].max()
-        assert result.participation[result.members == one, at] == pytest.approx(most, abs=1e-4)
+        assert result.participation[result.members == item, at] == pytest.approx(most, abs=1e-4)
         if method == "louvain":
-            assert one == result.members[own].max()
+            assert item == result.members[own].max()
 
 
 def test_more_classes_and_small_groups_do_not_shatter() -> None:
@@ -66,10 +66,10 @@ def test_the_order_of_annotators_does_not_matter(method: str) -> None:
     mean, _, votes = planted(FIVE, 25, 25, 3)
     order = np.random.default_rng(3).permutation(len(mean))
     settings = CommunitySettings(method=method)
-    one, other = communities(mean, votes, settings), communities(mean[order], votes, settings)
-    np.testing.assert_array_equal(one.community[order], other.community)
-    np.testing.assert_array_equal(one.participation[order], other.participation)
-    assert one.modularity == other.modularity
+    first, other = communities(mean, votes, settings), communities(mean[order], votes, settings)
+    np.testing.assert_array_equal(first.community[order], other.community)
+    np.testing.assert_array_equal(first.participation[order], other.participation)
+    assert first.modularity == other.modularity
 
 
 def test_gathering_into_cells_finds_what_the_whole_network_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,12 +122,12 @@ def test_few_annotators_and_all_alike(method: str) -> None:
     mean, _, votes = planted(FIVE[:2], 1, 60, 6)
     nobody = communities(mean[:0], votes[:0], settings)
     assert (nobody.count, nobody.of(0).tolist(), nobody.prototype.shape) == (0, [], (0, 2, 3))
-    one = communities(mean[:1], votes[:1], settings)
-    np.testing.assert_allclose(one.prototype[0], mean[0])
+    first = communities(mean[:1], votes[:1], settings)
+    np.testing.assert_allclose(first.prototype[0], mean[0])
     assert communities(mean, votes, settings).members.tolist() == [0, 1]
     alike = communities(np.tile(mean[:1], (30, 1, 1)), np.full(30, 9), settings)
     assert (alike.count, alike.modularity) == (1, 0.0)
-    for result in (nobody, one, alike):
+    for result in (nobody, first, alike):
         assert np.isfinite(result.participation).all()
 
 
@@ -194,10 +194,10 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
 def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
     """Else nobody could read what a community is called, least of all in a column of a table."""
     long = tuple(f"{'Carcinoma of the upper outer quadrant ' * 6}{end}" for end in ("left", "right"))
-    said = describe_communities(
+    names = describe_communities(
         np.stack([np.tile([0.98, 0.02], (2, 1)), np.tile([0.02, 0.98], (2, 1))]), long, long, (0, 1)
     )
-    assert said == ("always Carcinoma of t…quadrant left", "always Carcinoma of t…uadrant right")
+    assert names == ("always Carcinoma of t…quadrant left", "always Carcinoma of t…uadrant right")
 
 
 def test_no_two_communities_are_called_the_same() -> None:

@@ -66,9 +66,9 @@ def test_the_objective_never_rises() -> None:
 def test_the_order_of_annotators_does_not_matter(seed: int) -> None:
     network = _blocks([9, 6, 5, 2], 0.6, 0.2, seed)
     order = np.random.default_rng(seed).permutation(len(network))
-    one = factorise(network).participation
+    first = factorise(network).participation
     other = factorise(network[np.ix_(order, order)]).participation
-    np.testing.assert_array_equal(one[order], other)
+    np.testing.assert_array_equal(first[order], other)
 
 
 def test_neither_scale_nor_copies_change_the_communities() -> None:

@@ -30,10 +30,10 @@ def test_sizes_are_even_between_the_fewest_and_the_most():
 
 def test_annotators_come_in_the_order_given():
     clicks = separated_crowd(6, 0).clicks
-    some = first_annotators(clicks, [4, 1, 5], 2)
-    assert some.annotators == (clicks.annotators[4], clicks.annotators[1])
-    assert (np.diff(some.annotator) >= 0).all()
-    np.testing.assert_array_equal(some.points[some.annotator == 1], clicks.points[clicks.annotator == 1])
+    subset = first_annotators(clicks, [4, 1, 5], 2)
+    assert subset.annotators == (clicks.annotators[4], clicks.annotators[1])
+    assert (np.diff(subset.annotator) >= 0).all()
+    np.testing.assert_array_equal(subset.points[subset.annotator == 1], clicks.points[clicks.annotator == 1])
 
 
 def test_the_whole_crowd_scores_as_its_fusion(images):

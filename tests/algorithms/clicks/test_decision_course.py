@@ -18,9 +18,9 @@ from raterscope.algorithms.simulation.click_crowds import decide_again, voting_c
 
 
 def again(crowd, times, seed):
-    said = decide_again(crowd, times, seed)
-    _, annotator, cluster = np.nonzero(np.ones_like(said))
-    return said, Decisions(annotator, cluster, said.ravel(), *said.shape[1:])
+    answers = decide_again(crowd, times, seed)
+    _, annotator, cluster = np.nonzero(np.ones_like(answers))
+    return answers, Decisions(annotator, cluster, answers.ravel(), *answers.shape[1:])
 
 
 def once(crowd):
@@ -30,13 +30,13 @@ def once(crowd):
 
 
 def test_repeated_decisions_are_followed_step_by_step():
-    said, decisions = again(voting_crowd(7, 15, 3, 0.9, 0.5), 12, 3)
+    answers, decisions = again(voting_crowd(7, 15, 3, 0.9, 0.5), 12, 3)
     course = follow_decisions(decisions)
     recursive = newton = initial_state(7, 15)
     assert course.repeated
     assert course.estimated == ("recursive", "newton", "batch")
-    for step, one in enumerate(said):
-        recursive, newton = recursive_em(recursive, one), incremental_newton(newton, one)
+    for step, item in enumerate(answers):
+        recursive, newton = recursive_em(recursive, item), incremental_newton(newton, item)
         for row, state in enumerate((recursive, newton, batch_em(recursive))):
             np.testing.assert_allclose(course.sensitivity[row, step], state.sensitivity)
             np.testing.assert_allclose(course.specificity[row, step], state.specificity)
@@ -56,8 +56,8 @@ def test_annotators_who_decide_once_join_in_their_order():
     state = admit_annotators(initial_state(0, 15), crowd.votes.marked[:10])
     np.testing.assert_allclose(course.sensitivity[0, 0, order[:10]], state.sensitivity)
     assert np.isnan(course.sensitivity[0, 0, order[10:]]).all()
-    for one in crowd.votes.marked[10:]:
-        state = admit_annotators(state, one[None])
+    for item in crowd.votes.marked[10:]:
+        state = admit_annotators(state, item[None])
     np.testing.assert_allclose(course.specificity[0, -1, order], state.specificity)
 
 
@@ -94,8 +94,8 @@ def test_decisions_are_measured_where_the_truth_is_known():
     result = measure_course(course, truth)
     known = truth >= 0
     assert result.truth.tolist() == crowd.present[known].tolist()
-    said = course.posterior[0, -1] >= 0.5
-    assert result.wrong[0, -1] == pytest.approx(np.mean(said[known] != crowd.present[known]))
+    answers = course.posterior[0, -1] >= 0.5
+    assert result.wrong[0, -1] == pytest.approx(np.mean(answers[known] != crowd.present[known]))
     assert result.methods == ("recursive", "newton", "batch", "majority", "map")
     assert result.wrong[-1].mean() <= result.wrong[-2].mean()
     assert measure_course(course, np.full(20, -1)) is None

@@ -57,12 +57,12 @@ def e_step(history, sensitivity, specificity, mu):
     """Equation 3.12, one number at a time; history is that of every step."""
     posterior = []
     for m in range(history[0].shape[1]):
-        one, zero = mu, 1 - mu
+        present, zero = mu, 1 - mu
         for decisions in history:
             for r in range(decisions.shape[0]):
-                one *= sensitivity[r] if decisions[r, m] else 1 - sensitivity[r]
+                present *= sensitivity[r] if decisions[r, m] else 1 - sensitivity[r]
                 zero *= 1 - specificity[r] if decisions[r, m] else specificity[r]
-        posterior.append(one / (one + zero))
+        posterior.append(present / (present + zero))
     return posterior
 
 
@@ -90,8 +90,8 @@ def test_a_newton_step_is_gradient_over_information():
     yes = decisions.sum(axis=0)
 
     def expected(values):
-        mu, one, zero = values[0], values[1:4, None], values[4:, None]
-        there = math.log(mu) + (yes * np.log(one) + (4 - yes) * np.log(1 - one)).sum(axis=0)
+        mu, present, zero = values[0], values[1:4, None], values[4:, None]
+        there = math.log(mu) + (yes * np.log(present) + (4 - yes) * np.log(1 - present)).sum(axis=0)
         absent = math.log(1 - mu) + ((4 - yes) * np.log(zero) + yes * np.log(1 - zero)).sum(axis=0)
         return v @ there + (1 - v) @ absent
 
@@ -149,8 +149,8 @@ def test_recursion_as_printed_errs_more_than_batch_and_as_here_no_more(rates, pr
         crowd = voting_crowd(50, 15, seed, *rates)
         for column, settings in ((0, PRINTED), (2, DecisionSettings())):
             state = admitted(crowd.votes.marked, settings)
-            for offset, one in enumerate((state, batch_em(state, settings))):
-                errors[column + offset] += np.mean((one.posterior >= 0.5) != crowd.present)
+            for offset, detection in enumerate((state, batch_em(state, settings))):
+                errors[column + offset] += np.mean((detection.posterior >= 0.5) != crowd.present)
     errors /= 100
     assert errors[0] == pytest.approx(printed, abs=tolerance)
     assert errors[0] > 3 * errors[1]
@@ -189,11 +189,11 @@ def test_the_log_likelihood_is_that_of_the_decisions():
     state = after(recursive_em, decisions, PRINTED)
     total = 0.0
     for m in range(5):
-        one, zero = state.prevalence, 1 - state.prevalence
+        present, zero = state.prevalence, 1 - state.prevalence
         for y in decisions[:, :, m]:
-            one *= np.where(y, state.sensitivity, 1 - state.sensitivity).prod()
+            present *= np.where(y, state.sensitivity, 1 - state.sensitivity).prod()
             zero *= np.where(y, 1 - state.specificity, state.specificity).prod()
-        total += math.log(one + zero)
+        total += math.log(present + zero)
     assert log_posterior(state, PRINTED) == pytest.approx(total, abs=1e-3)
 
 
@@ -257,12 +257,17 @@ def test_rates_leave_the_edges_again(settings):
 @pytest.mark.parametrize("value", [0.0, 1.0, np.nan])
 def test_nothing_to_judge_by_is_no_number_that_is_none(method, settings, shape, value):
     state = after(method, np.full((3, *shape), value), settings)
-    for one in (
+    for detection in (
         state,
         batch_em(state, settings),
         admit_annotators(state, np.full((2, shape[1]), value), settings),
     ):
-        for values in (one.posterior, one.sensitivity, one.specificity, [one.prevalence]):
+        for values in (
+            detection.posterior,
+            detection.sensitivity,
+            detection.specificity,
+            [detection.prevalence],
+        ):
             assert np.isfinite(values).all()
             assert ((np.array(values) >= 0) & (np.array(values) <= 1)).all()
     assert state.posterior.shape == shape[1:]

@@ -52,7 +52,7 @@ def by_doubt(run, posterior, order):
 
 def reviewed(run, count, chosen=None, queued=False):
     """Decide the most disputed clusters rightly; give truth, posteriors before and after of the others."""
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     order = np.argsort(abs(before - 0.5), kind="stable")
     if queued:
@@ -157,7 +157,7 @@ def test_right_rejections_do_not_deny_all_structures_of_a_small_crowd(queued, mo
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rejections_that_contradict_the_crowd_do_bounded_harm(seed):
     run = run_of(SMEARS, seed)
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     certain = np.flatnonzero(truth & (before > 0.8))
     verdict = np.full(len(truth), -1)
@@ -205,7 +205,7 @@ def with_views(run, verdict, left):
 
 def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
     run = run_of(SMEARS, seed=2)
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     order = np.random.default_rng(0).permutation(np.argsort(abs(before - 0.5), kind="stable")[:40])
     rejected = order[~truth[order]][:8]
@@ -224,7 +224,7 @@ def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
 def test_one_viewed_spot_does_not_undo_what_rejections_in_order_taught():
     """Experts see spots that they do not select: the record of views adds to the order of decisions."""
     run = run_of(SMEARS, seed=2)
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     order = np.argsort(abs(before - 0.5), kind="stable")
     verdict = np.full(len(truth), -1)
@@ -238,21 +238,21 @@ def test_one_viewed_spot_does_not_undo_what_rejections_in_order_taught():
 
 def test_what_an_expert_leaves_who_records_both_says_nothing():
     run = run_of(SMEARS, seed=2)
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     order = np.argsort(abs(before - 0.5), kind="stable")
     verdict = np.full(len(truth), -1)
     verdict[order[:20]] = truth[order[:20]]
-    some, other = (np.zeros(len(truth), dtype=bool) for _ in range(2))
-    some[order[20:26]] = True
-    one, another = (everything(together(with_views(run, verdict, left))) for left in (some, other))
-    np.testing.assert_allclose(one, another, atol=0.03)
+    subset, other = (np.zeros(len(truth), dtype=bool) for _ in range(2))
+    subset[order[20:26]] = True
+    first, another = (everything(together(with_views(run, verdict, left))) for left in (subset, other))
+    np.testing.assert_allclose(first, another, atol=0.03)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_one_decision_in_five_wrong_does_bounded_harm(seed):
     run = run_of(SMEARS, seed)
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     chosen = np.argsort(abs(before - 0.5), kind="stable")[:30]
     verdict = np.full(len(truth), -1)
@@ -294,10 +294,10 @@ def test_artefacts_alone_are_announced_and_an_expected_share_resolves_them():
     images = artefacts_alone(seed=0)
     fusions = fused(images)
     assert "may be artefacts" in absence_notice(fusions)
-    told = fused(images, expected_share="0.02")
-    assert everything([one.detection for one in told]).mean() < 0.2
+    informed = fused(images, expected_share="0.02")
+    assert everything([fusion.detection for fusion in informed]).mean() < 0.2
     likely = fused(images, expected_share="0.98")
-    assert everything([one.detection for one in likely]).mean() > 0.8
+    assert everything([fusion.detection for fusion in likely]).mean() > 0.8
 
 
 def shares_called(run):
@@ -316,8 +316,8 @@ def test_a_negative_control_image_shows_how_many_artefacts_look_like_structures(
     alone = run_of_artefacts(seed)
     assert shares_called(held(alone, 0, control=False)) < 0.7 * shares_called(alone)
     mixed = run_of([(0, 3), *SMEARS], seed)
-    truth = np.concatenate([one for _, one, _ in mixed[1:]])
-    before, after = (everything(together(one)[1:]) for one in (mixed, held(mixed, 0, control=False)))
+    truth = np.concatenate([truths for _, truths, _ in mixed[1:]])
+    before, after = (everything(together(item)[1:]) for item in (mixed, held(mixed, 0, control=False)))
     assert log_loss(after, truth) <= 1.05 * log_loss(before, truth)
 
 
@@ -330,7 +330,7 @@ def test_the_surer_the_expected_share_is_the_more_it_weighs():
     images = artefacts_alone(seed=0)
     means = [
         everything(
-            [one.detection for one in fused(images, expected_share="0.3", expected_share_error=error)]
+            [fusion.detection for fusion in fused(images, expected_share="0.3", expected_share_error=error)]
         ).mean()
         for error in ("0.4", "0.15", "0.03")
     ]
@@ -346,7 +346,7 @@ def test_nothing_is_announced_where_the_crowd_agrees():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_rejections_alone_do_not_teach_that_similar_structures_are_artefacts(seed):
     run = run_of(SMEARS, seed)
-    truth = np.concatenate([one for _, one, _ in run])
+    truth = np.concatenate([truths for _, truths, _ in run])
     before = everything(together(run))
     order = np.argsort(abs(before - 0.5), kind="stable")[:24]
     verdict, viewed = np.full(len(truth), -1), np.zeros(len(truth), dtype=bool)
@@ -363,7 +363,7 @@ def test_spots_decided_in_no_order_do_not_speak_against_those_left(count):
     change = 0.0
     for seed in range(3):
         run = run_of(SMEARS, seed)
-        truth = np.concatenate([one for _, one, _ in run])
+        truth = np.concatenate([truths for _, truths, _ in run])
         before = everything(together(run))
         among = np.flatnonzero(disputed(before))
         chosen = np.random.default_rng([seed, count]).permutation(among)[:count]

@@ -54,11 +54,11 @@ def written_out(marked, start, iterations):
             for row in marked
         ]
         for m in range(clusters):
-            one, zero = mu, 1 - mu
+            present, zero = mu, 1 - mu
             for r in range(annotators):
-                one *= psi[r] if marked[r, m] else 1 - psi[r]
+                present *= psi[r] if marked[r, m] else 1 - psi[r]
                 zero *= 1 - eta[r] if marked[r, m] else eta[r]
-            beta[m] = one / (one + zero)
+            beta[m] = present / (present + zero)
     return np.array(beta), np.array(psi), np.array(eta)
 
 
@@ -111,10 +111,10 @@ def algorithm_2(marked, start, epsilon=1e-6, most=500):
         mu = beta.mean()  # eqs. 27 to 29
         psi = (marked @ beta / beta.sum()).clip(1e-6, 1 - 1e-6)[:, None]
         eta = ((1 - marked) @ (1 - beta) / (1 - beta).sum()).clip(1e-6, 1 - 1e-6)[:, None]
-        one = np.log(mu) + np.where(marked, np.log(psi), np.log(1 - psi)).sum(axis=0)  # eqs. 21, 22
+        present = np.log(mu) + np.where(marked, np.log(psi), np.log(1 - psi)).sum(axis=0)  # eqs. 21, 22
         zero = np.log(1 - mu) + np.where(marked, np.log(1 - eta), np.log(eta)).sum(axis=0)
-        beta = 1 / (1 + np.exp(zero - one))  # eq. 25
-        values.append((beta * one + (1 - beta) * zero).sum())  # eq. 24
+        beta = 1 / (1 + np.exp(zero - present))  # eq. 25
+        values.append((beta * present + (1 - beta) * zero).sum())  # eq. 24
         if len(values) == most or (len(values) > 1 and values[-1] - values[-2] <= epsilon * abs(values[-1])):
             return beta, np.array(values)
 
@@ -149,9 +149,9 @@ def test_the_log_likelihood_is_that_of_the_votes():
     mu = share.mean()
     psi = votes.marked @ share / share.sum()
     eta = (~votes.marked) @ (1 - share) / (1 - share).sum()
-    one = mu * np.where(votes.marked, psi[:, None], 1 - psi[:, None]).prod(axis=0)
+    present = mu * np.where(votes.marked, psi[:, None], 1 - psi[:, None]).prod(axis=0)
     zero = (1 - mu) * np.where(votes.marked, 1 - eta[:, None], eta[:, None]).prod(axis=0)
-    assert result.objective[0] == pytest.approx(np.log(one + zero).sum(), abs=1e-4)
+    assert result.objective[0] == pytest.approx(np.log(present + zero).sum(), abs=1e-4)
 
 
 def test_errors_of_the_thesis_set_up():
@@ -286,11 +286,11 @@ def test_known_truths_are_fixed_and_teach():
     free = dem(votes)
     verdict = np.full(20, -1, dtype=np.int8)
     verdict[:4] = 1 - (free.posterior[:4] >= 0.5)  # the very opposite
-    held = dem(type(votes)(votes.marked, votes.weight, verdict))
-    assert held.posterior[:4].tolist() == verdict[:4].tolist()
-    assert held.posterior_low[:4].tolist() == held.posterior_high[:4].tolist() == verdict[:4].tolist()
-    assert held.detected[:4].tolist() == (verdict[:4] == 1).tolist()
-    assert not np.allclose(held.sensitivity, free.sensitivity)
+    fixed = dem(type(votes)(votes.marked, votes.weight, verdict))
+    assert fixed.posterior[:4].tolist() == verdict[:4].tolist()
+    assert fixed.posterior_low[:4].tolist() == fixed.posterior_high[:4].tolist() == verdict[:4].tolist()
+    assert fixed.detected[:4].tolist() == (verdict[:4] == 1).tolist()
+    assert not np.allclose(fixed.sensitivity, free.sensitivity)
 
 
 def test_truths_make_the_rest_better():
@@ -299,8 +299,8 @@ def test_truths_make_the_rest_better():
         crowd = voting_crowd(5, 30, seed, sensitivity=0.65, specificity=0.65)
         verdict = np.full(30, -1, dtype=np.int8)
         verdict[:20] = crowd.present[:20]
-        held = type(crowd.votes)(crowd.votes.marked, crowd.votes.weight, verdict)
-        for column, votes in enumerate((crowd.votes, held)):
+        fixed = type(crowd.votes)(crowd.votes.marked, crowd.votes.weight, verdict)
+        for column, votes in enumerate((crowd.votes, fixed)):
             errors[column] += np.mean(dem(votes, QUICK).detected[20:] != crowd.present[20:])
     assert errors[1] < errors[0]
 
@@ -326,8 +326,8 @@ def test_rejected_look_alikes_lower_the_posteriors_of_the_rest():
     sure = np.flatnonzero(truth & (dem(votes).posterior > 0.9))
     verdict = votes.verdict.copy()
     verdict[sure[:15]] = 0
-    held = dem(type(votes)(votes.marked, votes.weight, verdict, votes.stray, votes.places))
-    assert held.posterior[sure[15:]].mean() < dem(votes).posterior[sure[15:]].mean() - 0.1
+    fixed = dem(type(votes)(votes.marked, votes.weight, verdict, votes.stray, votes.places))
+    assert fixed.posterior[sure[15:]].mean() < dem(votes).posterior[sure[15:]].mean() - 0.1
 
 
 def test_the_interval_holds_the_posterior_and_narrows_with_what_is_known():
@@ -409,7 +409,7 @@ def test_one_pass_decides_as_dem_does():
             dem(votes, DEMSettings(interval_draws=20)).detected,
             recursive(votes, AS_PRINTED).detected,
         ]
-        right += [np.mean(one == truth) for one in detected]
+        right += [np.mean(item == truth) for item in detected]
     ours, batch, printed = right / 10
     assert ours == pytest.approx(batch, abs=0.01)
     assert ours > printed + 0.05
@@ -477,12 +477,12 @@ def test_known_truths_are_held_from_when_they_are_known():
     detection, looks = detect_online(until(votes, 20))
     verdict = votes.verdict.copy()
     verdict[:4] = 1 - detection.detected[:4]
-    for held in (
+    for fixed in (
         detect_online(replace(votes, verdict=verdict), looks)[0],
         recursive(replace(votes, verdict=verdict)),
     ):
-        assert held.posterior[:4].tolist() == verdict[:4].tolist()
-        assert held.posterior_low[:4].tolist() == held.posterior_high[:4].tolist() == verdict[:4].tolist()
+        assert fixed.posterior[:4].tolist() == verdict[:4].tolist()
+        assert fixed.posterior_low[:4].tolist() == fixed.posterior_high[:4].tolist() == verdict[:4].tolist()
 
 
 @pytest.mark.parametrize("settings", [AS_PRINTED, RecursiveSettings(), RecursiveSettings(first_annotators=1)])

@@ -32,7 +32,7 @@ def share_of(least: float) -> FusionPlan:
 
 def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_told():
     clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (2, (60, 65))])
-    before, after = (fuse(one, share_of(0.55)) for one in (clicks, clicks.without({"a0"})))
+    before, after = (fuse(image, share_of(0.55)) for image in (clicks, clicks.without({"a0"})))
     assert before.detection.detected.sum() == 5
     result = changed_decisions(before, after, clicks.annotator != 0)
     (old,), (new,) = result.before, result.after
@@ -42,7 +42,7 @@ def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_told(
 
 def test_a_cluster_that_stood_on_one_annotator_is_found_nowhere():
     clicks = crowd(also=[(4, (60, 65))])
-    before, after = (fuse(one, share_of(0.1)) for one in (clicks, clicks.without({"a4"})))
+    before, after = (fuse(image, share_of(0.1)) for image in (clicks, clicks.without({"a4"})))
     there = same_clusters(before, after, clicks.annotator != 4)
     lost = np.flatnonzero(there == NO_CLUSTER)
     assert before.clustering.mean[lost] == pytest.approx(np.array([[60, 65]]), abs=3)
@@ -57,7 +57,7 @@ def test_what_changes_most_is_told_first():
     """Of six, two marked one place, which is gone without them, and one another, who are more of four."""
     clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (5, (20, 65))], people=6)
     kept = clicks.annotator > 1
-    before, after = (fuse(one, share_of(0.2)) for one in (clicks, clicks.without({"a0", "a1"})))
+    before, after = (fuse(image, share_of(0.2)) for image in (clicks, clicks.without({"a0", "a1"})))
     result = changed_decisions(before, after, kept)
     assert before.clustering.mean[result.before] == pytest.approx(np.array([[60, 65], [20, 65]]), abs=3)
     assert result.after[0] == NO_CLUSTER

@@ -57,8 +57,8 @@ ABLE = np.array([0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.4, 0.2])
 def test_without_experience_nothing_is_different():
     clicks, _ = images_of(ABLE, 1)[0]
     alone = fuse(clicks)
-    for held in (None, Experience.none(), experience_of([], [])):
-        other = fuse(clicks, experience=held)
+    for experience in (None, Experience.none(), experience_of([], [])):
+        other = fuse(clicks, experience=experience)
         assert same(other.detection, alone.detection)
         assert same(other.clustering, replace(alone.clustering, trace=other.clustering.trace))
 
@@ -87,9 +87,9 @@ def test_clicks_are_known_as_those_of_clusters_and_those_that_strayed():
 
 def test_the_order_of_images_makes_no_difference():
     images = images_of(ABLE, 5)
-    one, other = learnt(images), learnt(images[::-1])
+    first, other = learnt(images), learnt(images[::-1])
     for field in fields(Experience):
-        assert getattr(one, field.name) == pytest.approx(getattr(other, field.name)), field.name
+        assert getattr(first, field.name) == pytest.approx(getattr(other, field.name)), field.name
 
 
 def test_annotators_who_differ_from_image_to_image_are_trusted_less():
@@ -151,7 +151,7 @@ def test_a_real_crowd_is_known_from_other_images(real_data):
     assert len(known) >= 20
     rate = experience.hits[rows[known]] / experience.structures[rows[known]].sum(axis=1)
     clicks = image.clicks
-    result = [len(match(clicks.points[clicks.annotator == one], image.truth, 4.0)) for one in known]
+    result = [len(match(clicks.points[clicks.annotator == item], image.truth, 4.0)) for item in known]
     assert spearmanr(rate, result)[0] > 0.5
     helped = fuse(until(clicks, 5), experience=experience)
     assert helped.detection.detected.sum() > 0

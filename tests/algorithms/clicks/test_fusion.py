@@ -79,15 +79,15 @@ def test_known_spots_without_a_click_are_the_answer():
 def test_known_truths_are_held():
     free = fuse(CROWD.clicks)
     x, y = free.clustering.mean[np.argmax(free.detection.posterior)]
-    held = fuse(with_known(CROWD.clicks, (x + 3, y, False), (5.0, 5.0, True)))
-    rejected = np.flatnonzero(held.verdict == 0)
+    fixed = fuse(with_known(CROWD.clicks, (x + 3, y, False), (5.0, 5.0, True)))
+    rejected = np.flatnonzero(fixed.verdict == 0)
     assert len(rejected) == 1
-    assert np.hypot(*(held.clustering.mean[rejected[0]] - (x, y))) < 15
-    assert held.detection.posterior[rejected[0]] == 0
-    assert not held.detection.detected[rejected[0]]
-    assert held.verdict[-1] == 1
-    assert held.clustering.mean[-1].tolist() == [5, 5]
-    assert held.detection.posterior[-1] == 1
+    assert np.hypot(*(fixed.clustering.mean[rejected[0]] - (x, y))) < 15
+    assert fixed.detection.posterior[rejected[0]] == 0
+    assert not fixed.detection.detected[rejected[0]]
+    assert fixed.verdict[-1] == 1
+    assert fixed.clustering.mean[-1].tolist() == [5, 5]
+    assert fixed.detection.posterior[-1] == 1
 
 
 def test_marks_of_one_annotator_at_one_place_count_once():
@@ -131,13 +131,13 @@ def test_unreliable_annotators_are_found_out():
 
 def test_intervals_of_reliability_hold_the_truth_as_often_as_they_say():
     """An outlier may fall on a cluster, and a wide click is no vote: the truth is the share that hits."""
-    held = []
+    covered = []
     for seed in range(15):
         crowd = separated_crowd(20, seed)
         rates = fuse(crowd.clicks).rates.reliability
         truth = 0.975 * crowd.reliability
-        held.append((rates[:, 1] <= truth) & (truth <= rates[:, 2]))
-    assert np.mean(held) > 0.9
+        covered.append((rates[:, 1] <= truth) & (truth <= rates[:, 2]))
+    assert np.mean(covered) > 0.9
 
 
 def test_an_interval_is_that_of_the_beta_distribution():

@@ -42,13 +42,13 @@ def fused(images, alone):
 def test_a_run_of_few_structures_says_that_halves_of_it_decide_otherwise(images, alone, fused):
     differ = 0
     for half in (0, 1):
-        for one, other in zip(fused[half::2], learn_from_each_other(images[half::2], alone[half::2], PLAN),
+        for fusion, other in zip(fused[half::2], learn_from_each_other(images[half::2], alone[half::2], PLAN),
                               strict=True):  # fmt: skip
-            differ += int((one.detection.detected != other.detection.detected).sum())
-    detected = sum(int(one.detection.detected.sum()) for one in fused)
+            differ += int((fusion.detection.detected != other.detection.detected).sum())
+    detected = sum(int(fusion.detection.detected.sum()) for fusion in fused)
     assert differ > 0.02 * detected
     notice = grouping_notice(fused)
-    spots = sum(int(depends_on_grouping(one).sum()) for one in fused)
+    spots = sum(int(depends_on_grouping(item).sum()) for item in fused)
     assert notice is not None
     assert notice.startswith(f"{spots} decisions depend on which images are fused together: {detected} ")
     assert notice in run_notices(fused)
@@ -57,14 +57,14 @@ def test_a_run_of_few_structures_says_that_halves_of_it_decide_otherwise(images,
 def test_where_the_crowd_agrees_nothing_is_said():
     images = [separated_crowd(20, seed=seed).clicks for seed in range(3)]
     fused = together(images, [fuse(image, PLAN) for image in images])
-    assert all(one.halves.shape == (2, len(one.clustering)) for one in fused)
+    assert all(fusion.halves.shape == (2, len(fusion.clustering)) for fusion in fused)
     assert grouping_notice(fused) is None
 
 
 def test_the_order_of_images_does_not_matter(images, alone, fused):
     turned = together(images[::-1], alone[::-1])[::-1]
-    for one, other in zip(fused, turned, strict=True):
-        np.testing.assert_array_equal(one.halves, other.halves)
+    for fusion, other in zip(fused, turned, strict=True):
+        np.testing.assert_array_equal(fusion.halves, other.halves)
 
 
 def test_images_that_do_not_learn_from_others_have_no_halves(images, alone):
@@ -80,6 +80,6 @@ def test_what_the_expert_decided_does_not_depend_on_the_grouping(images, fused):
     x, y = fused[0].clustering.mean[loose]
     known = replace(images[0].known, x=np.array([x]), y=np.array([y]), present=np.array([True]))
     decided = [replace(images[0], known=known), *images[1:]]
-    again = together(decided, [fuse(one, PLAN) for one in decided])[0]
+    again = together(decided, [fuse(image, PLAN) for image in decided])[0]
     assert again.verdict.max() == 1
     assert not depends_on_grouping(again)[again.verdict == 1].any()

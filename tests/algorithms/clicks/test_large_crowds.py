@@ -80,7 +80,7 @@ def test_images_of_few_and_of_many_annotators_teach_each_other():
     crowds = [large_crowd(objects, 600, 5), large_crowd(objects, 25, 6), large_crowd(artefacts, 300, 7)]
     clicks = [crowd.clicks for crowd in crowds]
     learnt = learn_from_each_other(clicks, [fuse(own) for own in clicks], FusionPlan())
-    positions = [one.clustering.mean[one.detection.detected] for one in learnt]
+    positions = [fusion.clustering.mean[fusion.detection.detected] for fusion in learnt]
     for position, crowd in zip(positions[:2], crowds[:2], strict=True):
         result = evaluate(position, crowd.truth, 2 * SCATTER)
         assert min(result.sensitivity, result.precision) > 0.95

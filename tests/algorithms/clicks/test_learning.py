@@ -48,7 +48,7 @@ def alone(run, settings=QUICK):
 
 def together(run, settings=QUICK, watch=silent):
     votes, _, names = zip(*run, strict=True)
-    first = [one.posterior for one in alone(run, settings)]
+    first = [detection.posterior for detection in alone(run, settings)]
     return learn(votes, names, first, settings, watch)
 
 
@@ -60,9 +60,9 @@ def share_right(run, detections):
 def judged(run, image, verdicts):
     """Hold the truth of clusters of an image."""
     votes, truth, names = run[image]
-    held = list(run)
-    held[image] = (replace(votes, verdict=np.asarray(verdicts, dtype=np.int8)), truth, names)
-    return held
+    fixed = list(run)
+    fixed[image] = (replace(votes, verdict=np.asarray(verdicts, dtype=np.int8)), truth, names)
+    return fixed
 
 
 def test_an_image_of_artefacts_alone_is_told_by_the_others():
@@ -93,8 +93,8 @@ def test_the_posteriors_are_calibrated():
     posterior, truth = [], []
     for seed in range(5):
         run = run_of(SEVERAL, seed)
-        posterior += [one.posterior for one in together(run)]
-        truth += [one for _, one, _ in run]
+        posterior += [detection.posterior for detection in together(run)]
+        truth += [truths for _, truths, _ in run]
     assert calibration(np.concatenate(posterior), np.concatenate(truth)).error < 0.06
 
 
@@ -112,7 +112,7 @@ def test_little_is_carried_over_where_images_differ():
     for votes, truth, names in run_of([(40, 0)] * 3, seed=3):
         marked = votes.marked & (generator.random(votes.marked.shape) < 0.5)
         dim.append((replace(votes, marked=marked), truth, [f"other {name}" for name in names]))
-    kept = np.concatenate([one.detected for one in together(bright + dim)[3:]])
+    kept = np.concatenate([detection.detected for detection in together(bright + dim)[3:]])
     assert kept.mean() > 0.9
 
 
@@ -141,11 +141,17 @@ def test_twins_of_images_and_strangers_give_no_number_that_is_none(strength):
     run = run_of([(10, 3), (0, 4)], seed=2)
     strangers = [(votes, truth, [f"{name} of {i}" for name in names])
                  for i, (votes, truth, names) in enumerate(run)]  # fmt: skip
-    for one in together(run + run + strangers, settings):
-        for values in (one.posterior, one.posterior_low, one.posterior_high, one.sensitivity, one.objective):
+    for detection in together(run + run + strangers, settings):
+        for values in (
+            detection.posterior,
+            detection.posterior_low,
+            detection.posterior_high,
+            detection.sensitivity,
+            detection.objective,
+        ):
             assert np.isfinite(values).all()
-        assert (one.posterior_low <= one.posterior).all()
-        assert (one.posterior <= one.posterior_high).all()
+        assert (detection.posterior_low <= detection.posterior).all()
+        assert (detection.posterior <= detection.posterior_high).all()
 
 
 def test_progress_never_falls_and_cancelling_stops_it():
@@ -203,7 +209,7 @@ def test_other_plans_do_not_learn(algorithm, detector, texts):
     clicks = [clicks_of(seed) for seed in range(2)]
     fusions = [fuse(own, plan) for own in clicks]
     learnt = learn_from_each_other(clicks, fusions, plan)
-    assert all(one is other for one, other in zip(learnt, fusions, strict=True))
+    assert all(item is other for item, other in zip(learnt, fusions, strict=True))
 
 
 def test_one_image_has_nobody_to_learn_from():

@@ -68,7 +68,7 @@ def algorithm_1(clicks, count, *, cem=False):
             zeta = [density / np.maximum(mixture, 1e-300) for density in each]
             if not cem:  # M step, line 6: eq. 12
                 p = np.array([alpha[annotator == r].mean() for r in range(annotators)]).clip(1e-6, 1 - 1e-6)
-            soft = [(alpha * one).sum() for one in zeta]
+            soft = [(alpha * item).sum() for item in zeta]
             whole = sum(max(0.0, count - penalty) for count in soft)
             new_pi, new_mean, new_covariance, kept = [], [], [], []
             for m, count in enumerate(soft):
@@ -86,7 +86,7 @@ def algorithm_1(clicks, count, *, cem=False):
             if cem:
                 score = -message_length(x, pi, mean, covariance)
             else:
-                log_pi = [math.log(one) for one in pi]
+                log_pi = [math.log(item) for item in pi]
                 expected = ((1 - alpha) * np.log((1 - p[annotator]) * uniform)).sum() + alpha @ np.log(
                     p[annotator]
                 )
@@ -113,10 +113,10 @@ def algorithm_1(clicks, count, *, cem=False):
 def message_length(x, pi, mean, covariance):
     """F of the thesis, section 2.2."""
     likelihood = np.log(
-        sum(share * gaussian(x, *one) for share, *one in zip(pi, mean, covariance, strict=True))
+        sum(share * gaussian(x, *item) for share, *item in zip(pi, mean, covariance, strict=True))
     )
     clicks, count = len(x), len(pi)
-    length = L / 2 * sum(math.log(clicks * one / 12) for one in pi)
+    length = L / 2 * sum(math.log(clicks * item / 12) for item in pi)
     return -likelihood.sum() + length + count / 2 * math.log(clicks / 12) + (count * L + count) / 2
 
 
@@ -181,7 +181,7 @@ def test_the_theses_cem_follows_equations_2_14_to_2_17():
     cells = sort_into_cells(clicks, 60.0)
     start = k_means_as_in_section_3_1(np.column_stack([cells.x, cells.y]), 30) + cells.centre
     x = clicks.points
-    each = np.column_stack([gaussian(x, one, np.eye(2) * 400.0) / 30 for one in start])
+    each = np.column_stack([gaussian(x, item, np.eye(2) * 400.0) / 30 for item in start])
     share = each / each.sum(axis=1, keepdims=True)
     left = np.maximum(share.sum(axis=0) - L / 2, 0)
     pi = left / left.sum()
@@ -189,8 +189,8 @@ def test_the_theses_cem_follows_equations_2_14_to_2_17():
     assert len(result) == len(alive)
     mean = [share[:, m] @ x / share[:, m].sum() for m in alive]
     spread = [
-        floored((share[:, m, None] * (x - one)).T @ (x - one) / share[:, m].sum(), 0.3 * 400)
-        for m, one in zip(alive, mean, strict=True)
+        floored((share[:, m, None] * (x - item)).T @ (x - item) / share[:, m].sum(), 0.3 * 400)
+        for m, item in zip(alive, mean, strict=True)
     ]
     np.testing.assert_allclose(result.mean, mean, rtol=1e-7)
     np.testing.assert_allclose(result.covariance, spread, rtol=1e-6, atol=1e-6)
@@ -221,7 +221,7 @@ def test_the_theses_cost_is_that_of_the_state_that_is_kept():
     result = oem(clicks, settings)
     x, p = clicks.points, result.reliability[clicks.annotator].clip(1e-6, 1 - 1e-6)
     each = result.weight[:, None] * np.array(
-        [gaussian(x, *one) for one in zip(result.mean, result.covariance, strict=True)]
+        [gaussian(x, *item) for item in zip(result.mean, result.covariance, strict=True)]
     )
     mixture = each.sum(axis=0)
     alpha = p * mixture / (p * mixture + (1 - p) / clicks.area)

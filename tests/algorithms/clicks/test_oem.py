@@ -156,9 +156,9 @@ def test_far_from_the_origin():
 
 @pytest.mark.parametrize("outliers", [0, 2])
 def test_one_object_only(outliers):
-    one = np.array([(100.0, 100.0)])
-    result = oem(crowd(one, 15, 2.0, 2, outliers=outliers))
-    assert finds(result, one, 2)
+    first = np.array([(100.0, 100.0)])
+    result = oem(crowd(first, 15, 2.0, 2, outliers=outliers))
+    assert finds(result, first, 2)
 
 
 def test_one_click_far_outside():
@@ -221,19 +221,19 @@ def test_neither_order_nor_numbering_of_annotators_matters(settings):
         clicks.x[rows], clicks.y[rows], position[clicks.annotator[rows]],
         tuple(clicks.annotators[name] for name in names), clicks.extent,
     )  # fmt: skip
-    one, two = oem(clicks, settings), oem(other, settings)
-    key = np.lexsort(one.mean.T), np.lexsort(two.mean.T)
-    np.testing.assert_allclose(two.mean[key[1]], one.mean[key[0]], rtol=1e-9)
-    np.testing.assert_allclose(two.reliability[position], one.reliability, rtol=1e-6)
-    np.testing.assert_allclose(two.inlier, one.inlier[rows], atol=1e-6)
+    first, two = oem(clicks, settings), oem(other, settings)
+    key = np.lexsort(first.mean.T), np.lexsort(two.mean.T)
+    np.testing.assert_allclose(two.mean[key[1]], first.mean[key[0]], rtol=1e-9)
+    np.testing.assert_allclose(two.reliability[position], first.reliability, rtol=1e-6)
+    np.testing.assert_allclose(two.inlier, first.inlier[rows], atol=1e-6)
 
 
 @pytest.mark.parametrize("run", [oem, cem, lambda clicks: oem(clicks, PATH)])
 def test_the_same_clicks_give_the_same_bits(run):
     clicks = crowd(OBJECTS, 12, 2.0, 1)
-    one, two = run(clicks), run(clicks)
+    first, two = run(clicks), run(clicks)
     for name in ("mean", "covariance", "weight", "inlier", "nearest", "reliability"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        np.testing.assert_array_equal(getattr(first, name), getattr(two, name))
 
 
 @pytest.mark.parametrize("settings", [OEMSettings(), OEMSettings(repeats="often"), PATH, PRINTED, REFRESHED])

@@ -110,12 +110,12 @@ def test_doubt_of_the_detections_widens_the_interval():
 
 def test_intervals_of_clumped_parasites_hold_the_truth():
     rng = np.random.default_rng(11)
-    held = 0
+    covered = 0
     for _ in range(300):
         counts = rng.poisson(rng.gamma(2.0, 4.0 / 2.0, 30))
         rate = per_field(counted(int(counts.sum())), 30, dispersion(counts))
-        held += rate.low <= 4.0 <= rate.high
-    assert held >= 270
+        covered += rate.low <= 4.0 <= rate.high
+    assert covered >= 270
 
 
 def test_fields_that_vary_by_chance_are_not_called_clumped():

@@ -86,10 +86,12 @@ def test_k_means_does_at_least_as_it_does_elsewhere(real_data):
 
 def test_priors_keep_what_the_printed_form_and_the_majority_discard(real_data):
     sensitivity = {
-        detector: np.mean([one.sensitivity for one in judged(real_data, "oem", detector, **texts)])
+        detector: np.mean(
+            [detection.sensitivity for detection in judged(real_data, "oem", detector, **texts)]
+        )
         for detector, texts in (("dem", {}), ("majority", {}))
     }
-    printed = np.mean([one.sensitivity for one in judged(real_data, "oem", "dem", prior="none")])
+    printed = np.mean([detection.sensitivity for detection in judged(real_data, "oem", "dem", prior="none")])
     assert sensitivity["dem"] > sensitivity["majority"] + 0.1
     assert sensitivity["dem"] > printed + 0.1
 

@@ -53,7 +53,7 @@ def losses(apart: float) -> tuple[float, float]:
     for seed in range(6):
         votes, true = crowd(seed, 80, 40)
         with_scores = scored(votes, true, apart, seed)
-        result.append([log_loss(dem(one).posterior, true) for one in (votes, with_scores)])
+        result.append([log_loss(dem(item).posterior, true) for item in (votes, with_scores)])
     before, after = np.mean(result, axis=0)
     return float(before), float(after)
 

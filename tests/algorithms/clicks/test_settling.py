@@ -66,15 +66,17 @@ def test_streams_settle_where_a_fusion_of_all_images_is(images, fused, seed):
     assert differing(fused, [state.fusion for state in states]) > 0.3 * detections(fused)
     alone = [restart_stream(clicks, PLAN, state) for clicks, state in zip(came, states, strict=True)]
     settled = share_streams(came, alone, PLAN)
-    assert differing(fused, [one.fusion for one in settled]) <= 0.02 * detections(fused)
-    assert [one.step for one in settled] == [state.step for state in states]
+    assert differing(fused, [state.fusion for state in settled]) <= 0.02 * detections(fused)
+    assert [state.step for state in settled] == [state.step for state in states]
 
 
 def test_a_settled_stream_goes_on_with_what_the_other_images_say(images):
     early = [until(image, len(image.annotators) - 1) for image in images]
-    settled = share_streams(early, [restart_stream(one, PLAN) for one in early], PLAN)
-    held = experiences_of([one.fusion for one in settled], [one.annotators for one in early])
-    rows = list(zip(settled, images, held, strict=True))
+    settled = share_streams(early, [restart_stream(item, PLAN) for item in early], PLAN)
+    fixed = experiences_of(
+        [state.fusion for state in settled], [clicks_of_image.annotators for clicks_of_image in early]
+    )
+    rows = list(zip(settled, images, fixed, strict=True))
     went_on = [advance_stream(state, clicks, PLAN, experience=row).fusion for state, clicks, row in rows]
     at_once = [fuse(clicks, FusionPlan(), experience=row) for _, clicks, row in rows]
     assert differing(at_once, went_on) <= 0.05 * detections(at_once)
@@ -88,20 +90,20 @@ def test_images_that_are_not_followed_teach_too(images, fused):
 
 def test_each_image_is_told_what_the_others_say(images, fused):
     names = [image.annotators for image in images]
-    for row, one in enumerate(experiences_of(fused, names)):
+    for row, item in enumerate(experiences_of(fused, names)):
         rest = [number for number in range(len(images)) if number != row]
         other = experience_of([fused[number] for number in rest], [names[number] for number in rest])
-        assert one.images == other.images
-        rows = one.rows(other.annotators)
+        assert item.images == other.images
+        rows = item.rows(other.annotators)
         for part in ("hits", "lured", "structures", "artefacts", "inliers", "outliers"):
-            np.testing.assert_allclose(getattr(one, part)[rows], getattr(other, part), atol=1e-9)
+            np.testing.assert_allclose(getattr(item, part)[rows], getattr(other, part), atol=1e-9)
         for part in ("ease", "allure"):
-            np.testing.assert_allclose(getattr(one, part), getattr(other, part), atol=1e-9)
+            np.testing.assert_allclose(getattr(item, part), getattr(other, part), atol=1e-9)
 
 
 def test_an_image_without_others_has_no_experience(fused, images):
-    (one,) = experiences_of(fused[:1], [images[0].annotators])
-    assert not one.images
+    (first,) = experiences_of(fused[:1], [images[0].annotators])
+    assert not first.images
     assert experiences_of([], []) == []
 
 

@@ -111,9 +111,9 @@ def test_more_annotators_change_more_and_later_ones_change_less():
 def test_neither_the_order_of_annotators_nor_their_names_matter():
     clicks, _ = crowd(8, seed=1)
     turned = in_order(clicks, np.random.default_rng(1).permutation(8))
-    one, other = foretold(clicks), foretold(turned)
-    assert other.expected == pytest.approx(one.expected, rel=1e-6)
-    assert sorted(other.chance) == pytest.approx(sorted(one.chance), abs=1e-9)
+    first, other = foretold(clicks), foretold(turned)
+    assert other.expected == pytest.approx(first.expected, rel=1e-6)
+    assert sorted(other.chance) == pytest.approx(sorted(first.chance), abs=1e-9)
 
 
 def test_a_click_that_is_made_again_changes_nothing():
@@ -158,19 +158,19 @@ def test_what_is_foretold_happens():
 
 
 def test_sensitivity_and_precision_are_those_against_the_truth():
-    estimates, truths, held = [], [], []
+    estimates, truths, covered = [], [], []
     for seed in range(8):
         clicks, truth = crowd(6, seed=seed, strays=4.0)
         fusion = fuse(clicks, PLAN)
         ahead = predict_outlook(clicks, fusion, PLAN)
         true = evaluate(fusion.clustering.mean[fusion.detection.detected], truth, 6.0)
-        for three, one in ((ahead.sensitivity, true.sensitivity), (ahead.precision, true.precision)):
+        for three, item in ((ahead.sensitivity, true.sensitivity), (ahead.precision, true.precision)):
             assert three[1] <= three[0] <= three[2]
-            held.append(three[1] <= one <= three[2])
+            covered.append(three[1] <= item <= three[2])
         estimates.append((ahead.sensitivity[0], ahead.precision[0]))
         truths.append((true.sensitivity, true.precision))
     assert np.mean(estimates, axis=0) == pytest.approx(np.mean(truths, axis=0), abs=0.08)
-    assert np.mean(held) >= 0.75
+    assert np.mean(covered) >= 0.75
 
 
 def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
@@ -223,12 +223,12 @@ def test_changes_are_detections_that_appeared_or_vanished():
     def seen(*places):
         return fuse(made(list(places) * 6, np.repeat(range(6), len(places))), PLAN)
 
-    one, two, other = seen((20, 20)), seen((20, 20), (70, 70)), seen((70, 70))
+    first, two, other = seen((20, 20)), seen((20, 20), (70, 70)), seen((70, 70))
     assert [
-        count_changes(one, one),
-        count_changes(one, two),
-        count_changes(two, one),
-        count_changes(one, other),
+        count_changes(first, first),
+        count_changes(first, two),
+        count_changes(two, first),
+        count_changes(first, other),
     ] == [0, 1, 1, 2]
     nothing = fuse(made([], [], 3), PLAN)
     assert [count_changes(nothing, two), count_changes(two, nothing), count_changes(nothing, nothing)] == [

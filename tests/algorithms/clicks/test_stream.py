@@ -202,19 +202,19 @@ def test_what_the_expert_decides_takes_effect_at_once_and_can_be_taken_back():
     sure = int(np.argmax(free.fusion.votes))
     x, y = free.fusion.clustering.mean[sure]
     known = KnownSpots(np.array([x, 375.0]), np.array([y, 375.0]), np.array([False, True]))
-    held = advance_stream(free, replace(clicks, known=known))
-    result = held.fusion
+    fixed = advance_stream(free, replace(clicks, known=known))
+    result = fixed.fusion
     denied = int(np.linalg.norm(result.clustering.mean - [x, y], axis=1).argmin())
     assert result.verdict[denied] == 0
     assert not result.detection.detected[denied]
     assert result.verdict[-1] == 1
     assert result.detection.detected[-1]
-    assert held.memory.components == len(result.clustering) - 1
-    assert held.memory.origin[-1] == -1
-    later = advance_stream(held, with_more(replace(clicks, known=known), [[375.0, 374.0]], [8], ["new"]))
+    assert fixed.memory.components == len(result.clustering) - 1
+    assert fixed.memory.origin[-1] == -1
+    later = advance_stream(fixed, with_more(replace(clicks, known=known), [[375.0, 374.0]], [8], ["new"]))
     assert later.fusion.verdict[-1] == 1
     assert (later.fusion.verdict >= 0).sum() == 2
-    freed = advance_stream(held, clicks)
+    freed = advance_stream(fixed, clicks)
     assert (freed.fusion.verdict == -1).all()
     assert not changed(freed.fusion, free.fusion)
 
@@ -249,8 +249,8 @@ def test_newcomers_begin_with_the_reliability_that_they_have_on_other_images(tex
     usual = begin_stream(clicks, without, experience=taught).fusion.clustering
     assert not np.array_equal(begun.inlier, usual.inlier)
     first = begin_stream(until(clicks, 5), plan)
-    one, other = (advance_stream(first, clicks, plan, experience=held).fusion for held in (taught, None))
-    assert not np.array_equal(one.clustering.inlier, other.clustering.inlier)
+    single, other = (advance_stream(first, clicks, plan, experience=fixed).fusion for fixed in (taught, None))
+    assert not np.array_equal(single.clustering.inlier, other.clustering.inlier)
 
 
 # Exact, and asked for as other algorithms are
@@ -260,13 +260,13 @@ def test_the_same_state_goes_on_to_the_same_bits():
     clicks = crowd(12, seed=11)
     for texts in ({}, {"update": "printed", "click_scatter": "2"}, {"criterion": "observed"}):
         plan = StreamPlan.make(texts)
-        one = two = begin_stream(until(clicks, 6), plan)
+        first = two = begin_stream(until(clicks, 6), plan)
         for number in range(7, 13):
-            one, two = (
-                advance_stream(one, until(clicks, number), plan),
+            first, two = (
+                advance_stream(first, until(clicks, number), plan),
                 advance_stream(_copied(two), until(clicks, number), plan),
             )
-            assert same(one, two)
+            assert same(first, two)
 
 
 def _copied(record):
@@ -287,14 +287,14 @@ def test_the_order_of_those_who_come_together_makes_no_difference():
     clicks = crowd(12, seed=12)
     turned = in_order(clicks, np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8]))
     state = begin_stream(until(clicks, 8), StreamPlan.make({"growth": "100"}))
-    one, two = (
+    first, two = (
         advance_stream(state, given, StreamPlan.make({"growth": "100"})).fusion for given in (clicks, turned)
     )
-    assert len(one.clustering) == len(two.clustering)
-    assert len(match(one.clustering.mean, two.clustering.mean, 1e-3)) == len(one.clustering)
+    assert len(first.clustering) == len(two.clustering)
+    assert len(match(first.clustering.mean, two.clustering.mean, 1e-3)) == len(first.clustering)
     position = np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8])
     np.testing.assert_allclose(
-        one.reordered(position).detection.sensitivity, two.detection.sensitivity, atol=1e-3
+        first.reordered(position).detection.sensitivity, two.detection.sensitivity, atol=1e-3
     )
 
 

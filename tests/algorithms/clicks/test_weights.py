@@ -101,10 +101,13 @@ def test_algorithm_1_cannot_tell_three_thirds_of_an_annotator_from_one(criterion
     outliers = criterion != "length"
     path = Path(criterion, 1.25, 0.3 * sigma**2, math.inf, 0, 200, 1e-6, 0.9, outliers=outliers)
     result = []
-    for one in (clicks, several(clicks, 4, 3)):
-        cells = sort_into_cells(one, 3 * sigma)
+    for clicks_of_image in (clicks, several(clicks, 4, 3)):
+        cells = sort_into_cells(clicks_of_image, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
-        trusted, uniform = np.full(len(one.annotators), 0.9), (1 / one.area if outliers else 0.0)
+        trusted, uniform = (
+            np.full(len(clicks_of_image.annotators), 0.9),
+            (1 / clicks_of_image.area if outliers else 0.0),
+        )
         result.append(walk(cells, trusted, uniform, mean - cells.centre, start, path, sigma, silent))
     once, thrice = result
     np.testing.assert_allclose(thrice.trace.objective, once.trace.objective, rtol=1e-9)
@@ -175,8 +178,8 @@ def test_images_teach_each_other_the_same_by_three_thirds_of_an_annotator_as_by_
     thrice = learn(
         parts, [[*names, "x", "y"]] * 4, [dem(part, settings).posterior for part in parts], settings, silent
     )
-    for one, other in zip(once, thrice, strict=True):
-        np.testing.assert_allclose(other.posterior, one.posterior, atol=1e-6)
+    for detection, other in zip(once, thrice, strict=True):
+        np.testing.assert_allclose(other.posterior, detection.posterior, atol=1e-6)
 
 
 # An annotator of nearly no weight
@@ -209,22 +212,24 @@ def test_votes_of_nearly_no_weight_say_nothing(prior):
 def test_what_more_annotators_would_change_is_foretold_from_what_those_here_count():
     clicks, _ = crowd(1, people=8, random=True)
     nearly, without = clicks.weighed({"a8": NEARLY_NONE}), clicks.without({"a8"})
-    told = [predict_outlook(one, fuse(one), FusionPlan()) for one in (clicks, nearly, without)]
-    assert told[1].expected == pytest.approx(told[2].expected, rel=0.1)
-    assert told[1].missed == pytest.approx(told[2].missed, rel=0.1)
-    np.testing.assert_allclose(told[1].sensitivity, told[2].sensitivity, atol=0.02)
-    gains = [rank_images([one], [fuse(one)], FusionPlan()).gain[0] for one in (nearly, without)]
+    informed = [predict_outlook(image, fuse(image), FusionPlan()) for image in (clicks, nearly, without)]
+    assert informed[1].expected == pytest.approx(informed[2].expected, rel=0.1)
+    assert informed[1].missed == pytest.approx(informed[2].missed, rel=0.1)
+    np.testing.assert_allclose(informed[1].sensitivity, informed[2].sensitivity, atol=0.02)
+    gains = [rank_images([image], [fuse(image)], FusionPlan()).gain[0] for image in (nearly, without)]
     assert gains[0] == pytest.approx(gains[1], rel=0.15)
 
 
 def test_experience_is_of_what_annotators_count():
     images = [crowd(seed, people=8)[0] for seed in range(3)]
     weighed = [image.weighed({"a3": NEARLY_NONE}) for image in images]
-    fusions = [fuse(one) for one in weighed]
+    fusions = [fuse(image) for image in weighed]
     names = [image.annotators for image in images]
-    learnt = experience_of(fusions, names, weights=[one.weights for one in weighed])
+    learnt = experience_of(fusions, names, weights=[item.weights for item in weighed])
     without = [image.without({"a3"}) for image in images]
-    others = experience_of([fuse(one) for one in without], [one.annotators for one in without])
+    others = experience_of(
+        [fuse(image) for image in without], [clicks_of_image.annotators for clicks_of_image in without]
+    )
     np.testing.assert_allclose(learnt.ease, others.ease, atol=0.3)
     assert learnt.votes == pytest.approx(others.votes, rel=0.05)
     asked = rank_annotators(until(weighed[0], 5), fuse(until(weighed[0], 5)), FusionPlan(), learnt)
@@ -244,10 +249,10 @@ def test_ones_throughout_are_no_weights_and_what_is_hardly_less_hardly_so(algori
         fuse(clicks if weight is None else replace(clicks, weights=np.full(7, weight)), plan)
         for weight in (None, 1.0, 1 - 1e-12)
     )
-    for one, tolerance in ((ones, 0.0), (less, 1e-4)):
-        np.testing.assert_allclose(one.clustering.mean, plain.clustering.mean, rtol=0, atol=tolerance)
+    for fusion, tolerance in ((ones, 0.0), (less, 1e-4)):
+        np.testing.assert_allclose(fusion.clustering.mean, plain.clustering.mean, rtol=0, atol=tolerance)
         for name in ("posterior", "posterior_low", "posterior_high", "sensitivity"):
-            values = (getattr(fusion.detection, name) for fusion in (one, plain))
+            values = (getattr(fusion.detection, name) for fusion in (fusion, plain))
             np.testing.assert_allclose(*values, rtol=0, atol=tolerance)
 
 
@@ -315,10 +320,10 @@ def test_the_order_of_annotators_makes_no_difference(algorithm):
         weights=clicks.weights[order],
     )
     plan = FusionPlan.make(algorithm)
-    one, two = fuse(clicks, plan), fuse(other, plan)
-    np.testing.assert_allclose(two.clustering.mean, one.clustering.mean, atol=1e-6)
-    np.testing.assert_allclose(two.detection.posterior, one.detection.posterior, atol=1e-6)
-    np.testing.assert_allclose(two.detection.sensitivity, one.detection.sensitivity[order], atol=1e-6)
+    first, two = fuse(clicks, plan), fuse(other, plan)
+    np.testing.assert_allclose(two.clustering.mean, first.clustering.mean, atol=1e-6)
+    np.testing.assert_allclose(two.detection.posterior, first.detection.posterior, atol=1e-6)
+    np.testing.assert_allclose(two.detection.sensitivity, first.detection.sensitivity[order], atol=1e-6)
 
 
 def test_two_who_count_half_are_no_two_annotators():
@@ -376,15 +381,15 @@ def test_the_default_does_as_well_with_a_random_clicker_of_a_tenth_as_without():
 def test_images_of_weighed_annotators_are_learnt_from_together():
     images = [crowd(seed, people=8)[0].weighed({"a3": NEARLY_NONE}) for seed in range(3)]
     without = [image.without({"a3"}) for image in images]
-    for one, other, clicks in zip(
+    for fusion, other, clicks in zip(
         learn_from_each_other(images, [fuse(image) for image in images], FusionPlan()),
-        learn_from_each_other(without, [fuse(one) for one in without], FusionPlan()),
+        learn_from_each_other(without, [fuse(image) for image in without], FusionPlan()),
         images,
         strict=True,
     ):
-        there = same_clusters(one, other, clicks.annotator != 3)
-        assert (one.detection.detected == other.detection.detected[there]).all()
-        difference = abs(one.detection.posterior - other.detection.posterior[there])
+        there = same_clusters(fusion, other, clicks.annotator != 3)
+        assert (fusion.detection.detected == other.detection.detected[there]).all()
+        difference = abs(fusion.detection.posterior - other.detection.posterior[there])
         assert difference.max() < 0.05
         assert np.median(difference) < 0.001
 
@@ -396,7 +401,7 @@ def test_a_stream_follows_weighed_annotators():
     for number in (9, 10):
         state = advance_stream(state, until(weighed, number))
     at_once, followed = fuse(weighed), state.fusion
-    result, other = (one.clustering.mean[one.detection.detected] for one in (at_once, followed))
+    result, other = (fusion.clustering.mean[fusion.detection.detected] for fusion in (at_once, followed))
     assert len(match(result, other, 4.0)) >= len(result) - 1
     assert abs(len(result) - len(other)) <= 1
 

@@ -37,7 +37,9 @@ def pathologists(seed: int) -> tuple[Labels, np.ndarray]:
 
 def all_said(labels: Labels, truth: np.ndarray) -> tuple[str, ...]:
     fusion = ibcc(labels)
-    model, vote = (assess(one.posterior, truth, one.classes) for one in (fusion, majority(labels)))
+    model, vote = (
+        assess(detection.posterior, truth, detection.classes) for detection in (fusion, majority(labels))
+    )
     return advice(labels, fusion, model, vote, choose_tempering(labels, fusion))
 
 
@@ -50,24 +52,24 @@ def test_nothing_is_said_of_a_crowd_that_the_model_suits() -> None:
 def test_a_model_that_is_too_sure_is_warned_of(real_data: Path, name: str) -> None:
     """Mean probabilities of 0.99 and 0.91 where 0.93 and 0.80 are right, though votes seem independent."""
     labels, truth = read(real_data, name)
-    assert any(said.startswith("The model is too sure, 9") for said in all_said(labels, truth))
+    assert any(sentences.startswith("The model is too sure, 9") for sentences in all_said(labels, truth))
     assert advice(labels, ibcc(labels))[0].startswith("IBCC may be too sure")
 
 
 @pytest.mark.parametrize("name", ["bluebirds", "sp_amt"])
 def test_a_crowd_that_errs_together_is_told_of(real_data: Path, name: str) -> None:
     """Against the truth the model's log loss is 1.5 and 1.1, the vote's 0.5 and 0.2."""
-    assert any("Annotators share mistakes" in said for said in all_said(*read(real_data, name)))
+    assert any("Annotators share mistakes" in sentences for sentences in all_said(*read(real_data, name)))
 
 
 def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> None:
     """The pooled consensus that is advised is nearly as right, and far less often sure and wrong."""
     labels, truth = read(real_data, "adult2")
-    said = " ".join(all_said(labels, truth))
-    assert "votes for each class" in said
-    assert "the pooled consensus, which estimates the prior" in said
-    assert "The model is too sure" in said
-    model, advised = (assess(one(labels).posterior, truth, labels.classes) for one in (ibcc, pooled))
+    sentences = " ".join(all_said(labels, truth))
+    assert "votes for each class" in sentences
+    assert "the pooled consensus, which estimates the prior" in sentences
+    assert "The model is too sure" in sentences
+    model, advised = (assess(item(labels).posterior, truth, labels.classes) for item in (ibcc, pooled))
     assert model is not None
     assert advised is not None
     assert advised.accuracy > model.accuracy - 0.01
@@ -78,23 +80,27 @@ def test_a_consensus_that_is_too_cautious_needs_truths(real_data: Path) -> None:
     """Of web, 0.70 on average where 0.82 are right."""
     labels, truth = read(real_data, "web")
     fusion = pooled(labels)
-    model, vote = (assess(one.posterior, truth, labels.classes) for one in (fusion, majority(labels)))
-    assert any(one.startswith("The model is too cautious, ") for one in advice(labels, fusion, model, vote))
+    model, vote = (
+        assess(detection.posterior, truth, labels.classes) for detection in (fusion, majority(labels))
+    )
+    assert any(
+        sentence.startswith("The model is too cautious, ") for sentence in advice(labels, fusion, model, vote)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_few_annotators_with_many_classes_are_told(seed: int) -> None:
     labels, _ = pathologists(seed)
-    said = advice(labels, ibcc(labels))
-    assert "there are 4 annotators" in said[1]
-    assert "Try the pooled consensus" in said[1]
+    sentences = advice(labels, ibcc(labels))
+    assert "there are 4 annotators" in sentences[1]
+    assert "Try the pooled consensus" in sentences[1]
     assert "pooled consensus" not in " ".join(advice(labels, pooled(labels)))
 
 
 @pytest.mark.parametrize("each", [1, 2])
 def test_few_votes_a_task_are_told(each: int) -> None:
     labels, _ = simulated(600, 20, each, 2, np.full((20, 600), 0.8))
-    assert any(f"no more than {each} vote" in one for one in advice(labels, ibcc(labels)))
+    assert any(f"no more than {each} vote" in sentence for sentence in advice(labels, ibcc(labels)))
     enough, _ = simulated(600, 20, 5, 2, np.full((20, 600), 0.8))
     assert len(advice(enough, ibcc(enough))) == 1
 
@@ -103,11 +109,11 @@ def test_annotators_who_change_are_told_and_steady_ones_are_not() -> None:
     right = np.full((20, 1500), 0.85)
     right[5:, 750:] = 0.4  # tasks come in order: three in four tire
     labels, _ = simulated(1500, 20, 6, 3, right)
-    assert any(one.startswith("Annotators change") for one in advice(labels, ibcc(labels)))
+    assert any(sentence.startswith("Annotators change") for sentence in advice(labels, ibcc(labels)))
     steady, _ = simulated(
         1500, 20, 6, 3, np.random.default_rng(1).uniform(0.5, 0.95, (20, 1)) * np.ones(1500)
     )
-    assert not any(one.startswith("Annotators change") for one in advice(steady, ibcc(steady)))
+    assert not any(sentence.startswith("Annotators change") for sentence in advice(steady, ibcc(steady)))
 
 
 def test_classes_that_changed_places_are_told() -> None:
@@ -121,8 +127,8 @@ def test_classes_that_changed_places_are_told() -> None:
     )  # fmt: skip
     fusion = ibcc(turned)
     assert (fusion.label() == truth).mean() < 0.1
-    assert any("may be swapped" in one for one in advice(turned, fusion))
-    assert not any("may be swapped" in one for one in advice(labels, ibcc(labels)))
+    assert any("may be swapped" in sentence for sentence in advice(turned, fusion))
+    assert not any("may be swapped" in sentence for sentence in advice(labels, ibcc(labels)))
 
 
 def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
@@ -131,9 +137,9 @@ def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
     vote = assess(majority(labels).posterior, truth, labels.classes)
     wrong = fusion.posterior.copy()
     wrong[::5] = wrong[::5, ::-1]
-    said = advice(labels, fusion, assess(wrong, truth, labels.classes), vote)
-    assert any(one.startswith("The vote is right more often than the model") for one in said)
-    assert any("The model is too sure" in one for one in said)
+    sentences = advice(labels, fusion, assess(wrong, truth, labels.classes), vote)
+    assert any(sentence.startswith("The vote is right more often than the model") for sentence in sentences)
+    assert any("The model is too sure" in sentence for sentence in sentences)
     assert advice(labels, fusion, assess(fusion.posterior, truth, labels.classes), vote) == ()
 
 
@@ -156,4 +162,4 @@ def test_votes_are_not_warned_against(method: object) -> None:
     ids=["nothing", "no votes", "one output", "all known", "more classes than outputs"],
 )
 def test_odd_crowds_are_advised_without_a_warning(method: object, labels: Labels) -> None:
-    assert all("nan" not in one for one in advice(labels, method(labels)))  # type: ignore[operator]
+    assert all("nan" not in sentence for sentence in advice(labels, method(labels)))  # type: ignore[operator]

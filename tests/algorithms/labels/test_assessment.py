@@ -203,6 +203,6 @@ def test_known_classes_of_some_tasks_calibrate_the_others(sure: bool) -> None:
             result.append(assess(fusion.posterior, judged, labels.classes))
         assert (fusion.label()[:150] == truth[:150]).all()
         assert (fusion.posterior[:150].max(axis=1) == 1.0).all()
-    errors = [np.mean([one.calibration.error for one in each]) for each in (before, after)]
+    errors = [np.mean([assessment.calibration.error for assessment in each]) for each in (before, after)]
     assert errors[1] < errors[0] - 0.015
-    assert np.mean([one.log_loss for one in after]) < np.mean([one.log_loss for one in before])
+    assert np.mean([item.log_loss for item in after]) < np.mean([item.log_loss for item in before])

@@ -16,10 +16,10 @@ def sayings(seed, tasks=400, people=14, classes=3, accuracy=0.75, hard=0.0) -> n
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, tasks)
     right = rng.random((tasks, people)) < accuracy
-    said = np.where(right, truth[:, None], rng.integers(0, classes, (tasks, people)))
+    answers = np.where(right, truth[:, None], rng.integers(0, classes, (tasks, people)))
     misled = rng.random(tasks) < hard
     tempted = misled[:, None] & (rng.random((tasks, people)) < 0.6)
-    return np.where(tempted, ((truth + 1) % classes)[:, None], said)
+    return np.where(tempted, ((truth + 1) % classes)[:, None], answers)
 
 
 def crowd(said: np.ndarray, voted: np.ndarray | None = None, classes: int = 3) -> Labels:
@@ -28,12 +28,12 @@ def crowd(said: np.ndarray, voted: np.ndarray | None = None, classes: int = 3) -
 
 
 def test_three_who_copy_are_one_group_though_they_make_each_other_right():
-    said = sayings(1)
+    answers = sayings(1)
     rng = np.random.default_rng(2)
     for copier in (5, 9):
-        copied = rng.random(len(said)) < 0.93
-        said[copied, copier] = said[copied, 2]
-    labels = crowd(said, np.random.default_rng(3).random(said.shape) < 0.4)
+        copied = rng.random(len(answers)) < 0.93
+        answers[copied, copier] = answers[copied, 2]
+    labels = crowd(answers, np.random.default_rng(3).random(answers.shape) < 0.4)
     fusion = ibcc(labels)
     right = fusion.confusion.mean().diagonal(axis1=1, axis2=2).mean(axis=1)
     clique = np.isin(np.arange(len(right)), (2, 5, 9))
@@ -54,17 +54,17 @@ def test_people_who_look_for_themselves_copy_nobody(seed):
 @pytest.mark.parametrize("algorithm", ["pooled", "majority", "weighted-sum"])
 def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algorithm):
     """Nine good annotators, one always wrong, one who always says the same; then a ring of three."""
-    said = sayings(1, tasks=120, people=11, classes=2, accuracy=0.9)
-    said[:, 9] = 1 - np.round(said[:, :9].mean(axis=1)).astype(int)
-    said[:, 10] = 0
+    answers = sayings(1, tasks=120, people=11, classes=2, accuracy=0.9)
+    answers[:, 9] = 1 - np.round(answers[:, :9].mean(axis=1)).astype(int)
+    answers[:, 10] = 0
     plan = LabelPlan.make(algorithm, {"communities": "no"})
-    honest = crowd(said, classes=2)
+    honest = crowd(answers, classes=2)
     assert find_copies(honest, run(honest, plan)).groups() == ()
-    said, rng = sayings(1), np.random.default_rng(2)
+    answers, rng = sayings(1), np.random.default_rng(2)
     for copier in (5, 9):
-        copied = rng.random(len(said)) < 0.93
-        said[copied, copier] = said[copied, 2]
-    ring = crowd(said, np.random.default_rng(3).random(said.shape) < 0.4)
+        copied = rng.random(len(answers)) < 0.93
+        answers[copied, copier] = answers[copied, 2]
+    ring = crowd(answers, np.random.default_rng(3).random(answers.shape) < 0.4)
     assert find_copies(ring, run(ring, plan)).groups() == ((2, 5, 9),)
 
 
@@ -80,8 +80,8 @@ def test_many_classes_of_few_votes_each_are_no_copying():
 
 
 def test_little_in_common_tells_nothing_and_a_vote_that_is_repeated_counts_once():
-    said = np.zeros((19, 2), dtype=int)
-    labels = crowd(np.repeat(said, 1, axis=0))
+    answers = np.zeros((19, 2), dtype=int)
+    labels = crowd(np.repeat(answers, 1, axis=0))
     assert len(find_copies(labels, ibcc(labels)).pairs) == 0
     again = make(np.tile(labels.task, 3), np.tile(labels.annotator, 3), np.tile(labels.label, 3), 3)
     assert len(find_copies(again, ibcc(again)).pairs) == 0
@@ -101,12 +101,12 @@ def test_it_can_be_given_up():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
-    said = sayings(seed, tasks=300, people=40, classes=5, accuracy=0.7)
+    answers = sayings(seed, tasks=300, people=40, classes=5, accuracy=0.7)
     rng = np.random.default_rng(100 + seed)
     for copier in range(1, 15):
-        copied = rng.random(len(said)) < 0.99
-        said[copied, copier] = said[copied, 0]
-    labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
+        copied = rng.random(len(answers)) < 0.99
+        answers[copied, copier] = answers[copied, 0]
+    labels = crowd(answers, rng.random(answers.shape) < 0.5, classes=5)
     result = find_copies(labels, ibcc(labels))
     assert result.groups() == (tuple(range(15)),)
     (sentence,) = copying_in_words(result, labels)
@@ -118,9 +118,9 @@ def test_a_ring_that_outvotes_the_rest_is_named_and_nobody_else(seed):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 5, 300)
     wrong = (truth[:, None] + rng.integers(1, 5, (300, 20))) % 5
-    said = np.where(rng.random((300, 20)) < rng.uniform(0.6, 0.9, 20), truth[:, None], wrong)
-    said[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, said[:, :1], said[:, 1:15])
-    labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
+    answers = np.where(rng.random((300, 20)) < rng.uniform(0.6, 0.9, 20), truth[:, None], wrong)
+    answers[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, answers[:, :1], answers[:, 1:15])
+    labels = crowd(answers, rng.random(answers.shape) < 0.5, classes=5)
     result = find_copies(labels, ibcc(labels))
     assert result.groups() == (tuple(range(15)),)
     assert result.outvoting
@@ -132,18 +132,20 @@ def test_good_annotators_beside_guessing_ones_are_no_ring():
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 5, 300)
     good = np.where(np.arange(20) < 15, 0.97, 0.2)
-    said = np.where(rng.random((300, 20)) < good, truth[:, None], rng.integers(0, 5, (300, 20)))
-    labels = crowd(said, classes=5)
+    answers = np.where(rng.random((300, 20)) < good, truth[:, None], rng.integers(0, 5, (300, 20)))
+    labels = crowd(answers, classes=5)
     assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5])
 def test_two_with_the_same_misunderstanding_are_not_accused(share):
-    said = sayings(7, tasks=400, people=30, classes=5, accuracy=0.85)
-    truth = (said[:, 2:, None] == np.arange(5)).sum(axis=1).argmax(axis=1)
+    answers = sayings(7, tasks=400, people=30, classes=5, accuracy=0.85)
+    truth = (answers[:, 2:, None] == np.arange(5)).sum(axis=1).argmax(axis=1)
     rng = np.random.default_rng(8)
-    for one in (0, 1):
-        swapped = rng.random(len(said)) < 0.95
-        said[:, one] = np.where(swapped & (truth == 2), 3, np.where(swapped & (truth == 3), 2, said[:, one]))
-    labels = crowd(said, rng.random(said.shape) < share, classes=5)
+    for item in (0, 1):
+        swapped = rng.random(len(answers)) < 0.95
+        answers[:, item] = np.where(
+            swapped & (truth == 2), 3, np.where(swapped & (truth == 3), 2, answers[:, item])
+        )
+    labels = crowd(answers, rng.random(answers.shape) < share, classes=5)
     assert find_copies(labels, ibcc(labels)).groups() == ()

@@ -34,13 +34,13 @@ def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
     whole, *folds = spy.told
     assert np.array_equal(whole, truth)
     assert len(folds) == 5
-    hidden = sum((told == OPEN).astype(int) for told in folds)
+    hidden = sum((known_of_run == OPEN).astype(int) for known_of_run in folds)
     assert hidden[:51].tolist() == [1] * 51
-    for f, told in enumerate(folds):
-        held = result.fold == f
-        assert np.array_equal(told, np.where(held, OPEN, truth))
-        assert Counter(truth[held].tolist())[0] == 8  # classes are spread evenly
-        assert Counter(truth[held].tolist())[1] in (2, 3)
+    for f, known_of_run in enumerate(folds):
+        fixed = result.fold == f
+        assert np.array_equal(known_of_run, np.where(fixed, OPEN, truth))
+        assert Counter(truth[fixed].tolist())[0] == 8  # classes are spread evenly
+        assert Counter(truth[fixed].tolist())[1] in (2, 3)
 
 
 def test_the_posterior_is_that_of_the_run_that_was_not_told() -> None:
@@ -56,7 +56,7 @@ def test_decisions_stay_known_but_not_for_the_task_that_is_judged() -> None:
     truth = np.array([0] * 10 + [OPEN] * 50, dtype=np.int16)
     spy = Spy()
     result = cross_validate(replace(CROWD, known=known), truth, spy)
-    assert all(told[59] == 1 for told in spy.told)
+    assert all(known_of_run[59] == 1 for known_of_run in spy.told)
     assert spy.told[1 + result.fold[0]][0] == OPEN
     assert result.fold[59] == OPEN
 

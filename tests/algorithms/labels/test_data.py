@@ -52,7 +52,7 @@ def rows(labels):
     ],
 )
 def test_what_cannot_be_fused_is_refused_in_a_sentence(change, words):
-    given = {
+    fields = {
         "task": np.array([0, 1, 1]),
         "annotator": np.array([0, 0, 1]),
         "label": np.array([0, 1, 1]),
@@ -61,9 +61,9 @@ def test_what_cannot_be_fused_is_refused_in_a_sentence(change, words):
         "outputs": ("a", "b"),
         "classes": ("a", "b"),
     }
-    Labels(**given)
+    Labels(**fields)
     with pytest.raises(LabelsError, match=words):
-        Labels(**{**given, **change})
+        Labels(**{**fields, **change})
 
 
 def test_outputs_stand_for_classes_in_their_order():

@@ -88,10 +88,10 @@ def test_an_unseen_class_a_silent_annotator_and_a_task_without_votes():
     assert fusion.posterior[6] == pytest.approx([0.5, 0.5, 0.0], abs=1e-9)
     assert fusion.confusion.mean()[3] == pytest.approx(1 / 3)
     assert np.isfinite(fusion.trace.objective).all()
-    said = " ".join(fusion.notices)
-    assert "1 task has no votes" in said
-    assert "1 annotator has no votes" in said
-    assert "1 class: c" in said
+    notices = " ".join(fusion.notices)
+    assert "1 task has no votes" in notices
+    assert "1 annotator has no votes" in notices
+    assert "1 class: c" in notices
 
 
 def test_outputs_that_stand_for_nothing_do_not_break_it():

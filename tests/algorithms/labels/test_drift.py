@@ -58,12 +58,12 @@ def test_a_planted_change_is_found_in_its_row_alone():
         if k >= 3:
             assert changes == ()
             continue
-        (one,) = changes
-        assert one.true == 1
-        assert abs(one.step - 150) < 15
-        assert one.size == pytest.approx(0.65, abs=0.15)
-        assert one.after == pytest.approx(after[k, 1], abs=0.12)
-        assert one.in_words(("a", "b", "c")).startswith(("says a more often, 0.", "says b less often, 0."))
+        (first,) = changes
+        assert first.true == 1
+        assert abs(first.step - 150) < 15
+        assert first.size == pytest.approx(0.65, abs=0.15)
+        assert first.after == pytest.approx(after[k, 1], abs=0.12)
+        assert first.in_words(("a", "b", "c")).startswith(("says a more often, 0.", "says b less often, 0."))
 
 
 def test_an_episode_has_a_beginning_and_an_end():
@@ -95,25 +95,25 @@ def test_who_tires_slowly_is_told_by_all_rows_together_and_chance_is_not():
     for k in range(3):
         result = accuracy_changes(fusion.drift, labels, fusion, k)
         assert result
-        assert {one.true for one in result} == {RIGHT}
+        assert {change.true for change in result} == {RIGHT}
         assert result[0].before[0] > result[-1].after[0]
     assert sum(len(accuracy_changes(fusion.drift, labels, fusion, k)) for k in range(3, 63)) <= 1
 
 
 def test_the_evidence_is_the_bayes_factor():
-    said = np.array([0] * 14 + [1, 0] + [1] * 12)
-    names = (tuple(map(str, range(len(said)))), ("k",), ("0", "1"), ("c",))
-    labels = Labels(np.arange(len(said)), np.zeros(len(said), int), said, *names, meaning=[0, -1])
+    answers = np.array([0] * 14 + [1, 0] + [1] * 12)
+    names = (tuple(map(str, range(len(answers)))), ("k",), ("0", "1"), ("c",))
+    labels = Labels(np.arange(len(answers)), np.zeros(len(answers), int), answers, *names, meaning=[0, -1])
     fusion = dynibcc(labels)
-    (one,) = change_points(fusion.drift, labels, fusion, 0)
+    (first,) = change_points(fusion.drift, labels, fusion, 0)
 
     def marginal(part):
         return betaln(0.5 + (part == 0).sum(), 0.5 + (part == 1).sum()) - betaln(0.5, 0.5)
 
-    positions = range(5, len(said) - 4)
-    factors = [marginal(said[:n]) + marginal(said[n:]) - marginal(said) for n in positions]
-    assert one.evidence == pytest.approx(logsumexp(factors) - np.log(len(factors)), rel=1e-9)
-    assert one.step == positions[int(np.argmax(factors))]
+    positions = range(5, len(answers) - 4)
+    factors = [marginal(answers[:n]) + marginal(answers[n:]) - marginal(answers) for n in positions]
+    assert first.evidence == pytest.approx(logsumexp(factors) - np.log(len(factors)), rel=1e-9)
+    assert first.step == positions[int(np.argmax(factors))]
 
 
 def test_moved_sorts_annotators_and_trend_tells_learning_from_tiring():
@@ -150,8 +150,8 @@ def test_rates_of_a_steady_annotator_have_no_bias(row):
     labels = known_crowd([np.array([[row]])], 3000)
     fusion = dynibcc(labels)
     way = row_over_time(fusion.drift, 0)
-    said = np.bincount(labels.label) / 3000
-    np.testing.assert_allclose(way.mean[:, 0].mean(axis=0), said, atol=0.01)
+    answers = np.bincount(labels.label) / 3000
+    np.testing.assert_allclose(way.mean[:, 0].mean(axis=0), answers, atol=0.01)
     np.testing.assert_allclose(fusion.confusion.mean()[0, 0], row, atol=0.1)
 
 

@@ -17,13 +17,13 @@ def test_without_drift_it_is_the_static_model():
     truth = np.arange(12) % 2
     task, annotator = np.repeat(np.arange(12), 4), np.tile(np.arange(4), 12)
     labels = make(task, annotator, truth[task])
-    one = dynibcc(labels, DynamicSettings(tolerance=1e-13))
+    first = dynibcc(labels, DynamicSettings(tolerance=1e-13))
     two = ibcc(labels, IBCCSettings(tolerance=1e-13))
-    np.testing.assert_allclose(one.posterior, two.posterior, atol=1e-11)
-    np.testing.assert_allclose(one.confusion.alpha, two.confusion.alpha, rtol=1e-10)
-    np.testing.assert_allclose(one.shares, two.shares, rtol=1e-11)
+    np.testing.assert_allclose(first.posterior, two.posterior, atol=1e-11)
+    np.testing.assert_allclose(first.confusion.alpha, two.confusion.alpha, rtol=1e-10)
+    np.testing.assert_allclose(first.shares, two.shares, rtol=1e-11)
     for k in range(4):  # the same at every step
-        steps = one.drift.alpha[one.drift.steps(k)]
+        steps = first.drift.alpha[first.drift.steps(k)]
         np.testing.assert_allclose(steps, np.broadcast_to(two.confusion.alpha[k], steps.shape), rtol=1e-6)
 
 
@@ -46,12 +46,12 @@ def test_time_decides_the_order(form):
         labels.outputs, labels.classes, time=times[mixed],
     )  # fmt: skip
     settings = DynamicSettings(form=form)
-    one, two = dynibcc(labels, settings), dynibcc(shuffled, settings)
-    np.testing.assert_allclose(one.posterior, two.posterior, atol=1e-6)
-    np.testing.assert_array_equal(shuffled.task[two.drift.vote], labels.task[one.drift.vote])
+    first, two = dynibcc(labels, settings), dynibcc(shuffled, settings)
+    np.testing.assert_allclose(first.posterior, two.posterior, atol=1e-6)
+    np.testing.assert_array_equal(shuffled.task[two.drift.vote], labels.task[first.drift.vote])
     other = dynibcc(Labels(*(getattr(shuffled, name) for name in (
         "task", "annotator", "label", "tasks", "annotators", "outputs", "classes"))), settings)  # fmt: skip
-    assert np.abs(other.drift.alpha - one.drift.alpha).max() > 0.01
+    assert np.abs(other.drift.alpha - first.drift.alpha).max() > 0.01
 
 
 def test_repeated_votes_all_count():

@@ -66,12 +66,12 @@ def test_real_crowds(real_data, name, accuracy, auc):
 )
 def test_crowds_that_drift(real_data, name, known, paper, static):
     with np.load(real_data / "labels" / "synth" / f"{name}_seed7.npz", allow_pickle=False) as file:
-        held = file["known20"] if known else None
+        fixed = file["known20"] if known else None
         labels = make(
-            file["task"].tolist(), file["worker"].tolist(), file["label"].tolist(), int(name[-1]), known=held
+            file["task"].tolist(), file["worker"].tolist(), file["label"].tolist(), int(name[-1]), known=fixed
         )
         truth, rates = file["truth"].astype(int), file["pi_true"]
-        asked = truth if held is None else np.where(held >= 0, -1, truth)
+        asked = truth if fixed is None else np.where(fixed >= 0, -1, truth)
 
     def figures(fusion: LabelFusion) -> tuple[float, float]:
         drift = fusion.drift

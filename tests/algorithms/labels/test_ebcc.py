@@ -15,10 +15,10 @@ from tests.algorithms.labels.test_pooled import make, of_votes
 
 def test_the_lower_bound_never_falls_and_the_best_start_is_taken():
     labels, truth = make(0, tasks=150)
-    one = ebcc(labels, EBCCSettings(starts=1))
-    assert (np.diff(one.trace.objective) >= -1e-7 * abs(one.trace.objective[-1])).all()
+    first = ebcc(labels, EBCCSettings(starts=1))
+    assert (np.diff(first.trace.objective) >= -1e-7 * abs(first.trace.objective[-1])).all()
     more = ebcc(labels, EBCCSettings(starts=6))
-    assert more.trace.objective[-1] >= one.trace.objective[-1]
+    assert more.trace.objective[-1] >= first.trace.objective[-1]
     assert (more.label() == truth).mean() > 0.8
     assert (ebcc(labels, EBCCSettings(starts=6)).posterior == more.posterior).all()
 

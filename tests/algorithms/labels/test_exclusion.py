@@ -25,9 +25,9 @@ def run(labels: Labels, watch: Watch) -> LabelFusion:
 
 
 def fused(known: list[int] | None = None) -> tuple[Labels, LabelFusion]:
-    held = None if known is None else np.array(known)
+    fixed = None if known is None else np.array(known)
     columns = np.array(VOTES).T
-    labels = Labels(*columns, tuple("pqrst"), tuple("abcde"), ("no", "yes"), ("no", "yes"), known=held)
+    labels = Labels(*columns, tuple("pqrst"), tuple("abcde"), ("no", "yes"), ("no", "yes"), known=fixed)
     return labels, majority(labels)
 
 

@@ -174,10 +174,10 @@ def test_known_tasks_are_held_and_teach_the_rest():
     truth = np.arange(40) % 2
     assert (ibcc(labels).label() != truth).all()
     known = np.where(np.arange(40) < 8, truth, OPEN)
-    told = ibcc(replace(labels, known=known))
-    assert (told.label() == truth).all()
-    assert told.posterior[:8] == pytest.approx(np.eye(2)[truth[:8]], abs=0)
-    assert (told.known == known).all()
+    informed = ibcc(replace(labels, known=known))
+    assert (informed.label() == truth).all()
+    assert informed.posterior[:8] == pytest.approx(np.eye(2)[truth[:8]], abs=0)
+    assert (informed.known == known).all()
 
 
 def test_what_has_no_votes_says_nothing():

@@ -62,7 +62,7 @@ def test_a_class_that_nothing_stands_for_is_never_right() -> None:
     mean, low, high = accuracy_of(confusion, np.array([0.0, 1.0]), np.array([0, OPEN], dtype=np.int16))
     assert (mean[0], low[0], high[0]) == (0, 0, 0)
     certain = accuracy_of(Confusion(np.full((1, 1, 1), 5.0), np.ones((1, 1))), np.ones(1), np.zeros(1))
-    assert [float(one[0]) for one in certain] == [1, 1, 1]
+    assert [float(item[0]) for item in certain] == [1, 1, 1]
 
 
 def test_the_crowd_weighs_annotators_by_their_votes() -> None:

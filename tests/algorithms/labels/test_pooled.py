@@ -69,11 +69,14 @@ def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlat
         labels, truth = make(seed, classes)
         for method, result in ((pooled, ours), (ibcc, theirs), (majority, votes)):
             result.append(assess(method(labels).posterior, truth, labels.classes))
-    error, worse = (np.mean([one.calibration.error for one in each]) for each in (ours, theirs))
+    error, worse = (np.mean([assessment.calibration.error for assessment in each]) for each in (ours, theirs))
     assert error < 0.09
     assert error < worse - 0.02
-    assert np.mean([one.log_loss for one in ours]) < np.mean([one.log_loss for one in theirs])
-    assert np.mean([one.accuracy for one in ours]) > np.mean([vote.accuracy for vote in votes]) - 0.005
+    assert np.mean([item.log_loss for item in ours]) < np.mean([item.log_loss for item in theirs])
+    assert (
+        np.mean([assessment.accuracy for assessment in ours])
+        > np.mean([vote.accuracy for vote in votes]) - 0.005
+    )
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -105,8 +108,8 @@ def test_a_class_that_nobody_chose_is_not_the_consensus_without_cases():
     for name in ("ibcc", "dawid-skene", "gibbs", "pooled"):
         fusion = run(labels, LabelPlan.make(name, {"communities": "no"}))
         kept = unvoted_tasks(labels, fusion)
-        said = " ".join(fusion.notices)
-        assert ("nobody voted for" in said) == bool(len(kept))
+        notices = " ".join(fusion.notices)
+        assert ("nobody voted for" in notices) == bool(len(kept))
         assert (fusion.posterior[kept].max(axis=1) >= 0.8).all()
         assert fusion.posterior.sum(axis=1) == pytest.approx(1.0)
 

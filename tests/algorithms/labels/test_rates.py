@@ -53,7 +53,7 @@ def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
     labels, truth, _ = simulated(60, 30, 1500, accuracy)
     result = fuse(labels, LabelPlan.make("ibcc", {"communities": "yes"}))
     rates = rates_of(labels, result.fusion)
-    names = [describe_community(one, labels.classes, labels.outputs, range(30)) for one in rates.mean[:50]]
+    names = [describe_community(item, labels.classes, labels.outputs, range(30)) for item in rates.mean[:50]]
     assert not any("guessing" in name for name in names)
     right = np.bincount(labels.annotator, labels.label == truth[labels.task], minlength=60)
     share = right / labels.votes_of_annotators()
@@ -66,10 +66,10 @@ def test_known_classes_leave_no_doubt_of_labels() -> None:
     posterior = np.eye(3)[np.arange(200) % 3]
     known = np.arange(200, dtype=np.int16) % 3
     free = estimate_rates(labels, posterior)
-    held = estimate_rates(Labels(**{**vars(labels), "known": known}), posterior)
-    assert held.doubt.max() == 0.0
+    fixed = estimate_rates(Labels(**{**vars(labels), "known": known}), posterior)
+    assert fixed.doubt.max() == 0.0
     assert (free.doubt > 0).any()
-    width = [np.subtract(*one.interval()[::-1]).mean() for one in (held, free)]
+    width = [np.subtract(*item.interval()[::-1]).mean() for item in (fixed, free)]
     assert width[0] < width[1]
 
 
@@ -78,8 +78,8 @@ def test_groups_average_to_the_crowd() -> None:
     rates = rates_of(labels, ibcc(labels))
     votes = labels.votes_of_annotators()
     first, second = np.array([0, 1, 4]), np.array([2, 3, 5])
-    parts = [rates.together(some).accuracy[0] for some in (first, second)]
-    weights = [votes[some].sum() for some in (first, second)]
+    parts = [rates.together(rows).accuracy[0] for rows in (first, second)]
+    weights = [votes[rows].sum() for rows in (first, second)]
     assert np.average(parts, weights=weights) == pytest.approx(rates.together(np.arange(6)).accuracy[0])
     assert np.average(rates.accuracy, weights=votes) == pytest.approx(np.average(parts, weights=weights))
 

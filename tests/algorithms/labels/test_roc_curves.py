@@ -21,10 +21,10 @@ def crowd(classes: int, tasks: int = 60, people: int = 5) -> tuple[Labels, np.nd
     rng = np.random.default_rng(4)
     truth = rng.integers(0, classes, tasks)
     task, annotator = np.divmod(np.arange(tasks * people), people)
-    said = np.where(rng.random(len(task)) < 0.6, truth[task], rng.integers(0, classes, len(task)))
+    answers = np.where(rng.random(len(task)) < 0.6, truth[task], rng.integers(0, classes, len(task)))
     names = tuple(map(str, range(classes)))
     of = tuple(f"t{at}" for at in range(tasks)), tuple(f"p{at}" for at in range(people))
-    return Labels(task, annotator, said, *of, names, names), truth.astype(np.int16)
+    return Labels(task, annotator, answers, *of, names, names), truth.astype(np.int16)
 
 
 def test_every_method_predicts_the_same_folds_without_their_truths() -> None:
@@ -32,13 +32,15 @@ def test_every_method_predicts_the_same_folds_without_their_truths() -> None:
     truth[::7] = OPEN
     result = folded_curves(labels, truth, FAST)
     assert (result.folds, result.truths, result.shown) == (5, int((truth != OPEN).sum()), (1,))
-    crossed = cross_validate(labels, truth, lambda some, watch: majority(some, watch=watch))
+    crossed = cross_validate(labels, truth, lambda rows, watch: majority(rows, watch=watch))
     vote = next(method for method in result.methods if method.name == "majority")
     known = truth != OPEN
     hits, rest = crossed.posterior[known & (truth == 1), 1], crossed.posterior[known & (truth == 0), 1]
     area = (hits[:, None] > rest).mean() + (hits[:, None] == rest).mean() / 2
     assert vote.area()[0] == pytest.approx(area)
-    assert [one.judged for one in vote.by_fold if one] == np.bincount(crossed.fold[known]).tolist()
+    assert [assessment.judged for assessment in vote.by_fold if assessment] == np.bincount(
+        crossed.fold[known]
+    ).tolist()
     low, high = vote.area()[1:]
     assert low < area < high
     across, up = vote.average(1)

@@ -13,13 +13,13 @@ TRUTH = np.array([0, 1] * 5 + [OPEN] * 2, dtype=np.int16)
 
 def votes() -> list[tuple[int, int, int]]:
     """Annotators 0 and 1 see everything, 2 one class alone, 3 few tasks."""
-    given = [
+    answers = [
         (task, annotator, task % 2)
         for task in range(12)
         for annotator in range(2)
         if (task, annotator) != (3, 1)
     ]
-    return [*given, *((task, 2, 0) for task in range(0, 10, 2)), *((task, 3, 1) for task in (0, 3, 11))]
+    return [*answers, *((task, 2, 0) for task in range(0, 10, 2)), *((task, 3, 1) for task in (0, 3, 11))]
 
 
 def test_tasks_of_enough_experienced_annotators_stay_with_all_their_votes() -> None:

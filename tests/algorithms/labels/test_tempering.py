@@ -42,8 +42,8 @@ def test_independent_votes_count_in_full_or_nearly(seed: int) -> None:
     result = choose_tempering(labels, fusion)
     assert result.power >= 0.7
     before, after = (
-        assess(one.posterior, truth, labels.classes)
-        for one in (fusion, tempered(labels, fusion, result.power))
+        assess(detection.posterior, truth, labels.classes)
+        for detection in (fusion, tempered(labels, fusion, result.power))
     )
     assert after.log_loss <= before.log_loss + 0.01
 
@@ -54,8 +54,8 @@ def test_votes_of_people_who_repeat_each_other_count_for_less() -> None:
     result = choose_tempering(labels, fusion)
     assert result.power < 0.4
     before, after = (
-        assess(one.posterior, truth, labels.classes)
-        for one in (fusion, tempered(labels, fusion, result.power))
+        assess(detection.posterior, truth, labels.classes)
+        for detection in (fusion, tempered(labels, fusion, result.power))
     )
     assert after.log_loss < before.log_loss / 2
 
@@ -78,12 +78,12 @@ def test_known_tasks_and_tasks_without_votes_stay_as_they_are() -> None:
     labels, truth = independent()
     known = np.where(np.arange(600) < 50, truth, OPEN).astype(np.int16)
     heard = labels.task < 590
-    some = Labels(
+    subset = Labels(
         labels.task[heard], labels.annotator[heard], labels.label[heard], labels.tasks, labels.annotators,
         labels.outputs, labels.classes, known=known,
     )  # fmt: skip
-    fusion = ibcc(some)
-    after = tempered(some, fusion, 0.3)
+    fusion = ibcc(subset)
+    after = tempered(subset, fusion, 0.3)
     assert (after.posterior[:50].argmax(axis=1) == truth[:50]).all()
     assert (after.posterior[:50].max(axis=1) == 1).all()
     assert np.array_equal(after.posterior[590:], fusion.posterior[590:])
@@ -98,7 +98,7 @@ def test_the_order_of_annotators_and_votes_changes_nothing() -> None:
         labels.task[order], labels.annotator[order], labels.label[order], labels.tasks, labels.annotators,
         labels.outputs, labels.classes,
     )  # fmt: skip
-    first, second = (choose_tempering(one, ibcc(one)) for one in (labels, mixed))
+    first, second = (choose_tempering(item, ibcc(item)) for item in (labels, mixed))
     assert first.power == second.power
     assert first.gain == pytest.approx(second.gain, rel=1e-6)
 
@@ -114,7 +114,7 @@ def test_every_model_of_annotators_can_let_votes_count_in_part(algorithm: str) -
     full, part = (run(labels, LabelPlan.make(algorithm, texts)) for texts in ({}, PREDICTIVE))
     assert full.power == 1.0
     assert part.power < 0.5
-    before, after = (assess(one.posterior, truth, labels.classes) for one in (full, part))
+    before, after = (assess(detection.posterior, truth, labels.classes) for detection in (full, part))
     assert after.log_loss < before.log_loss
     assert np.array_equal(part.confusion.alpha, full.confusion.alpha)
 
@@ -127,12 +127,12 @@ def test_what_has_no_model_of_annotators_says_that_votes_count_in_full() -> None
 
 
 def test_people_who_err_together_are_told_of_and_what_helps() -> None:
-    said = []
+    sentences = []
     for labels, _ in (repeated(4), independent()):
         fusion = ibcc(labels)
-        said.append(" ".join(advice(labels, fusion, tempering=choose_tempering(labels, fusion))))
-    assert "predict each other" in said[0]
-    assert "predict each other" not in said[1]
+        sentences.append(" ".join(advice(labels, fusion, tempering=choose_tempering(labels, fusion))))
+    assert "predict each other" in sentences[0]
+    assert "predict each other" not in sentences[1]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_on_real_crowds_the_probabilities_become_honest_and_the_order_stays(
 ) -> None:
     labels, truth = read(real_data, name)
     full, part = (run(labels, LabelPlan.make("ibcc", texts)) for texts in ({}, PREDICTIVE))
-    before, after = (assess(one.posterior, truth, labels.classes) for one in (full, part))
+    before, after = (assess(detection.posterior, truth, labels.classes) for detection in (full, part))
     assert after.log_loss < reached
     assert after.log_loss <= before.log_loss
     assert after.calibration.error <= before.calibration.error

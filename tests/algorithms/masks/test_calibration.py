@@ -60,7 +60,7 @@ def test_another_raters_voxels_come_as_often_as_claimed(left_out):
         chances.append(whole(result, result.another_rater(), votes.shape)[disputed])
         shares.append(votes[disputed] / 5)
         marks.append(mask[disputed])
-    chance, share, mark = (np.concatenate(one) for one in (chances, shares, marks))
+    chance, share, mark = (np.concatenate(item) for item in (chances, shares, marks))
     assert log_loss(chance, mark) < log_loss(share, mark)
     assert calibration_error(chance, mark) < 0.06
 
@@ -69,7 +69,7 @@ def test_bands_hold_as_much_of_another_raters_outline_as_they_claim(left_out):
     multipliers = pool_calibrations([result for result, _, _ in left_out])[0].multipliers
     away = [beyond(result, mask) for result, _, mask in left_out]
     for level, reach in zip(LEVELS, multipliers, strict=True):
-        assert np.mean([(one <= reach).mean() for one in away]) == pytest.approx(level, abs=0.06)
+        assert np.mean([(item <= reach).mean() for item in away]) == pytest.approx(level, abs=0.06)
 
 
 def test_what_the_expert_settled_is_fixed_and_nothing_else_moves():
@@ -90,9 +90,9 @@ def test_positions_of_even_slices_change_nothing_and_uneven_ones_do():
     values = a_crowd(2, 4, (9, 60, 60))
     even = calibrated(values, spacing=(2.0, 1.0, 1.0))
     positions = 2.0 * np.arange(9)
-    told = calibrated(values, spacing=(2.0, 1.0, 1.0), slice_positions=positions)
-    np.testing.assert_allclose(told.scale, even.scale, rtol=0.02)
-    assert told.multipliers == even.multipliers
+    informed = calibrated(values, spacing=(2.0, 1.0, 1.0), slice_positions=positions)
+    np.testing.assert_allclose(informed.scale, even.scale, rtol=0.02)
+    assert informed.multipliers == even.multipliers
     positions[5:] += 6.0
     apart = calibrated(values, spacing=(2.0, 1.0, 1.0), slice_positions=positions)
     assert np.abs(apart.scale[5] / even.scale[5] - 1).max() > 0.02
@@ -135,14 +135,14 @@ def a_disc(radius, found):
 
 def test_gold_cases_tell_the_common_offset_and_few_of_them_tell_little():
     result = [calibrated(a_crowd(seed)) for seed in range(10, 22)]
-    truths = [a_disc(21, one) for one in result]
+    truths = [a_disc(21, item) for item in result]
     unknown = [None] * len(result)
     assert calibrate_with_truth(result, unknown)[0].gold == 0
-    one = calibrate_with_truth(result, truths[:1] + unknown[1:])[-1]
+    first = calibrate_with_truth(result, truths[:1] + unknown[1:])[-1]
     few = calibrate_with_truth(result, truths[:3] + unknown[3:])[-1]
     many = calibrate_with_truth(result, [*truths[:10], None, None])[-1]
-    assert (one.gold, few.gold, many.gold) == (1, 3, 10)
-    assert -5 < many.offset < few.offset < one.offset == 0
+    assert (first.gold, few.gold, many.gold) == (1, 3, 10)
+    assert -5 < many.offset < few.offset < first.offset == 0
     before, after = result[-1].true_outline(), many.true_outline()
     near = np.abs(result[-1].ratio) < 2
     assert log_loss(after[near], truths[-1][near]) < 0.8 * log_loss(before[near], truths[-1][near])
@@ -160,8 +160,8 @@ def test_every_algorithm_gives_the_same_products(name):
 
 def test_gold_cases_that_contradict_each_other_move_nothing():
     result = [calibrated(a_crowd(seed)) for seed in range(10, 16)]
-    truths = [a_disc(21 if number % 2 else 29, one) for number, one in enumerate(result)]
-    assert {one.offset for one in calibrate_with_truth(result, truths)} == {0}
+    truths = [a_disc(21 if number % 2 else 29, item) for number, item in enumerate(result)]
+    assert {item.offset for item in calibrate_with_truth(result, truths)} == {0}
     judged = judge_with_truth(result, truths)
     assert len(judged) == len(result)
     assert all(len(chance) == len(right) > 100 for chance, right in judged)

@@ -27,7 +27,7 @@ def test_a_real_nodule(real_data):
 def test_it_is_a_fixed_point_of_the_equations_voxel_by_voxel():
     fusion = continuous_staple(named(BALLS), FRAME)
     data = np.stack([signed_distance(mask, (1.0, 1.0, 1.0), CLIP) for mask in BALLS]).astype(float)
-    bias, variance = (one[0][:, None, None, None] for one in (fusion.bias, fusion.variance))
+    bias, variance = (item[0][:, None, None, None] for item in (fusion.bias, fusion.variance))
     truth = ((data - bias) / variance).sum(axis=0) / (1 / variance).sum(axis=0)
     rest = (data - truth - bias) ** 2
     assert (data - truth).mean(axis=(1, 2, 3)) == pytest.approx(fusion.bias[0], abs=1e-5)
@@ -86,6 +86,6 @@ def test_settled_voxels_are_held():
     known[8, 8, :] = 0
     known[2, 2, 2] = 1
     fusion = continuous_staple(named(BALLS, known=known))
-    held = known[tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))]
-    assert np.array_equal(fusion.mask[0][held != OPEN], held[held != OPEN] == 1)
+    fixed = known[tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))]
+    assert np.array_equal(fusion.mask[0][fixed != OPEN], fixed[fixed != OPEN] == 1)
     assert np.array_equal(fusion.distance[0] > 0, fusion.mask[0])

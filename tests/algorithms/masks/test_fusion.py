@@ -28,11 +28,11 @@ def masks() -> Masks:
 
 
 def test_the_progress_of_measuring_never_falls_and_each_step_of_it_can_be_cancelled(masks: Masks) -> None:
-    fusion, told = fuse(masks), []
-    report_on(fusion, masks, lambda fraction, words, **_: told.append((fraction, words)))
-    fractions = [fraction for fraction, _ in told]
+    fusion, informed = fuse(masks), []
+    report_on(fusion, masks, lambda fraction, words, **_: informed.append((fraction, words)))
+    fractions = [fraction for fraction, _ in informed]
     assert fractions == sorted(fractions)
-    for step in range(len(told)):
+    for step in range(len(informed)):
         left = iter(range(step))
 
         def cancel(_fraction: float, _words: str, left: Iterator[int] = left, **_: object) -> None:
@@ -60,8 +60,8 @@ def test_every_algorithm_finds_a_consensus_between_the_raters(name: str, masks: 
 @pytest.mark.parametrize("name", FUSERS)
 def test_who_sets_nothing_gets_the_defaults(name: str, masks: Masks) -> None:
     algorithm = FUSERS[name]
-    one, other = algorithm.run(masks), algorithm.run(masks, algorithm.settings())
-    np.testing.assert_array_equal(one.probability, other.probability)
+    first, other = algorithm.run(masks), algorithm.run(masks, algorithm.settings())
+    np.testing.assert_array_equal(first.probability, other.probability)
 
 
 @pytest.mark.parametrize("name", FUSERS)
@@ -112,11 +112,11 @@ def test_several_structures_have_a_consensus_each(name: str, masks: Masks) -> No
 
 
 def test_fusions_of_single_structures_are_laid_together(masks: Masks) -> None:
-    one = fuse(masks)
+    first = fuse(masks)
     other = fuse(Masks(np.roll(masks.values, 5, axis=3), NAMES, structures=("other",)))
-    both = stack([one, other])
+    both = stack([first, other])
     assert both.structures == ("structure", "other")
-    assert both.mask.sum(axis=(1, 2, 3)).tolist() == [one.mask.sum(), other.mask.sum()]
+    assert both.mask.sum(axis=(1, 2, 3)).tolist() == [first.mask.sum(), other.mask.sum()]
     assert both.weight is not None
     assert both.weight.shape == (2, 4, *both.shape)
 

@@ -25,7 +25,7 @@ def test_voxels_lie_where_another_program_has_them():
     image.SetOrigin(ORIGIN)
     image.SetDirection(TURN.ravel().tolist())
     grid, index = turned(), (3, 1, 6)
-    position = image.TransformContinuousIndexToPhysicalPoint([float(one) for one in reversed(index)])
+    position = image.TransformContinuousIndexToPhysicalPoint([float(item) for item in reversed(index)])
     assert grid.to_patient(np.array(index)) == pytest.approx(position)
     assert grid.to_index(np.array(position)) == pytest.approx(index)
     assert grid.spacing == pytest.approx(SPACING)

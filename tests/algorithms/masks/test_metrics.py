@@ -160,12 +160,12 @@ def test_a_square_moved_by_hand():
 
 def test_empty_masks():
     nothing = np.zeros_like(A)
-    both, one, other = (compare(a, b, SPACING) for a, b in ((nothing, nothing), (A, nothing), (nothing, A)))
+    both, first, other = (compare(a, b, SPACING) for a, b in ((nothing, nothing), (A, nothing), (nothing, A)))
     assert math.isnan(both.dice)
     assert both.hausdorff == 0.0
-    assert one.dice == 0.0
-    assert one.hausdorff_95 == math.inf
-    assert math.isnan(one.sensitivity)
+    assert first.dice == 0.0
+    assert first.hausdorff_95 == math.inf
+    assert math.isnan(first.sensitivity)
     assert other.sensitivity == 0.0
     assert other.specificity == 1.0
     with pytest.raises(ValueError, match="one shape"):

@@ -72,7 +72,7 @@ def test_alternatives_share_the_raters_out_and_the_heaviest_is_the_mask() -> Non
     np.testing.assert_array_equal(fusion.mask, fusion.probability > 0.5)
     z, y, x = (slice(at, at + size) for at, size in zip(fusion.origin, fusion.shape, strict=True))
     own = masks.values[3:, z, y, x]
-    dice = [2 * np.sum(one & light.mask[0]) / (one.sum() + light.mask.sum()) for one in own]
+    dice = [2 * np.sum(item & light.mask[0]) / (item.sum() + light.mask.sum()) for item in own]
     assert min(dice) > 0.9
     assert any("rater 1, rater 2, rater 3; rater 4, rater 5" in notice for notice in fusion.notices)
     assert any("variant" in notice for notice in fusion.notices)
@@ -138,12 +138,12 @@ def test_two_structures_are_grouped_together() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_raters_who_agree_have_one_consensus_which_is_theirs(count: int) -> None:
-    one = _raters(1, (1,)).values
-    fusion = mixture(Masks(np.repeat(one, count, axis=0), tuple("abcd"[:count])))
+    first = _raters(1, (1,)).values
+    fusion = mixture(Masks(np.repeat(first, count, axis=0), tuple("abcd"[:count])))
     assert not fusion.alternatives
     z, y, x = (slice(at, at + size) for at, size in zip(fusion.origin, fusion.shape, strict=True))
-    np.testing.assert_array_equal(fusion.mask[0], one[0, z, y, x])
-    assert fusion.mask.sum() == one.sum()
+    np.testing.assert_array_equal(fusion.mask[0], first[0, z, y, x])
+    assert fusion.mask.sum() == first.sum()
 
 
 def test_masks_without_a_voxel_give_an_empty_consensus() -> None:

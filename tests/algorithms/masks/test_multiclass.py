@@ -40,7 +40,7 @@ def _organ(seed: int = 0, raters: int = 4) -> tuple[Masks, np.ndarray]:
 
 
 def _as_labels(mask: np.ndarray) -> np.ndarray:
-    return sum((s + 1) * one.astype(int) for s, one in enumerate(mask))
+    return sum((s + 1) * item.astype(int) for s, item in enumerate(mask))
 
 
 def _dice(one: np.ndarray, other: np.ndarray) -> float:
@@ -50,9 +50,9 @@ def _dice(one: np.ndarray, other: np.ndarray) -> float:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_one_structure_is_fused_as_by_the_model_of_one_structure(name: str) -> None:
     masks, _ = _organ()
-    one = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
+    first = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
     settings = SETTINGS[name](max_iterations=30)
-    together, alone = multiclass(one, settings, name), getattr(robust, name)(one, settings)
+    together, alone = multiclass(first, settings, name), getattr(robust, name)(first, settings)
     np.testing.assert_array_equal(together.mask, alone.mask)
     np.testing.assert_allclose(together.traces[0].objective, alone.traces[0].objective, rtol=1e-5)
     np.testing.assert_allclose(together.distance, alone.distance, atol=2e-3)
@@ -80,18 +80,18 @@ def test_a_nodule_of_four_readers_as_computed_independently(
 @pytest.mark.parametrize("floor", [True, False])
 def test_one_structure_has_the_spatial_prior_of_the_model_of_one_structure(floor: bool) -> None:
     masks, _ = _organ()
-    one = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
+    first = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
     settings = robust.LaplaceSettings(max_iterations=12, tolerance=0.0, floor=floor, spatial_prior=True)
-    together, alone = multiclass(one, settings), robust.laplace(one, settings)
+    together, alone = multiclass(first, settings), robust.laplace(first, settings)
     np.testing.assert_allclose(together.traces[0].objective, alone.traces[0].objective, rtol=1e-4)
     assert (together.mask != alone.mask).sum() <= 2
 
 
 def test_one_structure_has_the_factorised_scales_of_the_model_of_one_structure() -> None:
     masks, _ = _organ()
-    one = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
+    first = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
     settings = robust.GDPSettings(max_iterations=30, scales="factorised")
-    together, alone = multiclass(one, settings, "gdp"), robust.gdp(one, settings)
+    together, alone = multiclass(first, settings, "gdp"), robust.gdp(first, settings)
     np.testing.assert_array_equal(together.mask, alone.mask)
     np.testing.assert_allclose(together.traces[0].objective, alone.traces[0].objective, rtol=1e-5)
 

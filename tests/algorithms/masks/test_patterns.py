@@ -39,7 +39,7 @@ def test_every_voxel_gets_its_labels_back(raters, classes, settle):
 
 
 def test_probabilities_count_above_one_half_and_above_the_other_structures():
-    one = named(np.array([[[[0.5, 0.51]]]], dtype=np.float32))
-    assert labels_of(one).ravel().tolist() == [0, 1]
+    first = named(np.array([[[[0.5, 0.51]]]], dtype=np.float32))
+    assert labels_of(first).ravel().tolist() == [0, 1]
     maps = np.array([[[[[0.4, 0.5, 0.2]]], [[[0.3, 0.1, 0.7]]]]], dtype=np.float32)
     assert labels_of(named(maps, structures=("a", "b"))).ravel().tolist() == [1, 1, 2]

@@ -100,9 +100,9 @@ def test_the_bound_never_falls(name, floor, smooth):
     known = np.full(masks.shape, OPEN, dtype=np.int8)
     known[3:5, 8:11, 8:11] = 1
     known[7, 2:9, 2:6] = 0
-    for some in (masks, replace(masks, known=known)):
+    for rows in (masks, replace(masks, known=known)):
         result = run(
-            name, some, floor=floor, spatial_prior=smooth, max_iterations=40, tolerance=0.0, **values
+            name, rows, floor=floor, spatial_prior=smooth, max_iterations=40, tolerance=0.0, **values
         )
         objective = result.traces[0].objective
         assert np.diff(objective).min() > -1e-9 * np.abs(objective).max()
@@ -157,7 +157,7 @@ def test_ratios_of_parabolic_cylinder_functions_come_from_the_continued_fraction
 
     x = np.array([0.3, 1.0, 3.0, 8.0])
     for order in (0.5, 1.0, 3.0, 6.7):
-        expected = [pbdv(-order - 2, one)[0] / pbdv(-order - 1, one)[0] for one in x]
+        expected = [pbdv(-order - 2, item)[0] / pbdv(-order - 1, item)[0] for item in x]
         assert np.allclose(ratio(order, x), expected, rtol=1e-7)
 
 
@@ -347,7 +347,7 @@ def test_it_can_be_cancelled_and_shows_what_it_has():
 
     with pytest.raises(Cancelled):
         laplace(crowd(), LaplaceSettings(tolerance=0.0), watch)
-    assert all(isinstance(one, MaskFusion) and one.mask.any() for one in seen)
+    assert all(isinstance(result, MaskFusion) and result.mask.any() for result in seen)
 
 
 def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
@@ -361,8 +361,8 @@ def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
     box = tuple(slice(at, at + size) for at, size in zip(masks.origin, masks.shape, strict=True))
     inside, share = truth[box], result.probability[0]
     for low in (0.05, 0.3, 0.7):
-        some = (share >= low) & (share < low + 0.25)
-        assert inside[some].mean() == pytest.approx(share[some].mean(), abs=0.12)
+        subset = (share >= low) & (share < low + 0.25)
+        assert inside[subset].mean() == pytest.approx(share[subset].mean(), abs=0.12)
     overlap = 2 * (result.mask[0] & inside).sum() / (result.mask.sum() + inside.sum())
     assert overlap == pytest.approx(0.9769, abs=0.001)
 

@@ -16,9 +16,11 @@ FRAME = STAPLESettings(domain="frame")
 def peer(labels):
     """Sensitivities, specificities and probability by SimpleITK."""
     sitk = pytest.importorskip("SimpleITK")
-    one = sitk.STAPLEImageFilter()
-    result = one.Execute([sitk.GetImageFromArray(np.ascontiguousarray(label, np.uint8)) for label in labels])
-    return one.GetSensitivity(), one.GetSpecificity(), sitk.GetArrayFromImage(result)
+    first = sitk.STAPLEImageFilter()
+    result = first.Execute(
+        [sitk.GetImageFromArray(np.ascontiguousarray(label, np.uint8)) for label in labels]
+    )
+    return first.GetSensitivity(), first.GetSpecificity(), sitk.GetArrayFromImage(result)
 
 
 @pytest.mark.parametrize("raters", [3, 5, 18])
@@ -64,8 +66,8 @@ def test_background_beyond_the_masks_counts_as_the_settings_say():
 def test_what_was_counted_is_said_in_the_words_of_the_image(depth, noun):
     masks = np.ones((2, depth, 6, 5), dtype=bool)
     masks[1, :, 3:] = False
-    (said, *_) = staple(named(masks), FRAME).notices
-    assert f"over {30 * depth} {noun} (the whole image)" in said
+    (notice, *_) = staple(named(masks), FRAME).notices
+    assert f"over {30 * depth} {noun} (the whole image)" in notice
 
 
 def test_three_classes_recover_the_confusion_of_raters():
@@ -120,8 +122,8 @@ def test_settled_voxels_are_held_and_teach():
     known[0, 0, 0] = 1
     for settings in (FRAME, STAPLESettings(mrf=0.5)):
         fusion = staple(named(masks, known=known), settings)
-        held = whole(fusion, fusion.mask)[0][known != OPEN]
-        assert np.array_equal(held, known[known != OPEN] == 1)
+        fixed = whole(fusion, fusion.mask)[0][known != OPEN]
+        assert np.array_equal(fixed, known[known != OPEN] == 1)
     everything = staple(named(masks, known=truth.astype(np.int8)), FRAME)
     assert everything.sensitivity[0] == pytest.approx(masks[:, truth == 1].mean(axis=1))
 
@@ -174,7 +176,7 @@ def test_uncertain_votes_are_the_equations():
     fusion = pstaple(named(votes), settings)
     assert fusion.shape == truth.shape
     w = fusion.probability[0].astype(float)
-    hit, quiet = (one[0][:, None, None, None] for one in (fusion.sensitivity, fusion.specificity))
+    hit, quiet = (item[0][:, None, None, None] for item in (fusion.sensitivity, fusion.specificity))
     assert (votes * w).sum(axis=(1, 2, 3)) / w.sum() == pytest.approx(hit.ravel(), abs=1e-5)
     assert ((1 - votes) * (1 - w)).sum(axis=(1, 2, 3)) / (1 - w).sum() == pytest.approx(
         quiet.ravel(), abs=1e-5

@@ -79,16 +79,18 @@ def test_a_slab_beside_missing_slices_is_at_most_the_nominal_distance() -> None:
 
 
 def test_hausdorff_and_volume_across_a_gap() -> None:
-    one, other = np.zeros((2, 6, 5, 5), dtype=bool)
-    one[1:3, 2, 2] = True
+    present, other = np.zeros((2, 6, 5, 5), dtype=bool)
+    present[1:3, 2, 2] = True
     other[1:4, 2, 2] = True
-    result = compare(other, one, SPACING, GAP)
+    result = compare(other, present, SPACING, GAP)
     assert result.hausdorff == pytest.approx(10.0)
     assert result.volume_difference == pytest.approx(2.5 * 0.8 * 0.6 / 1000)
-    masks = Masks(np.stack([one, other]), ("a", "b"), SPACING, slice_positions=GAP)
+    masks = Masks(np.stack([present, other]), ("a", "b"), SPACING, slice_positions=GAP)
     assert compare_pairwise(masks).hausdorff[0, 1] == pytest.approx(10.0)
-    assert compare_with_reference(masks, one)[1].hausdorff == pytest.approx(10.0)
-    assert compare_with_reference(masks, one)[1].volume_difference == pytest.approx(result.volume_difference)
+    assert compare_with_reference(masks, present)[1].hausdorff == pytest.approx(10.0)
+    assert compare_with_reference(masks, present)[1].volume_difference == pytest.approx(
+        result.volume_difference
+    )
 
 
 def test_a_margin_reaches_by_true_positions() -> None:
@@ -122,12 +124,12 @@ def test_every_algorithm_fuses_and_measures_uneven_slices(name: str) -> None:
 def test_evenly_placed_slices_are_fused_as_before() -> None:
     masks = three(np.arange(8) * 2.5)
     plain = replace(masks, slice_positions=None)
-    result, expected = (gaussian(one, GaussianSettings()) for one in (masks, plain))
+    result, expected = (gaussian(item, GaussianSettings()) for item in (masks, plain))
     np.testing.assert_allclose(result.probability, expected.probability, atol=1e-4)
     np.testing.assert_allclose(result.distance, expected.distance, atol=1e-3)
     ours, theirs = (disputes(f, m) for f, m in ((result, masks), (expected, plain)))
-    assert [one.volume_ml for one in ours] == pytest.approx([one.volume_ml for one in theirs])
-    assert [one.reach for one in ours] == pytest.approx([one.reach for one in theirs])
+    assert [item.volume_ml for item in ours] == pytest.approx([item.volume_ml for item in theirs])
+    assert [item.reach for item in ours] == pytest.approx([item.reach for item in theirs])
     assert dispute_by_slice(result) == pytest.approx(dispute_by_slice(expected), rel=1e-3)
 
 

@@ -36,7 +36,7 @@ def test_the_probability_is_the_share_and_rates_are_agreement_with_the_vote():
 def test_labels_take_the_most_frequent_and_ties_the_background_or_the_first():
     masks = named(row("0012", "0012", "0221", "0122"), structures=("a", "b"))
     fusion = majority(masks)
-    labels = [tuple(np.flatnonzero(one)) for one in whole(fusion, fusion.mask)[:, 0, 0].T]
+    labels = [tuple(np.flatnonzero(item)) for item in whole(fusion, fusion.mask)[:, 0, 0].T]
     assert labels == [(), (), (0,), (1,)]
     assert fusion.notices[0].startswith("1 voxels were tied")
     background = named(row("01", "01", "00", "00"), structures=("a", "b"))

@@ -42,12 +42,12 @@ def test_the_simulated_study_has_ugly_annotators_alone(p2):
 
 
 def test_who_always_clicks_one_side_is_bad_and_who_does_when_in_doubt_is_ugly():
-    told = np.zeros((len(WAYS), 3))
+    informed = np.zeros((len(WAYS), 3))
     for seed in range(5):
         crowd = simulate_pairs(PairCrowd(fewest=40), seed)
         result = behaviours(crowd.pairs, crowd.biased)
-        np.add.at(told, (crowd.way, result), 1)
-    share = told / told.sum(axis=1, keepdims=True)
+        np.add.at(informed, (crowd.way, result), 1)
+    share = informed / informed.sum(axis=1, keepdims=True)
     assert share[WAYS.index("careful"), GOOD] == 1
     assert share[WAYS.index("always one side"), BAD] > 0.9
     for way in ("mostly one side", "one side in doubt", "tires"):

@@ -35,7 +35,7 @@ def of_way(crowd, way):
 def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annotator):
     pairs, score = crowd.pairs, index.score
     result = evidence(index, annotator)
-    told = {}
+    informed = {}
     for e in np.flatnonzero(pairs.annotator == annotator).tolist():
         left, right, choice = pairs.left[e], pairs.right[e], pairs.choice[e]
         gap = -choice * (score[left] - score[right])
@@ -49,11 +49,11 @@ def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annot
                 same, otherwise = same + (answer == choice), otherwise + (answer == -choice)
                 tied += answer == 0
         kind = "turned_down" if gap < 0 else "speaks_for" if choice == result.side else "speaks_against"
-        told.setdefault(kind, {})[e] = (same, otherwise, tied, pytest.approx(gap))
+        informed.setdefault(kind, {})[e] = (same, otherwise, tied, pytest.approx(gap))
     for kind in ("speaks_for", "speaks_against", "turned_down"):
         part = getattr(result, kind)
         rows = zip(part.same, part.otherwise, part.tied, part.gap, strict=True)
-        assert dict(zip(part.comparison.tolist(), rows, strict=True)) == told.get(kind, {})
+        assert dict(zip(part.comparison.tolist(), rows, strict=True)) == informed.get(kind, {})
         assert (np.diff(np.abs(part.gap)) <= 0).all()
 
 
@@ -98,7 +98,7 @@ def test_who_tires_is_seen_over_time_and_who_is_steady_is_not():
     crowd = simulate_pairs(PairCrowd(30, 200, 150, 400, shares=(0.5, 0, 0.3, 0, 0.2)), 3)
     index = shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     result = [over_time(index, at) for at in range(200)]
-    p_value = np.array([one.p_value for one in result])
+    p_value = np.array([row.p_value for row in result])
     tires = crowd.way == WAYS.index("tires")
     assert np.median(p_value[tires]) < 0.01
     assert 0.01 < (p_value[~tires] < 0.05).mean() < 0.11
@@ -126,9 +126,9 @@ def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index)
 
 def test_without_times_the_order_is_that_of_the_file(crowd, index):
     untimed = shown.index_pairs(replace(crowd.pairs, time=None), index.score)
-    one, other = over_time(index, 5), over_time(untimed, 5)
+    first, other = over_time(index, 5), over_time(untimed, 5)
     assert not other.timed
-    np.testing.assert_allclose(one.bias, other.bias)
+    np.testing.assert_allclose(first.bias, other.bias)
     assert other.at[0] < other.at[-1] <= len(untimed.of(5))
 
 
@@ -145,11 +145,11 @@ def test_comparisons_out_of_order_are_put_in_the_order_of_time(crowd, index):
 
 def test_the_comparisons_behind_any_pair_are_found(crowd, index):
     pairs = crowd.pairs
-    for one in range(15):
+    for item in range(15):
         for other in range(15):
-            between = {one, other} if one != other else {-1}
+            between = {item, other} if item != other else {-1}
             wanted = [e for e in range(len(pairs)) if {pairs.left[e], pairs.right[e]} == between]
-            assert index.between(one, other).tolist() == wanted
+            assert index.between(item, other).tolist() == wanted
 
 
 def test_nothing_is_made_of_nobody():

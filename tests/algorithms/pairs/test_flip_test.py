@@ -42,10 +42,10 @@ def exact(rest: np.ndarray, statistic: float) -> float:
 def test_probability_is_that_of_all_sign_patterns():
     rng = np.random.default_rng(1)
     rests = [rng.normal(size=k) * rng.uniform(0.2, 2.0, k) for k in (6, 8, 10, 12, 12, 14)]
-    owner = np.repeat(np.arange(len(rests)), [len(one) for one in rests])
-    total = np.array([one.sum() for one in rests])
+    owner = np.repeat(np.arange(len(rests)), [len(item) for item in rests])
+    total = np.array([item.sum() for item in rests])
     result = sign_flip_probability(np.concatenate(rests), owner, total)
-    known = np.array([exact(*one) for one in zip(rests, total, strict=True)])
+    known = np.array([exact(*item) for item in zip(rests, total, strict=True)])
     assert result == pytest.approx(known, abs=0.04)
 
 
@@ -122,7 +122,7 @@ def test_a_minimum_effect_spares_small_biases_and_finds_large_ones():
 
 
 def test_the_interval_covers_and_is_cut_off_by_nothing_at_one_side():
-    inside = [((one := flip_test(crowd(seed))).low <= 0) & (one.high >= 0) for seed in range(8)]
+    inside = [((first := flip_test(crowd(seed))).low <= 0) & (first.high >= 0) for seed in range(8)]
     assert np.mean(inside) > 0.92
     pairs = crowd(6)
     choice = np.where(pairs.annotator == 0, 1.0, pairs.choice)
@@ -135,8 +135,8 @@ def test_the_interval_covers_and_is_cut_off_by_nothing_at_one_side():
 def test_the_detectable_bias_is_found_in_nine_of_ten_cases():
     result = []
     for seed in range(40):
-        one = flip_test(crowd(seed, votes=100, people=20, bias=(0.75,)))
-        result.append((one.probability[0] < 0.01, one.detectable(0.01)[0], one.bias[0]))
+        first = flip_test(crowd(seed, votes=100, people=20, bias=(0.75,)))
+        result.append((first.probability[0] < 0.01, first.detectable(0.01)[0], first.bias[0]))
     flagged, detectable, bias = np.array(result).T
     # the mean bias of these annotators is near what is said to be detectable
     assert abs(detectable.mean() - bias.mean()) < 0.12

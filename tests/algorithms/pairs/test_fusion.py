@@ -74,14 +74,14 @@ def test_the_simulated_study_finds_the_biased(p1, p2):
 
 def test_a_crowd_without_bias_is_left_alone():
     """With nobody biased, knockoff+ flags nobody; the plain knockoff accuses somebody in half the draws."""
-    some = 0
+    subset = 0
     for run in range(5):
         crowd = study_crowd(0.3, 0.0, run)
         fusion = fuse(crowd.pairs, plan(draws="20", seed=str(run)))
         assert not fusion.flagged.any()
         w = fusion.statistic
-        some += sum(bool((selection_shares(w[k : k + 1], 0.1, plus=False) > 0).any()) for k in range(20))
-    assert 20 <= some <= 80
+        subset += sum(bool((selection_shares(w[k : k + 1], 0.1, plus=False) > 0).any()) for k in range(20))
+    assert 20 <= subset <= 80
 
 
 @pytest.mark.parametrize("algorithm", PATHS)
@@ -114,11 +114,11 @@ def test_noise_of_each_annotator_keeps_the_rate_where_noise_differs():
 def test_the_same_plan_gives_the_same_bits_and_a_seed_another_draw():
     pairs = scattered(1, annotators=30, many=2_000)
     for local in ("no", "yes"):
-        one, two, other = (
+        first, two, other = (
             fuse(pairs, plan(draws="3", seed=seed, local=local)).statistic for seed in ("1", "1", "2")
         )
-        assert one.tobytes() == two.tobytes()
-        assert one.tobytes() != other.tobytes()
+        assert first.tobytes() == two.tobytes()
+        assert first.tobytes() != other.tobytes()
     assert fuse(pairs, plan(draws="9", seed="1")).statistic[:3].tobytes() == (
         fuse(pairs, plan(draws="3", seed="1")).statistic.tobytes()
     )
@@ -220,9 +220,9 @@ def test_knockoff_plus_says_that_it_cannot_flag_a_few():
         "knockoff+ cannot flag fewer than 10 annotators, and only 8 were tested: nobody can be flagged"
         in said(pairs)
     )
-    some = scattered(9, annotators=40, many=4_000, biased=4)
-    assert "fewer than 10 annotators; the t test with Benjamini-Hochberg at that rate finds" in said(some)
-    assert "knockoff+" not in said(some, plus="no")
+    subset = scattered(9, annotators=40, many=4_000, biased=4)
+    assert "fewer than 10 annotators; the t test with Benjamini-Hochberg at that rate finds" in said(subset)
+    assert "knockoff+" not in said(subset, plus="no")
 
 
 def test_too_few_comparisons():

@@ -86,9 +86,9 @@ def test_least_squares_is_that_of_all_columns_at_once():
     design = np.hstack(full(pairs))
     fitted, *_ = np.linalg.lstsq(design, pairs.choice)
     small = gram_matrices(pairs)
-    problem, told = scale_grams(small)
+    problem, informed = scale_grams(small)
     result = least_squares(small, problem)
-    assert told.all()
+    assert informed.all()
     assert result.scaled / problem.length == pytest.approx(fitted[9:], abs=1e-10)
     assert result.residual == pytest.approx(((pairs.choice - design @ fitted) ** 2).sum())
     assert result.freedom == len(pairs) - np.linalg.matrix_rank(design)
@@ -105,9 +105,9 @@ def test_least_squares_is_that_of_all_columns_at_once():
 )
 def test_real_crowds_have_the_noise_that_is_known(real_data, name, freedom, variance, smallest):
     small = gram_matrices(read(real_data, name))
-    problem, told = scale_grams(small)
+    problem, informed = scale_grams(small)
     result = least_squares(small, problem)
-    assert told.all()
+    assert informed.all()
     assert result.freedom == freedom
     assert result.variance == pytest.approx(variance, abs=1e-9)
     assert np.linalg.eigvalsh(problem.gram)[0] == pytest.approx(smallest, abs=1e-8)
@@ -125,8 +125,8 @@ def test_who_is_alone_on_items_cannot_be_told():
         (*pairs.items, "one", "other"),
     )
     small = gram_matrices(alone)
-    problem, told = scale_grams(small)
-    assert told.tolist() == [True] * 12 + [False]
+    problem, informed = scale_grams(small)
+    assert informed.tolist() == [True] * 12 + [False]
     without = gram_matrices(pairs)
     assert problem.pull == pytest.approx(scale_grams(without)[0].pull, abs=1e-12)
 

@@ -147,7 +147,7 @@ def test_real_crowds_are_cut_where_is_known(real_data, name, plain, plus, select
         w = statistic(way.entries(problem.gram, gap, knockoffs.pulls(problem.pull, chance[None]), 0.1))
         cut = [float(find_cuts(w, 0.1, kind)[0]) for kind in (False, True)]
         assert cut == pytest.approx([plain, plus], abs=2e-8)
-        assert tuple(int((w >= one).sum()) for one in cut) == selected
+        assert tuple(int((w >= item).sum()) for item in cut) == selected
 
 
 def test_the_cut_is_the_smallest_that_keeps_the_rate():

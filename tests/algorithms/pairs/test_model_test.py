@@ -42,9 +42,9 @@ def test_nothing_is_said_of_who_chose_nothing():
 
 def test_the_crowd_is_tested_for_one_large_bias_and_for_many_small_ones():
     even = (np.arange(100) + 0.5) / 100
-    one, many = even.copy(), np.maximum(even**1.8, 1e-3)
-    one[0] = 1e-5
+    first, many = even.copy(), np.maximum(even**1.8, 1e-3)
+    first[0] = 1e-5
     assert crowd_probability(even) > 0.5
-    assert crowd_probability(one) == pytest.approx(simes(one) / 0.75)
+    assert crowd_probability(first) == pytest.approx(simes(first) / 0.75)
     assert crowd_probability(many) < 0.01 < simes(many)
     assert crowd_probability(np.array([np.nan])) == 1.0

@@ -55,9 +55,9 @@ def check_iss(path: Path, gram: np.ndarray, pull: np.ndarray) -> None:
         before, value = at, after
         # no coefficient does better on the side where p is
         slope = pull - gram @ value
-        held = np.abs(dual) >= 1.0 - far
+        fixed = np.abs(dual) >= 1.0 - far
         assert np.abs(slope[free]).max() <= 1e-12 * np.abs(pull).max() * len(pull)
-        assert (slope * np.sign(dual))[held & ~free].max(initial=0.0) <= 1e-10
+        assert (slope * np.sign(dual))[fixed & ~free].max(initial=0.0) <= 1e-10
 
 
 def check_lasso(path: Path, gram: np.ndarray, pull: np.ndarray) -> None:

@@ -51,7 +51,7 @@ def test_items_that_keep_to_a_side_are_said(crowd):
     # of some numberings, that which says least of which item is better
     score = fuse(crowd).corrected
     orders = [np.random.default_rng(seed).permutation(len(score)) for seed in range(40)]
-    order = min(orders, key=lambda one: abs(np.corrcoef(score, one)[0, 1]))
+    order = min(orders, key=lambda item: abs(np.corrcoef(score, item)[0, 1]))
     numbered = replace(crowd, left=order[crowd.left], right=order[crowd.right])
     mostly = np.random.default_rng(0).random(len(crowd)) < 0.8
     assert "some items were mostly on the left" in fuse(with_left(numbered, mostly)).sides

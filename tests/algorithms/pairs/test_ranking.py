@@ -106,16 +106,16 @@ def test_intervals_hold_the_true_scores_as_often_as_they_say():
     rng = np.random.default_rng(8)
     truth = np.array([1.0, 0.4, 0.0, -0.3, -1.1])
     shift = np.array([0.0, 0.7, 0.0])
-    held = []
+    covered = []
     for _ in range(200):
         annotator, left = rng.integers(3, size=90), rng.integers(5, size=90)
         right = (left + rng.integers(1, 5, 90)) % 5
         choice = truth[left] - truth[right] + shift[annotator] + rng.normal(0.0, 0.8, 90)
         pairs = Pairs(annotator, left, right, choice, ("a", "b", "c"), tuple("vwxyz"))
         result = scores(pairs, shift > 0)
-        held += [(result.low <= truth) & (truth <= result.high)]
-        held[-1] = np.append(held[-1], result.bias_low[1] <= 0.7 <= result.bias_high[1])
-    assert np.abs(np.mean(held, axis=0) - 0.95).max() < 0.05
+        covered += [(result.low <= truth) & (truth <= result.high)]
+        covered[-1] = np.append(covered[-1], result.bias_low[1] <= 0.7 <= result.bias_high[1])
+    assert np.abs(np.mean(covered, axis=0) - 0.95).max() < 0.05
 
 
 def test_scores_are_corrected_where_the_biased_saw_items_on_one_side():

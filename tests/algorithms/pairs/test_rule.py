@@ -56,15 +56,15 @@ def test_a_small_bias_is_not_flagged_however_many_choices_show_it():
 
 
 def test_the_crowd_test_says_that_it_holds_flags_back():
-    held = next(
+    fixed = next(
         fusion
         for fusion in (fuse(crowd(seed, votes=60, people=30)) for seed in range(60))
         if (fusion.q_value <= 0.1).any() and not fusion.flagged.any()
     )
-    assert held.crowd_p > held.gate
-    assert "nobody is flagged. Set the crowd test to 1" in "\n".join(held.notices)
-    assert (held.behaviour[held.q_value <= 0.1] == UNDECIDABLE).all()
-    assert flip_flags(held.q_value, 0.1, held.crowd_p, 1.0).any()
+    assert fixed.crowd_p > fixed.gate
+    assert "nobody is flagged. Set the crowd test to 1" in "\n".join(fixed.notices)
+    assert (fixed.behaviour[fixed.q_value <= 0.1] == UNDECIDABLE).all()
+    assert flip_flags(fixed.q_value, 0.1, fixed.crowd_p, 1.0).any()
 
 
 def test_flags_at_another_rate_follow_from_the_q_values():

@@ -65,7 +65,7 @@ def test_hard_tasks_show_their_class_less():
     votes = extremists[crowd.labels.annotator]
     hard = crowd.difficulty[crowd.labels.task] > 0.6
     plain = crowd.difficulty[crowd.labels.task] == 0
-    apart = [np.abs(np.subtract(*frequencies(crowd, votes & one))).sum() for one in (plain, hard)]
+    apart = [np.abs(np.subtract(*frequencies(crowd, votes & item))).sum() for item in (plain, hard)]
     assert apart[0] == pytest.approx(2 * (0.90 - 0.12), abs=0.06)
     assert apart[1] < 0.4 * apart[0]
 

@@ -24,11 +24,11 @@ def _case(subject: str, *raters: SimulatedRater, seed: int = 3) -> SimulatedCase
 
 @pytest.mark.parametrize("subject", ["nodule", "prostate"])
 def test_the_same_seed_gives_the_same_case_and_another_another(subject: str) -> None:
-    one, same, other = (_case(subject, seed=seed) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one.volume, same.volume)
-    np.testing.assert_array_equal(one.masks, same.masks)
-    assert (one.volume != other.volume).any()
-    assert (one.truth != other.truth).any()
+    first, same, other = (_case(subject, seed=seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first.volume, same.volume)
+    np.testing.assert_array_equal(first.masks, same.masks)
+    assert (first.volume != other.volume).any()
+    assert (first.truth != other.truth).any()
 
 
 @pytest.mark.parametrize("subject", ["nodule", "prostate"])
@@ -85,15 +85,15 @@ def test_a_crowd_has_the_names_and_habits_that_were_asked_for() -> None:
 
 
 def test_a_large_volume_is_painted_slice_by_slice_so_that_it_can_be_cancelled() -> None:
-    told: list[float] = []
+    informed: list[float] = []
 
     def watch(fraction: float, words: str, **_: object) -> None:
-        told.append(fraction)
+        informed.append(fraction)
 
     simulate_case(1, (6, 520, 520), (5.0, 0.5, 0.5), 2, subject="prostate", watch=watch)
-    assert len(told) > 20 * 6
-    assert told == sorted(told)
-    assert told[-1] <= 1
+    assert len(informed) > 20 * 6
+    assert informed == sorted(informed)
+    assert informed[-1] <= 1
 
 
 def test_what_is_not_simulated_is_refused() -> None:
