@@ -131,7 +131,7 @@ class Session:
         votes = iter(work.task_panel.votes.lines * ROUNDS)
         driven.measure("a voter chosen in the task", 100,
                        lambda: work._on_voter(next(votes).annotator))  # fmt: skip
-        groups = cycle(range(work.session.analysis.groups.found.count))
+        groups = cycle(range(work.session.analysis.groups.communities.count))
         driven.measure("a community chosen", 100,
                        lambda: work.annotator_detail.choose_community(next(groups)))  # fmt: skip
         driven.measure("everybody chosen (Ctrl+A)", 100,

@@ -59,7 +59,7 @@ class Field:
     name : str
     area : float or None
         Square micrometres; None where the size of a pixel is not known.
-    found : int
+    detected : int
         Spots that count as parasites.
     posterior, low, high : (M,) float64
         0 or 1 where the expert decided; low and high are NaN where there is no interval.
@@ -68,7 +68,7 @@ class Field:
     image: int
     name: str
     area: float | None
-    found: int
+    detected: int
     posterior: FloatArray
     low: FloatArray
     high: FloatArray
@@ -123,7 +123,7 @@ def count_field(
         image=entry.id,
         name=entry.name,
         area=None if pixel is None else entry.width * entry.height * pixel**2,
-        found=int(spots_now.present.sum()),
+        detected=int(spots_now.present.sum()),
         posterior=spots_now.posterior,
         low=spots_now.low,
         high=spots_now.high,
@@ -218,7 +218,7 @@ def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[obje
     for image in (*all_images, *(field.image for field in fields)):
         image_fields = [field for field in fields if image in (None, field.image)]
         name = "" if image is None else image_fields[0].name
-        yield name, "Found", sum(field.found for field in image_fields), None, None, "", ""
+        yield name, "Found", sum(field.detected for field in image_fields), None, None, "", ""
         for quantity in compute_quantities(fields, measures, image):
             if quantity.rate is not None:
                 yield (
@@ -243,7 +243,7 @@ def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
 def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Quantity:
     below = np.cumsum(chance)
     low, high = (float(np.count_nonzero(below < share)) for share in (0.025, 0.975))
-    spot_count = sum(field.found for field in fields)
+    spot_count = sum(field.detected for field in fields)
     on = f" on {counted(len(fields), 'field')}" if len(fields) > 1 else ""
     return Quantity("Parasites", "expected", Rate(number, low, high), f"{spot_count:,} found{on}")
 

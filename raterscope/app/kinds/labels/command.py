@@ -260,7 +260,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     accuracy, _, _ = accuracies(rates_for(question, result))
     groups = groups_of(question.labels, result, accuracy)
     if groups is not None:
-        sizes = groups.found.sizes().tolist()
+        sizes = groups.communities.sizes().tolist()
         parts = [f"{plain(name)} ({size:,})" for name, size in zip(groups.names, sizes, strict=True)]
         community_count = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
         yield f"{community_count} of annotators: {_few(parts)}"

@@ -368,8 +368,8 @@ class GroupedAnswer:
             return trace_charts(labels, self.fusion, self.drawn()), class_keys(self.fusion.classes)
         assert groups is not None
         if chart == "communities":
-            sizes = groups.found.sizes().tolist()
-            charts = community_charts(labels, groups.found.prototype, sizes)
+            sizes = groups.communities.sizes().tolist()
+            charts = community_charts(labels, groups.communities.prototype, sizes)
             return charts, community_keys(groups.names)
         keys = community_keys(self.course.names)
         if chart == "participation":

@@ -110,7 +110,7 @@ def follow_communities(
         Those of the last moment.
     watch : Watch
     """
-    last = groups.found
+    last = groups.communities
     if groups.basis == "behaviour":
         moments, titles, caption = _moments_by_behaviour(labels, fusion, last, watch)
     else:

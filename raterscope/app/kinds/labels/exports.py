@@ -265,10 +265,10 @@ def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
 
 def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
     """Return the rows of communities.csv, the largest first."""
-    sizes = groups.found.sizes().tolist()
+    sizes = groups.communities.sizes().tolist()
     for at, name in enumerate(groups.names):
         share, accuracy = format_number(groups.votes[at]), format_number(groups.accuracy[at])
-        rates = map(format_number, groups.found.prototype[at].ravel().tolist())
+        rates = map(format_number, groups.communities.prototype[at].ravel().tolist())
         yield (str(at + 1), name, sizes[at], share, accuracy, annotators[groups.central[at]], *rates)
 
 

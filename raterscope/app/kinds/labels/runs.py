@@ -266,7 +266,7 @@ class Groups:
 
     Attributes
     ----------
-    found : Communities
+    communities : Communities
     names : tuple of C words
     of : (K,) int16
         Each annotator's, -1 for none.
@@ -278,7 +278,7 @@ class Groups:
         The most central member, an annotator's number.
     """
 
-    found: Communities
+    communities: Communities
     names: tuple[str, ...]
     of: NDArray[np.int16]
     votes: FloatArray
@@ -288,7 +288,7 @@ class Groups:
     @property
     def basis(self) -> str:
         """What members have in common: "behaviour" or "tasks"."""
-        return self.found.basis
+        return self.communities.basis
 
 
 def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
@@ -324,7 +324,7 @@ def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -
     vote_counts = labels.votes_of_annotators()
     weight = [vote_counts[of == number] for number in range(groups.count)]
     return Groups(
-        found=groups,
+        communities=groups,
         names=names_of(labels, groups.prototype, groups.basis),
         of=of,
         votes=np.array([member_votes.sum() for member_votes in weight]) / max(int(vote_counts.sum()), 1),

@@ -349,7 +349,7 @@ class AnnotatorDetail(LabelsPart):
     def _on_triangle(self, number: int) -> None:
         """Select a community, if it still exists: an earlier one has no members now."""
         groups = self.grouping.groups
-        if groups is not None and number < groups.found.count:
+        if groups is not None and number < groups.communities.count:
             self.choose_community(number)
 
     def _on_grouped(self) -> None:

@@ -86,13 +86,13 @@ class Grouping(LabelsPart):
     def groups(self) -> Groups | None:
         """Communities shown."""
         groups = self._groupings.get(self.method_shown)
-        return groups if groups is not None and groups.found.count else None
+        return groups if groups is not None and groups.communities.count else None
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices about how they were found."""
         if self.method_shown in self._groupings:
-            return self._groupings[self.method_shown].found.notices
+            return self._groupings[self.method_shown].communities.notices
         result = self._session.scene.result if self._session.shown else None
         communities = None if result is None or self.method_shown != STORED else result.communities
         return () if communities is None else communities.notices
@@ -200,7 +200,7 @@ def show_cards(
     if groups is None:
         show_no_cards(cards, UNFUSED if scene.fusion is None else " ".join(notices))
         return
-    communities = groups.found
+    communities = groups.communities
     words = [
         _in_words((groups.basis, communities.method)),
         f"modularity {communities.modularity:.2f}",
@@ -242,7 +242,7 @@ def show_participation(
     if groups is None:
         bars.show_participation(np.zeros((0, 0)), (), ())
         return
-    communities = groups.found
+    communities = groups.communities
     rows = (
         np.flatnonzero(np.isin(communities.members, chosen))
         if chosen

@@ -60,7 +60,7 @@ METHODS = {
 
 def grouping_key(groups: Groups) -> GroupingKey:
     """Return the basis and method of groups."""
-    return groups.basis, groups.found.method
+    return groups.basis, groups.communities.method
 
 
 def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch: Watch) -> Groups:
@@ -140,7 +140,7 @@ def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch
 
 def triangles_now(scene: Scene, groups: Groups) -> TrianglesView:
     """Lay out the communities shown in triangles."""
-    communities_found = groups.found
+    communities_found = groups.communities
     numbers = np.arange(communities_found.count)
     return _triangles(
         scene.labels,
@@ -265,14 +265,14 @@ def similarity_of(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch
         high = max(float(np.nanquantile(values, BRIGHTEST)) if np.isfinite(values).any() else 0.0, 0.01)
     else:
         assert analysis.mean is not None
-        values, label = _similarity(analysis.mean, rows, groups.found.scale), "similarity"
+        values, label = _similarity(analysis.mean, rows, groups.communities.scale), "similarity"
         title = "Similarity"
         high = 1.0
     return Similarity(values, edges, rows, *_graph(values, edges), label, high, title)
 
 
 def _rows(groups: Groups) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
-    communities_found = groups.found
+    communities_found = groups.communities
     devotion = communities_found.participation[
         np.arange(len(communities_found.members)), communities_found.community
     ]

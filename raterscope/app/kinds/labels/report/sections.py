@@ -83,7 +83,7 @@ class AnsweredQuestion:
     Attributes
     ----------
     answered : Answered
-    now : DecidedAnswer
+    decided_answer : DecidedAnswer
     excluded : mapping of annotator to reason
         As the expert has it now.
     judged : mapping of method to Assessment
@@ -102,7 +102,7 @@ class AnsweredQuestion:
     """
 
     answered: Answered
-    now: DecidedAnswer
+    decided_answer: DecidedAnswer
     excluded: Mapping[str, str]
     judged: Mapping[str, Assessment]
     advice: tuple[str, ...]
@@ -138,7 +138,7 @@ def read_question(
     disputed = _disputed(answer, fusion.votes)
     return AnsweredQuestion(
         answered=answered,
-        now=answer,
+        decided_answer=answer,
         excluded=excluded,
         judged=judged,
         advice=advised,
@@ -267,7 +267,7 @@ def question_section(
     if over_time is not None:
         blocks.append(_rates_over_time(over_time))
     if question.disputed:
-        blocks.append(disputed_table(question.answered, question.now, question.disputed))
+        blocks.append(disputed_table(question.answered, question.decided_answer, question.disputed))
         if question.pictures:
             blocks.append(Gallery("Tasks in dispute", list(question.pictures.values())))
     return Section(plain(question.answered.entry.name), blocks, breaks=True)
@@ -293,7 +293,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
         f"{named(name)}: {share_of(share)}"
         for name, share in zip(fusion.classes, fusion.shares.tolist(), strict=True)
     ]
-    decided = len(answered_question.now.decided)
+    decided = len(answered_question.decided_answer.decided)
     facts = [
         ("Votes", f"{counted(len(labels), 'vote')} by {counted(people, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
@@ -365,9 +365,9 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
         return []
     pictures = []
     for at, name in enumerate(groups.names[:_MOST_PROTOTYPES]):
-        members = counted(int(groups.found.sizes()[at]), "annotator")
+        members = counted(int(groups.communities.sizes()[at]), "annotator")
         title = f"Community {at + 1}: {plain(name, 60)}"
-        pictures.append(draw_rates(groups.found.prototype[at], title, members))
+        pictures.append(draw_rates(groups.communities.prototype[at], title, members))
     note = (
         f"Rows: what is true, {_few(list(map(named, fusion.classes)))}, from above. "
         f"Columns: what is said, {_few(list(map(named, fusion.outputs)))}, from the left."

@@ -166,7 +166,7 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
 
 def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
     """List the communities of annotators."""
-    sizes = groups.found.sizes().tolist()
+    sizes = groups.communities.sizes().tolist()
     rows = [
         (
             str(at + 1),
@@ -180,12 +180,12 @@ def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
     ]
     out = len(groups.of) - sum(sizes)
     of_behaviour = groups.basis == "behaviour"
-    method = "Bayesian factorisation" if groups.found.method == "nmf" else "Louvain"
+    method = "Bayesian factorisation" if groups.communities.method == "nmf" else "Louvain"
     alike = "their confusion matrices, by {} of their Hellinger similarity"
     shared = "their common tasks, by {} of the shares that two annotators have in common"
     note = (
         f"Annotators are grouped by {(alike if of_behaviour else shared).format(method)}; modularity "
-        f"{share(groups.found.modularity, 2)}. Accuracy: the expected share of correct votes. Most central: "
+        f"{share(groups.communities.modularity, 2)}. Accuracy: the expected share of correct votes. Most central: "
         f"the member who takes part most.{f' In no community: {out:,}.' if out else ''}"
     )
     name = "Behaviour" if of_behaviour else "Name"
