@@ -1,1 +1,1 @@
-"""Kinds of annotation: a package for each, with one record that tells the program all about it."""
+"""Kinds of annotation: one package each, with one record that the program uses."""

@@ -91,7 +91,7 @@ class Reader(NamedTuple):
     Attributes
     ----------
     recognises : callable
-        ``recognises(source)`` tells whether a file holds annotations of the kind.
+        ``recognises(source)`` returns whether a file holds annotations of the kind.
     read : callable
         ``read(sources, kind, watch)`` reads files; `kind` is one of `Kind.file_kinds` where one was named.
     store : callable
@@ -112,7 +112,7 @@ class FuseCommand:
     summary, description : str
         One line for the list of commands, and the text of its own help.
     examples : tuple of str
-        What stands after `raterscope`.
+        Arguments after `raterscope`.
     add_options : callable
         Adds the options to the command's parser.
     """
@@ -240,7 +240,7 @@ class Report:
     Attributes
     ----------
     gather : callable
-        ``gather(request, watch)`` reads and measures what the report tells of the kind.
+        ``gather(request, watch)`` reads and measures the kind's part in the report.
     read_options : callable
         Makes `ReportRequest.options` of them.
     held_fixed : callable
@@ -289,13 +289,13 @@ class Kind:
     title : str
         On tabs and in headings: "Clicks".
     item : str
-        What one item is called in reports: "image", "case", "question".
+        Name of one item in reports: "image", "case", "question".
     by_question : bool
         Whether the items are questions; else they are images.
     file_kinds : tuple of str
-        What its files may hold, as `import --kind` names it.
+        Contents of its files, as `import --kind` names them.
     detail : str
-        What a fusion decides on within an item: "detection", "region", "task", "annotator".
+        Unit of decisions within an item: "detection", "region", "task", "annotator".
     fuse_command : FuseCommand
     load_catalogues, load_functions, load_report : callable
         Import the algorithms, the functions and the report's part.
@@ -308,7 +308,7 @@ class Kind:
     doubt : str
         State of a detail that the expert should look at: "disputed", "flagged".
     holds_decisions : bool
-        Whether a fusion holds fixed what the expert decided; else decisions count beside it at once.
+        Whether a fusion holds decisions fixed; otherwise they take effect at once.
     load_storage : callable, optional
         Imports how the study stores a kind that `study.kinds` does not list.
     load_reader : callable, optional

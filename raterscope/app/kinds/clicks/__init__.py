@@ -1,1 +1,1 @@
-"""What the program does with clicks, without a window: joining files, fusing, results."""
+"""Clicks without a window: import, runs, evaluation, exports and report."""

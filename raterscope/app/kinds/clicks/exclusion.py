@@ -26,7 +26,7 @@ class RunInputs:
     ----------
     plan : FusionPlan
     weights : mapping of annotator to float
-        As how much of one each of those counted who did not count fully.
+        The reduced weights of annotators.
     items : dict of str to int
         The images' numbers.
     clicks : dict of str to Clicks
@@ -114,17 +114,17 @@ def recount(
 ) -> Recount:
     """Fuse a run's images again without an annotator, or with another weight, and list changed decisions.
 
-    Only the images that the annotator looked at are clustered anew. With a plan that learns across images,
-    all are judged anew by what the others say of the crowd.
+    Only the images with the annotator are clustered again. With a plan that learns across images, all are
+    detected again with the others' experience of the crowd.
 
     Parameters
     ----------
     inputs : RunInputs
     annotator : str
     weight : float or None
-        As how much of one the annotator is to count; None for not at all.
+        New weight of the annotator; None excludes them.
     state : ReviewState
-        What the expert has decided by now: that does not change.
+        The current decisions, which do not change.
     watch : Watch
     """
     plan, clicks_before = inputs.plan, inputs.clicks

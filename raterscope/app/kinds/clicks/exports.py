@@ -77,8 +77,8 @@ class Results:
 def write_results(folder: Path, results: Results) -> list[Path]:
     """Write detections.csv, annotators.csv, clicks.csv, run.json and, with a truth, evaluation.csv.
 
-    Each file replaces one that is there, whole or not at all. run.json comes last, and goes first where there
-    is one: where it is, all that it tells of is there.
+    Each file replaces an existing one completely or not at all. run.json is removed first and written last:
+    if it exists, all files that it describes exist.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def judge_clicks(
     fusion : Fusion or None
         The values are NaN and -1 without one.
     annotator : (N,) int
-        Who clicked, as the rows of `Fusion.marked` are numbered.
+        Annotator of each click, a row of `Fusion.marked`.
     threshold : float
         Clicks less probably inliers than this belong to no cluster.
 
@@ -195,7 +195,8 @@ def click_rows(
 ) -> Iterator[Row]:
     """Return the rows of clicks.csv for one image, see `judge_clicks`.
 
-    With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
+    With `timed` there is a column of times. An annotator without clicks on the image has a row without
+    position.
     """
     columns = [_texts(clicks.x), _texts(clicks.y)]
     if timed:
@@ -247,7 +248,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     Raises
     ------
     InputError
-        When nothing was fused or decided yet, or there is nothing that the format holds.
+        Without a fusion or decisions, or without anything that the format stores.
     """
     watch(0.0, f"writing {request.what}")
     decisions = study.decisions()

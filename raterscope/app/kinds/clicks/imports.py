@@ -23,7 +23,7 @@ from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.references import ImageNames
 
 _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
-"""What Label Studio puts before the name of a file that was uploaded."""
+"""Prefix of uploaded files' names in Label Studio."""
 
 
 class AttributedPoints(NamedTuple):
@@ -34,7 +34,7 @@ class AttributedPoints(NamedTuple):
     clicks : list of ClickTable
     truths : list of PointTable
     assumed : list of Path
-        Files of detections that were taken as truth though nobody said so.
+        Files of detections that were assumed to be ground truth.
     """
 
     clicks: list[ClickTable]
@@ -90,33 +90,32 @@ def assign_annotators(
 ) -> AttributedPoints:
     """Determine the annotator and the image of every point.
 
-    What is told by hand goes before what a file says of itself, and that before what the names of all files
-    together let guess, as with masks, and the folders where each annotator has one. A file that tells no
-    image, and in whose name stands none at hand, is of the only one at hand.
+    Names given by hand come first, then those in a file, then those guessed from all file names as for masks,
+    then folders with one annotator each. A file without an image name belongs to the only known image.
 
     Parameters
     ----------
     files : sequence of PointFile
     images : sequence of str
-        ImageNames of the images at hand.
+        Names of the known images.
     annotator : str, optional
-        Who marked all of them.
+        Annotator of all files.
     by_hand : mapping of file to annotator, optional
         `TRUTH_WORD` for the truth.
     naming : str, optional
-        What the files' names tell, see `naming.by_pattern`.
+        Pattern of the files' names, see `naming.by_pattern`.
     truth : bool
         All of them are the truth.
     detections : {"clicks", "truth", "ask"}
-        What becomes of files of detections that left this program, where nothing is told by hand: like others
-        they are somebody's clicks, they are the truth, or it is asked.
+        Meaning of detections exported by this program without a given annotator: an annotator's clicks,
+        ground truth, or an error that asks.
 
     Raises
     ------
     UnknownAnnotators
-        Where nothing tells who, or is to be asked.
+        For a file without annotator, or with "ask".
     InputError
-        Where nothing tells on which of several images.
+        For a file that may belong to several images.
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
     folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
@@ -270,20 +269,20 @@ def clicks_by_image(
     tables : sequence of ClickTable
         An annotator or image of the same name in two tables is the same.
     sizes : sequence of ClickTable or ImageFile
-        Images, and tables that tell the size of images; who looked and marked nothing counts where these say
-        so. Images are found by name, with or without folder and suffix.
+        Images, and tables with image sizes and annotators without clicks. Images are found by name, with or
+        without folder and suffix.
     extent : (width, height), optional
-        Size of every image, whatever else is said.
+        Size of every image, which overrides `sizes`.
 
     Returns
     -------
     dict
-        Clicks by image, in the order of first appearance; images on which nobody looked are not there.
+        Clicks by image, in the order of first appearance; images without annotators are skipped.
 
     Raises
     ------
     InputError
-        For an image whose size nothing tells.
+        For an image of unknown size.
     """
     images: dict[str, _ImagePieces] = {}
     for table in tables:

@@ -80,7 +80,7 @@ class Settler:
     Attributes
     ----------
     seconds : float
-        That it took the last time.
+        Duration of the last settling.
     """
 
     def __init__(self) -> None:
@@ -235,9 +235,9 @@ class LiveSource:
     position : Position
         How far it was read.
     watched : dict of image to WatchedImage
-        What it has come to.
+        The state of each image.
     counts : (clicks, annotators, images)
-        That have come to the study by the last `gather`.
+        Clicks, annotators and images at the last `gather`.
     """
 
     def __init__(self, study: Study, wish: WatchRequest) -> None:
@@ -334,8 +334,8 @@ class LiveSource:
     def keep_run(self, study: Study) -> int | None:
         """Store the answers as a run of the study, without images that have pending clicks.
 
-        What the expert decided or viewed since the last look is held fixed, and the images are settled.
-        Returns the run's number; None where there is nothing to keep.
+        Decisions and views since the last reading are held fixed, and the images are settled.
+        Returns the run's number; None without a complete image.
         """
         reviewed = [
             image

@@ -47,7 +47,7 @@ class Arrivals:
         The last import that is in it.
     x, y : (N,) float64
     time : (N,) float64
-        Seconds, NaN where it is not told.
+        Seconds, NaN if unknown.
     annotator : (N,) int64
         Index into `order`.
     order : (R,) int64
@@ -108,7 +108,7 @@ def append_steps(
     records : iterable of (import, MarksRecord)
         In the order of import.
     per_step : int
-        Annotators whose clicks are taken up together.
+        Annotators per step.
     since : int
         The import up to which all is one step.
     excluded : frozenset of int
@@ -252,15 +252,15 @@ class WatchedImage:
     ----------
     state : StreamState
     outlook : Outlook
-        What more annotators would change.
+        Expected changes by further annotators.
     history : StreamHistory
     experience : Experience
-        What was held of annotators from other images when the first clicks came, or when all images were
-        last settled.
+        Experience with annotators from other images, when the first clicks arrived or all images were last
+        settled.
     excluded : tuple of str
         Annotators that were left out.
     known : KnownSpots
-        What the expert had decided.
+        The expert's decisions.
     weights : (R,) float64, optional
         As `Clicks.weights`.
     viewed : (V, 2) float64, optional
@@ -303,11 +303,11 @@ class PendingClicks:
     names : sequence of str
         Of all annotators of the study.
     held : ExpertKnowledge
-        What the expert knows of the image.
+        The expert's knowledge of the image.
     excluded : tuple of str
         Annotators left out of `arrivals`.
     weights : mapping of annotator to float
-        As how much of one each of those counts who do not count fully.
+        The reduced weights of annotators.
     scores : (K, 3) float64, optional
         As `Clicks.scores`.
     """
@@ -353,7 +353,7 @@ def read_pending(
 ) -> dict[int, PendingClicks]:
     """Read the pending clicks of images, continuing from an earlier reading.
 
-    What was imported up to `since`, before anything was watched, is one step.
+    Imports up to `since`, before watching began, are one step.
     """
     decisions = study.decisions()
     state = fold(decisions)

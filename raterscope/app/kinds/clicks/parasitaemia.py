@@ -1,4 +1,4 @@
-"""Parasitaemia of a study: what is found and decided on each image, told for fields, blood and cells."""
+"""Parasitaemia of a study: detections and decisions on each image, per field, volume of blood and cells."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def compute_quantities(
         All images that were fused or decided on.
     measures : Measures
     image : int, optional
-        The only image to tell of.
+        The only image to count.
     """
     if image is not None:
         fields = [field for field in fields if field.image == image]
@@ -253,7 +253,7 @@ def _counted(
 ) -> tuple[Sequence[Field], float | None]:
     """Return the fields on which cells were counted, and their number.
 
-    What was counted on all together comes first; else the images on which some were counted by themselves.
+    A count for all images together comes first, then the images with their own counts.
     """
     together: float | None = getattr(measures.counting.get(None), cells, None)
     if image is None and together is not None:

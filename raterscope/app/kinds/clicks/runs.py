@@ -137,7 +137,7 @@ class Inputs(outcome.Inputs[Clicks]):
     truth_held : bool
         Whether imported truth is held fixed too.
     weights : mapping of annotator to float
-        As how much of one each of those counts who do not count fully.
+        The reduced weights of annotators.
     last_view : int
         The last of the views of spots that were read.
     others : OtherImages
@@ -266,8 +266,8 @@ def run_record(
 ) -> dict[str, Any]:
     """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went.
 
-    `weights` says as how much of one each of those annotators counted who did not count fully, `controls` of
-    control images whether they are known to hold structures, `scores` where a program's came from.
+    `weights` are the reduced weights of annotators, `controls` states for control images whether they contain
+    structures, and `scores` is the source of a program's scores.
     """
     record = record_of(
         plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,

@@ -33,7 +33,7 @@ STUDY = "sample.rscope"
 CLICKS = "simulated_clicks.csv"
 TRUTH = "simulated_truth.csv"
 RADIUS = 8.0
-"""How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
+"""Largest distance of a detection from a simulated parasite, pixels: about a ring's radius."""
 
 _SEED = 1905
 _LOOKS = 0.5  # share of the smears that an annotator looks at

@@ -1,1 +1,1 @@
-"""What the program does with labels, without a window: joining files, fusing, comparing, results."""
+"""Labels without a window: import, runs, evaluation, exports and report."""

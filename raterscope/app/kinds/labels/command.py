@@ -105,7 +105,7 @@ def fuse_study(
     -------
     Answer
     list of dict
-        What it is made from, for run.json.
+        The sources, for run.json.
 
     Raises
     ------

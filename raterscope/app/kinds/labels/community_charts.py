@@ -313,7 +313,7 @@ CHART_FILES = (
     *(f"{name}.{form}" for name in ("communities_over_time", "participation", "traces")
       for form in ("csv", "svg")),
 )  # fmt: skip
-"""What `write_all` writes, where it can."""
+"""Files of `write_all`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +382,7 @@ class GroupedAnswer:
         Raises
         ------
         InputError
-            When there is nothing of it, or it cannot be written.
+            If it is not available, or cannot be written.
         """
         reason = self.obstacle(chart)
         if reason:

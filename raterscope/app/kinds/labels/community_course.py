@@ -44,7 +44,7 @@ class CommunityCourse:
     titles : sequence of T str
         When each moment is: "at 40 %".
     caption : str
-        What the moments are: "of each one's votes".
+        Description of the moments: "of each one's votes".
     names : tuple of str
         By lasting number.
     prototypes : tuple of T arrays, (C_t, J, L) float64

@@ -95,7 +95,7 @@ class QuestionOutput:
     Attributes
     ----------
     question : Question
-        What was fused.
+        Input of the fusion.
     plan : LabelPlan
     result : LabelResult
     record : dict
@@ -126,9 +126,9 @@ class QuestionOutput:
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
     """Write tables and run.json into an existing folder. Returns the files.
 
-    Each file replaces one that is there, whole or not at all. What an earlier run wrote and this one does not
-    have is taken away. run.json comes last, and goes first where there is one: where it is, all that it tells
-    of is there.
+    Each file replaces an existing one completely or not at all. Files of an earlier run that this one does
+    not write are removed. run.json is removed first and written last: if it exists, all files that it
+    describes exist.
 
     Raises
     ------

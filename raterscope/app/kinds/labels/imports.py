@@ -182,7 +182,7 @@ def join_question(files: QuestionTables, understanding: LabelInterpretation) -> 
     Raises
     ------
     InputError
-        Where the labels cannot be understood in the way that is asked for.
+        If the labels contradict the interpretation.
     """
     together: Scheme | None = None
     number: dict[str, int] = {}
@@ -323,7 +323,7 @@ def read_label_files(
         All of them are true labels.
     mappings : mapping of file to {column: field}, optional
     annotator : str, optional
-        Who gave the labels of files that do not tell.
+        Annotator of the files that do not name theirs.
     sources : Sources, optional
         Where the files are open already.
     watch : Watch
@@ -361,7 +361,7 @@ def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch:
     Returns
     -------
     list of str
-        What came in, a sentence or more each.
+        A sentence or more for each table.
     """
     sentences = []
     in_order = sorted(tables, key=lambda table: isinstance(table, TrueLabels))

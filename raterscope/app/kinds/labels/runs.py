@@ -356,7 +356,7 @@ def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0)
 
 
 VOTE = "majority"
-"""What models are held against."""
+"""Method that models are compared with."""
 
 
 def judge_methods(
@@ -377,7 +377,7 @@ def judge_methods(
         The result's.
     result : LabelResult
     texts : mapping of setting to text, optional
-        What was set; the other methods take of it what they have too.
+        Given settings, which other methods share if they have them.
     all_methods : bool
         Judge all methods.
     watch : Watch
@@ -385,7 +385,7 @@ def judge_methods(
     Returns
     -------
     dict of method to Assessment
-        The result's first, the vote second; empty where there is nothing to judge by.
+        The result's first, the majority vote's second; empty without truths.
     list of str
         Which methods failed and why.
     """

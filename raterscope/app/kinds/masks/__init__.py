@@ -1,1 +1,1 @@
-"""What the program does with masks, without a window: who drew what, cases, fusing, results."""
+"""Masks without a window: import, runs, evaluation, exports and report."""

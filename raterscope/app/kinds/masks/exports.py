@@ -88,9 +88,9 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     """Write maps, tables and run.json into an existing folder. Returns the files.
 
     With several structures the names of the maps say which, and the tables begin with it. Names of files are
-    made of what raters and structures are called; run.json says of which each map is. Each file replaces one
-    that is there, whole or not at all. run.json comes last, and goes first where there is one: where it is,
-    all that it tells of is there.
+    made of the names of raters and structures; run.json assigns each map. Each file replaces an existing one
+    completely or not at all. run.json is removed first and written last: if it exists, all files that it
+    describes exist.
     """
     result = output.result
     several = len(result.fusions) > 1
@@ -175,14 +175,14 @@ PRODUCTS = {
     "`calibration` states",
     "uncertainty": "half-width of the 95 % band of another rater's outline, {unit}; pointwise",
 }
-"""What each map holds, by name."""
+"""Content of each map, by name."""
 
 BY_RATER = {
     "weight": "the rater's share of what the consensus rests on, 0 to 1",
     "tau": "the model's local scale of the rater, by which it divides the rater's Sigma: low where the rater "
     "is far from the consensus; 0 outside the fused region",
 }
-"""What the maps of each rater hold, by the beginning of their names."""
+"""Content of the maps of each rater, by the beginning of their names."""
 
 
 def uncertainty_words(report: Report, *, calibrated: bool) -> str:

@@ -27,7 +27,7 @@ from raterscope.app.study.records import Item
 from raterscope.app.study.references import locate
 
 NAMELESS = "structure"
-"""What a structure is called that nobody named."""
+"""Name of unnamed structures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class AttributedMask:
         None for the truth.
     structure : str
     item : str or None
-        The image, as the file itself tells.
+        The image, as the file names it.
     hint : str or None
         The image, as the names of the files let guess.
     mask : RaterMask
@@ -65,25 +65,25 @@ def assign_raters(
 ) -> list[AttributedMask]:
     """Determine the rater of every mask.
 
-    What is told by hand goes before what a file says of itself, and that before what the names of all files
-    together let guess. A file called truth, gt or gold holds the truth.
+    Names given by hand come first, then those in a file, then those guessed from all file names. A file with
+    the name truth, gt or gold holds the truth.
 
     Parameters
     ----------
     tables : sequence of MaskTable
     images : sequence of str
-        Names of the images at hand, which names of masks may begin with.
+        Names of the known images, which names of masks may begin with.
     by_hand : mapping of file to annotator, optional
         `TRUTH_WORD` for the truth.
     naming : str, optional
-        A pattern that tells all that there is in a name of that pattern, see `naming.by_pattern`.
+        Pattern of the files' names, see `naming.by_pattern`.
     truth : bool
         All of them are the truth.
 
     Raises
     ------
     UnknownAnnotators
-        Where nothing tells.
+        For a mask without rater.
     InputError
         Where two files hold the same annotator's mask of the same structure on the same image.
     """
@@ -138,7 +138,7 @@ class Placement:
     Attributes
     ----------
     sites : tuple of Site
-        Those that were given, then those that only the masks tell of.
+        The given ones, then those that only the masks imply.
     where : tuple of int
         Each mask's site.
     masks : tuple of AttributedMask
@@ -174,7 +174,7 @@ def place_masks(
     OtherGrid
         For a mask on another grid than its image.
     InputError
-        For a mask that may lie on several images, or is there twice.
+        For a mask that fits several images, or occurs twice.
     """
     site_list = list(sites)
     candidates = _Sites(sites)
@@ -375,11 +375,11 @@ class MaskOptions:
     Attributes
     ----------
     annotator : str, optional
-        Who drew all of them.
+        Rater of all files.
     naming : str, optional
-        What the files' names tell: "{item}_{annotator}".
+        Pattern of the files' names: "{item}_{annotator}".
     structure : str, optional
-        What is called so that no file names.
+        Structure of files that name none.
     by_hand : mapping of file to annotator
         See `raters.sign`.
     """
@@ -436,7 +436,7 @@ def images_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
 
 
 TELLING = MaskOptions()
-"""The files themselves tell all."""
+"""Options for files that name everything."""
 
 NOTHING = StudyImages()
 """No study is open."""

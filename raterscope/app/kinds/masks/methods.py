@@ -40,7 +40,7 @@ from raterscope.figures.paper import PaperChart
 from raterscope.figures.sheet import sheet
 
 BASELINE = "majority"
-"""What methods are tested against, as in the paper."""
+"""Baseline of the tests, as in the paper."""
 
 FIGURES = {
     "dice": "Dice",
@@ -50,7 +50,7 @@ FIGURES = {
     "bound": "lower bound less the highest",
     "seconds": "time",
 }
-"""What methods are compared by."""
+"""Figures of the comparison."""
 
 REFERENCES = {"truth": "against the truth", "raters": "among the raters"}
 
@@ -80,10 +80,10 @@ class ComparedMethods:
     Attributes
     ----------
     methods : tuple of str
-        As they were asked for.
+        The requested methods.
     cases : tuple of CaseMethods
     problems : tuple of str
-        What could not be compared, a sentence each.
+        Failures, a sentence each.
     facts : str
         When and on how much, and with which settings.
     """
@@ -113,7 +113,7 @@ class MethodBox:
     ----------
     name : str
     rater : bool
-        Whether it is one of raters.
+        Whether the values are of raters.
     values : (V,) float64
         Finite: one of each case against the truth, of each case and rater among the raters.
     left_out : int
@@ -203,7 +203,7 @@ def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> li
     figure : str
         A key of `FIGURES`.
     reference : {"truth", "raters"}
-        What masks are compared with; time and bound have none.
+        Reference of the masks; time and bound have none.
 
     Returns
     -------

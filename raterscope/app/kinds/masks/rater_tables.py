@@ -39,7 +39,7 @@ DISPUTES = (
 DICE, CONSENSUS = "dice", "consensus"
 
 BASES = {DICE: "Dice overlap", CONSENSUS: "Shared consensus"}
-"""What the distance of two raters is made from, by name."""
+"""Bases of the distance between raters, by name."""
 
 DISTANCES = ("basis", "annotator", "other", "cases", "distance")
 TREE = ("basis", "distance", "annotators")

@@ -46,7 +46,7 @@ class Case:
     grid : Grid
     records : mapping of structure to the annotators' masks
     regions : sequence of Region
-        What the expert decided.
+        The expert's decisions.
     settled : mapping of `Region.voxels` to Settled
     truth : mapping of structure to MaskRecord
         Where the true outline is known. No consensus depends on it: it calibrates the probability of the true
@@ -297,12 +297,13 @@ _ROUNDED = 1e-3
 def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
     """Combine the masks of all structures as labels, or as probabilities if any are.
 
-    Who marked some of the structures is taken to have seen none of the others. What is settled is not held.
+    A rater who marked some structures is assumed to have seen none of the others. Decisions are not held
+    fixed.
 
     Raises
     ------
     MasksError
-        Where somebody marked a voxel as two structures.
+        If a rater marked a voxel as two structures.
     """
     names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
     keys = [(structure, name) for structure, raters in case.records.items() for name in raters]

@@ -1,1 +1,1 @@
-"""What the program does with pairs, without a window: joining files, fusing, comparing, results."""
+"""Pairs without a window: import, runs, evaluation, exports and report."""

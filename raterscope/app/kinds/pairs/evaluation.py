@@ -33,7 +33,7 @@ _MOST_COMPARISONS = 1_000_000
 """Of all draws together; where not even the fewest draws stay below, sides are not drawn again."""
 
 _LOOKED_AT = 0.05
-"""Level at which the share of p values is said and judged."""
+"""Level at which the share of p values is reported and judged."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +47,7 @@ class PairsTrust(Trust):
     confirmed, cleared : int
         Flagged annotators that the expert flagged, and cleared.
     accused, draws : int
-        Draws of the sides in which somebody was flagged, of how many; 0 without draws.
+        Draws of the sides with a flagged annotator, and all draws; 0 without draws.
     spread : float
         Standard error of the share of p values below 0.05 over the draws.
     sides : str
@@ -175,12 +175,12 @@ def trust_in_fusion(
     Parameters
     ----------
     pairs : Pairs
-        What was fused.
+        Input of the fusion.
     fusion : PairFusion
     plan : PairPlan, optional
         Of the fusion; without it, sides are not drawn again.
     verbs : sequence of {"flag", "clear"}
-        What the expert decided on the flagged.
+        The decisions on flagged annotators.
     watch : Watch
     """
     settings = None if plan is None else plan.settings

@@ -43,7 +43,7 @@ class QuestionOutput:
     Attributes
     ----------
     pairs : Pairs
-        What was fused.
+        Input of the fusion.
     plan : PairPlan
     fusion : PairFusion
     record : dict
@@ -59,9 +59,8 @@ class QuestionOutput:
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
     """Write tables and run.json into an existing folder. Returns the files.
 
-    Each file replaces one that is there, whole or not at all; a path that an earlier run wrote and this one
-    does not is taken away. run.json comes last, and goes first where there is one: where it is, all that it
-    tells of is there.
+    Each file replaces an existing one completely or not at all; an earlier run's path is removed if this one
+    has none. run.json is removed first and written last: if it exists, all files that it describes exist.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 
 UNNAMED = "pairs"
-"""What a question is called that no file names."""
+"""Name of unnamed questions."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,18 @@ def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
 def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
     """Join the comparisons of one question, without excluded annotators.
 
-    Who is left out is no annotator of what is given; items stay.
+    Excluded annotators are missing in the result; all items stay.
 
     Returns
     -------
     Pairs
     list of str
-        What the person should know, a sentence each.
+        Notices, a sentence each.
 
     Raises
     ------
     InputError
-        Where nobody is left.
+        If no annotator is left.
     """
     people: dict[str, int] = {}
     items: dict[str, int] = {}

@@ -139,7 +139,7 @@ class Answered:
     fusion : PairFusion
         As the run left it.
     pairs : Pairs
-        What went into the run, of choices as they were given.
+        Input of the run, with the choices as given.
     """
 
     question: PairQuestion
@@ -215,7 +215,7 @@ class OtherResults:
     Attributes
     ----------
     by_t_test : (p,) bool
-        Whom the t test finds by Benjamini-Hochberg at the same rate.
+        Annotators that the t test flags by Benjamini-Hochberg at the same rate.
     consistency : Consistency
         How much of the choices a ranking explains.
     bradley_terry : float

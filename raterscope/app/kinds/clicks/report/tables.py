@@ -59,10 +59,10 @@ class CountedImage:
     run : RunEntry
     fusion : Fusion
     annotators : tuple of str
-        Who looked.
+        Annotators who viewed the image.
     spots : DecidedSpots
     judged : tuple of Spot
-        What the expert decided.
+        The expert's decisions.
     truth : TruePoints
     """
 

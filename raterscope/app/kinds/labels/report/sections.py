@@ -98,7 +98,7 @@ class AnsweredQuestion:
     pictures : mapping of task to Picture
         Of tasks in dispute.
     disputed : list of int
-        The most doubtful tasks that nobody decided.
+        The most disputed tasks without a decision.
     """
 
     answered: Answered

@@ -185,8 +185,8 @@ def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
     shared = "their common tasks, by {} of the shares that two annotators have in common"
     note = (
         f"Annotators are grouped by {(alike if of_behaviour else shared).format(method)}; modularity "
-        f"{share(groups.communities.modularity, 2)}. Accuracy: the expected share of correct votes. Most central: "
-        f"the member who takes part most.{f' In no community: {out:,}.' if out else ''}"
+        f"{share(groups.communities.modularity, 2)}. Accuracy: the expected share of correct votes. Most "
+        f"central: the member who takes part most.{f' In no community: {out:,}.' if out else ''}"
     )
     name = "Behaviour" if of_behaviour else "Name"
     columns = ("No.", name, "Annotators", "Share of votes", "Accuracy", "Most central")

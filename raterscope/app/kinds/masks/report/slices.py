@@ -49,7 +49,7 @@ Box = tuple[int, int, int]
 Frame = tuple[float, float, float, float]
 
 CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
-"""Colours of what is nobody's; doubt has a hue that no rater's outline has."""
+"""Colours of the layers without a rater. The uncertainty has a hue that no rater's outline has."""
 
 _SIDE = 560  # pixels of the longer side
 _FINE = 2  # drawn so much larger and made smaller, for smooth lines
@@ -296,7 +296,7 @@ class Voxels:
     why : str
         Why there are none, in a sentence; else empty.
     notices : tuple of str
-        What is odd about the file: slices that are missing, tilted or not evenly spaced.
+        Irregularities of the file: missing, tilted or unevenly spaced slices.
     """
 
     volume: Volume | None
@@ -402,12 +402,12 @@ class StructureFigures:
     fusion : MaskFusion
     report : Report
     masks : Masks
-        What was fused, without what was settled.
+        The masks without decisions.
     agreement : MaskAgreement
     volumes : (P,) float64
         ml that each rater marked.
     decided : sequence of Region
-        What the expert decided on this structure and stands.
+        The decisions on this structure that are in effect.
     final : Piece
         The consensus with what was settled laid over it.
     final_ml : float
@@ -481,7 +481,7 @@ def read_figures(
     study : Study
     entry : ImageEntry
     regions : sequence of Region
-        What the expert decided on the case.
+        The decisions on the case.
     watch : Watch
 
     Returns

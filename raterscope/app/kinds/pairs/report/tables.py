@@ -50,24 +50,24 @@ class ComparedQuestion:
     fusion : PairFusion
     plan : PairPlan
     beside : OtherResults
-        What other methods say.
+        Results of other methods.
     selected : (p,) float64
         Share of the draws that select each; NaN for the untested.
     judged : mapping of annotator to Judged
-        What the expert says now.
+        The expert's current decisions.
     excluded : mapping of annotator to reason
         As the expert has it now.
     flagged : (p,) bool
         By the draws and not cleared by the expert, or by the expert.
     behaviour : (p,) int8
     score, low, high : (n,) float64
-        With the biases of the flagged taken out.
+        Without the biases of flagged annotators.
     before, after : (n,) int32
         Ranks within components.
     match : (p,) float64
         Share of the answers that go with the ranking.
     crowd_match : float
-        The same of everybody's.
+        The same share over all annotators.
     match_original : (p,) float64
         Share of the answers that go with the ranking of all answers, as the paper has it.
     later : int
