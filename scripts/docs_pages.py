@@ -6,8 +6,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from raterscope.resources.bibliography import bibliography
-from raterscope.resources.guide_text import CHAPTERS, FOLDER, page_text, page_title, topics
+from raterscope.resources.bibliography import CHAPTERS, FOLDER, bibliography, page_text, page_title, topics
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.comparison import Change, ComparedItem, Differences
+from raterscope.app.assessment import Change, ComparedItem, Differences
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import fold

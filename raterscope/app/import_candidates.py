@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.ambiguous_images import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
+from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
 from raterscope.app.formats.labels import find_labels
@@ -19,7 +19,7 @@ from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SUFFIXES, Source, Sources
-from raterscope.app.natural import natural
+from raterscope.text.numbers import natural
 
 __all__ = ["ClassifiedFiles", "ImportCandidates", "classify_files", "resolve_ambiguous", "sort_files"]
 

@@ -14,7 +14,7 @@ from raterscope.app.jobs import Job
 from raterscope.app.study import RunEntry
 
 if TYPE_CHECKING:
-    from raterscope.app.comparison import Change
+    from raterscope.app.assessment import Change
 
 __all__ = ["LatestTask", "Session", "TaskGroup", "while_shown"]
 

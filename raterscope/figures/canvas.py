@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from raterscope.figures.colours import LIGHT
-from raterscope.figures.symbols import OUTLINES, Symbol
+from raterscope.figures.colours import LIGHT, OUTLINES, Symbol
 
 __all__ = ["FINE", "Anchor", "Canvas", "Pen", "PixelCanvas", "Point", "Points", "VectorCanvas"]
 

@@ -1,18 +1,22 @@
-"""The colours of the program, by what they mean."""
+"""Colours of the program by meaning, and outlines of the symbols of annotators, communities and points."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
-from raterscope.figures.symbols import Symbol
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "ANNOTATOR_COLOURS",
     "ANNOTATOR_SYMBOLS",
     "DARK",
     "LIGHT",
+    "OUTLINES",
     "UNNAMED",
+    "Symbol",
     "Theme",
     "colour_of",
     "community_colour",
@@ -181,3 +185,22 @@ def _parts(colour: str) -> tuple[float, float, float]:
 def _luminance(colour: str) -> float:
     linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _parts(colour))
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+Symbol = Literal["disc", "square", "triangle", "diamond", "star", "cross", "tick"]
+
+
+def _ring(*radii: float) -> NDArray[np.float64]:
+    """Return corners at equal angles from the top, at these distances from the origin, (C, 2)."""
+    turn = 2 * np.pi * np.arange(len(radii)) / len(radii)
+    distance = np.array(radii)
+    return np.column_stack([distance * np.sin(turn), -distance * np.cos(turn)])
+
+
+OUTLINES: dict[str, NDArray[np.float64]] = {
+    "square": 0.88 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]),
+    "triangle": _ring(*[1.3] * 3),
+    "diamond": _ring(*[1.2] * 4),
+    "star": _ring(*[1.4, 0.6] * 5),
+}
+"""Corners about the origin, (C, 2): each symbol has the visual weight of a disc of radius 1."""

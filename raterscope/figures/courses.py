@@ -1,18 +1,47 @@
-"""Charts of what changes step by step: convergence of a fusion, and rates over time."""
+"""Charts and sentences of what changes step by step: convergence, rates over time, a replayed stream."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Points
-from raterscope.figures.symbols import Symbol
-from raterscope.figures.table import Column, PlotTable
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory, count_recent_changes
+from raterscope.figures.colours import Symbol
+from raterscope.figures.description import (
+    Axis,
+    Chart,
+    Column,
+    Key,
+    Line,
+    Mark,
+    Note,
+    PlotTable,
+    Points,
+    Rectangles,
+    Segments,
+)
+from raterscope.text.numbers import count, estimate, figure, percent
 
-__all__ = ["CourseLine", "Trace", "convergence_chart", "course_chart"]
+__all__ = [
+    "CourseLine",
+    "StreamTruth",
+    "Trace",
+    "chance_in_words",
+    "convergence_chart",
+    "course_chart",
+    "falling_axis",
+    "firm_from",
+    "outlook_in_words",
+    "round_up",
+    "state_in_words",
+    "step_in_words",
+    "stream_charts",
+    "stream_table",
+]
 
 Floats = NDArray[np.floating]
 
@@ -172,3 +201,248 @@ def course_chart(lines: Sequence[CourseLine], title: str, across: str, up: str, 
         columns[name] = np.concatenate(parts) if parts else np.empty(0)
     y = Axis(up, 0.0, 1.0, padding=0.03) if unit else Axis(up, padding=0.05)
     return Chart(title, Axis(across, padding=0.02), y, tuple(marks), tuple(keys), table=PlotTable.of(columns))
+
+
+ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+HIGHEST_FOOT = -3
+"""Power of ten to which a scale of them goes down at the least."""
+REFERENCE_DASHES = (4.0, 3.0)
+EVERYWHERE = np.array([[-np.inf, np.inf]])
+QUALITIES: tuple[tuple[str, str, Symbol], ...] = (
+    ("sensitivity", "accent", "disc"),
+    ("precision", "rejected", "square"),
+)
+
+
+def round_up(number: float) -> float:
+    """Return the next round number, so that an axis does not move at every step: 23 becomes 25."""
+    power = 10 ** math.floor(math.log10(max(number, 1)))
+    candidates = (part * power for part in ROUND)
+    return float(next(value for value in candidates if value >= number and value == int(value)))
+
+
+def falling_axis(label: str, limit: float | None) -> Axis:
+    """Describe an axis of shares by powers of ten, from 100 % down, that holds a limit."""
+    bottom = HIGHEST_FOOT
+    if limit is not None and limit > 0:
+        bottom = min(bottom, math.floor(math.log10(limit)))
+    ticks = tuple((10.0**power, f"{10.0 ** (power + 2):g} %") for power in range(bottom, 1))
+    return Axis(label, 10.0**bottom, 1.0, "log", 0.0, ticks=ticks)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamTruth:
+    """Sensitivity and precision after each of S steps, measured against ground truth; NaN where not known.
+
+    Attributes
+    ----------
+    sensitivity, precision : (S,) float
+    """
+
+    sensitivity: NDArray[np.floating]
+    precision: NDArray[np.floating]
+
+
+def firm_from(history: StreamHistory) -> int | None:
+    """Return the row from which an answer stayed firm; None where it is not firm at the end."""
+    if not len(history) or not history.firm[-1]:
+        return None
+    loose = np.flatnonzero(~history.firm)
+    return int(loose[-1]) + 1 if len(loose) else 0
+
+
+def step_in_words(
+    history: StreamHistory, row: int, stopping: StoppingSettings, truth: StreamTruth | None = None
+) -> str:
+    """Describe a step with all its numbers."""
+    texts = [
+        f"step {row + 1:,}: {count(int(history.annotators[row]), 'annotator')}, "
+        f"{count(int(history.clicks[row]), 'click')}, {count(int(history.detections[row]), 'detection')}, "
+        f"{count(int(history.changed[row]), 'decision')} changed"
+    ]
+    for name in ("sensitivity", "precision"):
+        values = getattr(history, name)[row]
+        true = math.nan if truth is None else float(getattr(truth, name)[row])
+        if math.isfinite(values[0]):
+            measured = f", in truth {figure(true)}" if math.isfinite(true) else ""
+            of = ", of what this crowd would find in the end" if name == "sensitivity" else ""
+            texts.append(f"expected {name} {estimate(*values.tolist())}{of}{measured}")
+    texts += [outlook_in_words(history, row, stopping.more, rule) for rule in ("share", "chance")]
+    if history.refreshed[row]:
+        texts.append("all clicks fused again")
+    texts.append("stop rule met" if history.firm[row] else "stop rule not met")
+    return "; ".join(part for part in texts if part)
+
+
+def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> str:
+    """Describe the changes expected from more annotators; empty where they are not known.
+
+    Parameters
+    ----------
+    history : StreamHistory
+    row : int
+    more : int
+    rule : {"share", "chance"}
+        Whether how many decisions, or the chance that any does.
+    """
+    with_more = f"with {more:,} more"
+    if rule == "chance":
+        chance = float(history.chance[row])
+        return f"{chance_in_words(chance)} chance of a change {with_more}" if math.isfinite(chance) else ""
+    expected = float(history.expected[row])
+    if not math.isfinite(expected):
+        return ""
+    number = "under 0.1" if 0 < expected < 0.1 else f"{expected:.1f}" if expected < 10 else f"{expected:,.0f}"
+    share = f" ({chance_in_words(float(history.share[row]))})" if history.detections[row] else ""
+    return f"{more:,} more: {number} changes expected{share}"
+
+
+def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> tuple[str, str]:
+    """Describe an answer after a step, and its recent changes as the stop rule counts them."""
+    annotators, detections = int(history.annotators[row]), int(history.detections[row])
+    if stopping.rule == "share":
+        late = count_recent_changes(history, stopping.more, row + 1)
+        share = f" ({chance_in_words(late / detections)})" if 0 < late <= detections else ""
+        text = f"last {stopping.more:,}: {count(late, 'change')}{share}"
+    else:
+        changed = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]
+        over = f"in {len(changed):,} steps" if len(changed) > 1 else "with the last step"
+        text = f"{count(int(changed.sum()), 'decision')} changed {over}"
+    return f"{count(annotators, 'annotator')}, {count(detections, 'detection')}", text
+
+
+def chance_in_words(share: float) -> str:
+    """Write a chance as a percentage, never as none or certain where it is neither: "12 %", "under 1 %"."""
+    if 0 < share < 0.01:
+        return "under 1 %"
+    if 0.99 < share < 1:
+        return "over 99 %"
+    return percent(share)
+
+
+def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable:
+    """Return the numbers of all plots, a row a step."""
+    columns: dict[str, Column] = {
+        "annotators": history.annotators,
+        "clicks": history.clicks,
+        "detections": history.detections,
+        "decisions changed": history.changed,
+        "fused again": history.refreshed,
+    }
+    for name in ("sensitivity", "precision"):
+        estimates = getattr(history, name).T
+        ends = zip(("expected", "low", "high"), estimates, strict=True)
+        columns.update({f"{name} {end}": values for end, values in ends})
+        if truth is not None:
+            columns[f"{name} in truth"] = getattr(truth, name)
+    columns["decisions to change"] = history.expected
+    columns["decisions to change as a share"] = history.share
+    columns["chance of a change"] = history.chance
+    columns["firm"] = history.firm
+    return PlotTable.of(columns)
+
+
+def stream_charts(
+    history: StreamHistory,
+    stopping: StoppingSettings,
+    outlook: str,
+    truth: StreamTruth | None,
+    x: NDArray[np.float64],
+    axis: Axis,
+) -> tuple[Chart, Chart, Chart]:
+    """Describe what was found, how good it is, and what would still change.
+
+    Parameters
+    ----------
+    history : StreamHistory
+    stopping : StoppingSettings
+        When an answer is firm.
+    outlook : {"share", "chance"}
+        What the last chart shows.
+    truth : StreamTruth or None
+    x : (S,) float
+        Position of each step.
+    axis : Axis
+        Of these.
+    """
+    return (
+        _found(history, x, axis), _quality(history, truth, x, axis),
+        _outlook(history, stopping, outlook, x, axis),
+    )  # fmt: skip
+
+
+def _found(history: StreamHistory, x: NDArray[np.float64], axis: Axis) -> Chart:
+    top = round_up(max(int(max(history.detections.max(), history.changed.max())), 2))
+    keys = [Key("detections", "accent", short="found")]
+    changed, refreshed = history.changed > 0, history.refreshed
+    marks: list[Mark] = [Line(x=x, y=history.detections, width=1.6)]
+    if changed.any():
+        keys.append(Key("decisions changed", "disputed", symbol="square", line=False, short="changed"))
+        half = max(0.0015 * (axis.high or 1.0), 0.3 * float(x[-1]) / len(x))
+        at_change = x[changed]
+        marks.append(
+            Rectangles(
+                left=at_change - half, right=at_change + half, bottom=np.zeros(len(at_change)),
+                top=history.changed[changed], inks=("disputed",), pointable=False,
+            )
+        )  # fmt: skip
+    if refreshed.any():
+        keys.append(Key("fused again", "second", symbol="tick", line=False, short="again"))
+        y = np.full(int(refreshed.sum()), -np.inf)
+        ticks = Points(x=x[refreshed], y=y, symbol="tick", size=6.0, width=1.0, ink="second", pointable=False)
+        marks.append(ticks)
+    y_axis = Axis("", 0.0, top, padding=0.0, whole=True)
+    return Chart("", axis, y_axis, tuple(marks), tuple(keys), legend_at="above")
+
+
+def _quality(history: StreamHistory, truth: StreamTruth | None, x: NDArray[np.float64], axis: Axis) -> Chart:
+    marks: list[Mark] = []
+    for name, ink, symbol in QUALITIES:
+        middle, low, high = getattr(history, name).T
+        marks.append(Line(x=x, y=middle, low=low, high=high, ink=ink, symbol=symbol, width=1.6))
+        if truth is not None:
+            y = getattr(truth, name)
+            marks.append(Line(x=x, y=y, ink=ink, width=1.2, dashes=REFERENCE_DASHES, pointable=False))
+    keys = [Key(f"expected {name}", ink, symbol=symbol, short=name) for name, ink, symbol in QUALITIES]
+    if truth is not None:
+        keys.append(Key("in truth", "second", REFERENCE_DASHES, short="truth"))
+    return Chart("", axis, Axis("", 0.0, 1.0, padding=0.0), tuple(marks), tuple(keys), legend_at="above")
+
+
+def _outlook(
+    history: StreamHistory, stopping: StoppingSettings, outlook: str, x: NDArray[np.float64], axis: Axis
+) -> Chart:
+    limit = stopping.limit if stopping.rule == outlook else None
+    y_axis = falling_axis("", limit)
+    lowest = y_axis.low or 0.0
+    values = np.clip(history.chance if outlook == "chance" else history.share, lowest, 1.0)
+    marks: list[Mark] = [Line(x=x, y=values, width=1.6)]
+    words, short = (
+        ("chance of a change", "chance") if outlook == "chance" else ("decisions to change", "changes")
+    )
+    more = f"{stopping.more:,} more"
+    keys = [Key(f"{words} with {more}", "accent", short=f"{short}, {more}")]
+    notes: tuple[Note, ...] = ()
+    if limit is not None:
+        text = f"{100 * limit:g} %"
+        keys.append(Key(f"limit {text}", "rejected", REFERENCE_DASHES, short=text))
+        y = np.full((1, 2), max(limit, lowest))
+        marks.append(Segments(x=EVERYWHERE, y=y, ink="rejected", width=1.2, dashes=REFERENCE_DASHES))
+    edges = np.flatnonzero(np.diff(history.firm, prepend=False, append=False)).reshape(-1, 2)
+    if len(edges):
+        ends = np.column_stack([x[edges[:, 0]], x[np.minimum(edges[:, 1], len(x) - 1)]])
+        ends[:, 1] = np.maximum(ends[:, 1], ends[:, 0] + 0.006 * (axis.high or 1.0))
+        marks.append(Segments(x=ends, y=np.full(ends.shape, np.inf), ink="accent", width=3.0))
+    row = firm_from(history)
+    if row is not None:
+        position = float(x[row])
+        marks.append(Segments(x=np.full((1, 2), position), y=EVERYWHERE, ink="accent"))
+        late = position > 0.6 * (axis.high or 1.0)
+        # The line falls: there is room to its left at the bottom, and to its right at the top.
+        text = f"enough from {position:,.0f}"
+        notes = (
+            Note(position, -np.inf, text, "accent", "end", (-5.0, -9.0))
+            if late
+            else Note(position, np.inf, text, "accent", "start", (5.0, 11.0)),
+        )
+    return Chart("", axis, y_axis, tuple(marks), tuple(keys), notes, legend_at="above")

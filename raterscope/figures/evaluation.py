@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 from raterscope.algorithms.masks.method_comparison import quartiles
 from raterscope.figures.colours import ANNOTATOR_COLOURS
-from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Points, Rectangles, Segments
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import (
+    Axis,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    PlotTable,
+    Points,
+    Rectangles,
+    Segments,
+)
 from raterscope.text.numbers import count
 
 __all__ = [

@@ -1,8 +1,11 @@
-"""Numbers as text, with no more digits than are meaningful."""
+"""Numbers as text, with no more digits than are meaningful, and natural sort order of names."""
 
 from __future__ import annotations
 
 import math
+import re
+
+__all__ = ["natural"]
 
 MOST_DECIMALS = 3
 STEPS = 70
@@ -103,3 +106,16 @@ def time_left(seconds: float | None) -> str:
 def _plain(value: float, places: int) -> str:
     text = f"{value:,.{places}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
+
+
+def natural(text: str) -> tuple[tuple[tuple[bool, int, str], ...], str, str]:
+    """Give a key to sort by: "rater 2" before "Rater 10", whatever the case."""
+    folded = text.casefold()
+    return tuple(map(_piece, re.findall(r"\d+|\D+", folded))), folded, text
+
+
+def _piece(piece: str) -> tuple[bool, int, str]:
+    if not piece.isdecimal():
+        return True, 0, piece
+    digits = piece.lstrip("0")
+    return False, len(digits), digits

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import paint_words

@@ -20,8 +20,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPainterPath, 
 from PySide6.QtWidgets import QWidget
 
 from raterscope.figures import colours
-from raterscope.figures.colours import ANNOTATOR_COLOURS
-from raterscope.figures.symbols import OUTLINES
+from raterscope.figures.colours import ANNOTATOR_COLOURS, OUTLINES
 from raterscope.widgets import theme
 from raterscope.widgets.theme import text_size
 

@@ -14,8 +14,15 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import resources
-from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, DARK, LIGHT, UNNAMED, Theme
-from raterscope.figures.symbols import Symbol
+from raterscope.figures.colours import (
+    ANNOTATOR_COLOURS,
+    ANNOTATOR_SYMBOLS,
+    DARK,
+    LIGHT,
+    UNNAMED,
+    Symbol,
+    Theme,
+)
 
 __all__ = [
     "BODY",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raterscope.app.trust import (
+from raterscope.app.assessment import (
     NUMBERS,
     ComparableCrowd,
     comparable_crowds,

@@ -1,6 +1,6 @@
 """Names in the order in which people count."""
 
-from raterscope.app.natural import natural
+from raterscope.text.numbers import natural
 
 
 def test_numbers_within_names_are_counted_not_spelt() -> None:

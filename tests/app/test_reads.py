@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raterscope.app.annotator_names import UnknownAnnotators
+from raterscope.app.ambiguous_files import UnknownAnnotators
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Sources

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from raterscope.app.assessment import FEW, trust_from
 from raterscope.app.cli.program import main
 from raterscope.app.kinds.clicks.evaluation import trust_in_clicks
 from raterscope.app.kinds.labels.evaluation import trust_in_labels
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
-from raterscope.app.trust import FEW, trust_from
 from tests.app.kinds.labels.made import write_truth, write_votes
 
 

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
-from raterscope.figures.thinning import column_spans
+from raterscope.figures.drawing import column_spans
 from raterscope.widgets import theme
 from raterscope.widgets.figures.bias_path import BiasPath, PathView
 from raterscope.widgets.figures.figure_panel import QtCanvas

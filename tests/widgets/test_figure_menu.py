@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu
 
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import PlotTable
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figure_menu import FigureMenu, paint_svg, paint_to_image
 from raterscope.widgets.panels.spot_details import CropView

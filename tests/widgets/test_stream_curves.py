@@ -3,7 +3,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
-from raterscope.figures.streams import chance_in_words, falling_axis, firm_from, round_up
+from raterscope.figures.courses import chance_in_words, falling_axis, firm_from, round_up
 from raterscope.widgets import theme
 from raterscope.widgets.figures.count_plots import StreamCurves, StreamTruth
 from tests.reading import visible_words

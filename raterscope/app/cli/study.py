@@ -20,6 +20,7 @@ from raterscope.app.exports import (
     Request,
     format_of,
     provenance,
+    provenance_of_report,
     usual_format,
     write_export,
 )
@@ -31,7 +32,6 @@ from raterscope.app.kinds.masks.imports import NOTHING, MaskOptions, StudyImages
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
-from raterscope.app.provenance import provenance_of_report
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study, save_elsewhere

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from raterscope.app.annotator_names import UnknownAnnotators
+from raterscope.app.ambiguous_files import UnknownAnnotators
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.volumes.resampling import OtherGrid

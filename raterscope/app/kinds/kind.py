@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Algorithm, Settings
+    from raterscope.app.assessment import ComparedItem, Differences, Trust
     from raterscope.app.command_line.arguments import Parser
-    from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.exports import Export, Writer
     from raterscope.app.formats.sources import Source
     from raterscope.app.outcome import Answer, Inputs
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from raterscope.app.study import RunEntry, Study
     from raterscope.app.study.kinds import StoredKind
     from raterscope.app.study.records import Item
-    from raterscope.app.trust import Trust
 
 
 Paragraph = tuple[str, str]

@@ -13,8 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from raterscope.app.page.contents import Picture
 from raterscope.figures.colours import DARK, LIGHT
 from raterscope.figures.description import Line
-from raterscope.figures.paper import HIGH, WIDE, PaperChart, line_chart
-from raterscope.figures.sheet import image_of
+from raterscope.figures.paper import HIGH, WIDE, PaperChart, image_of, line_chart
 
 _QUALITY = 88
 

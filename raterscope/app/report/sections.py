@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from raterscope.algorithms.settings import SettingsError
+from raterscope.app.assessment import Trust, bin_intervals
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.kind import Paragraph, ReportPart
 from raterscope.app.kinds.registry import KINDS
@@ -16,7 +17,6 @@ from raterscope.app.page.units import NONE, flat
 from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, fold, viewed_places
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
-from raterscope.app.trust import Trust, bin_intervals
 from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text.numbers import part_of_one

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.formats.output_files import check_writable, write_bytes
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Notices, Section
-from raterscope.app.provenance import Provenance, provenance_of_report
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
 
 if TYPE_CHECKING:
-    from raterscope.app.trust import Trust
+    from raterscope.app.assessment import Trust
 
 _SUFFIXES = (".html", ".pdf")
 

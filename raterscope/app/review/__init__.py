@@ -3,19 +3,32 @@
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
+    Measures,
     ReviewedKind,
     ReviewState,
+    Shape,
     Standing,
     Weighed,
     differ,
     fold,
+    is_measure,
+    read_measures,
     redo,
     reviewed,
     undo,
 )
-from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
-from raterscope.app.review.regions import Region, known_voxels
-from raterscope.app.review.spots import Control, Flag, Spot, Verdict, known_spots, match
+from raterscope.app.review.spots import (
+    LONG_ENOUGH,
+    Control,
+    Flag,
+    Spot,
+    Verdict,
+    View,
+    ViewedHow,
+    known_spots,
+    match,
+    viewed_places,
+)
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
@@ -32,8 +45,7 @@ from raterscope.app.review.subjects import (
     TaskSubject,
     WeightSubject,
 )
-from raterscope.app.review.tasks import DecidedTask, described_structures
-from raterscope.app.review.viewed import LONG_ENOUGH, View, ViewedHow, viewed_places
+from raterscope.app.review.tasks import DecidedTask, Region, described_structures, known_voxels
 
 __all__ = [
     "LONG_ENOUGH",

@@ -1,6 +1,6 @@
 """The document of the program: one file, ``NAME.rscope``; `schema` describes its tables."""
 
-from raterscope.app.study.digests import digest_of
+from raterscope.app.study.arrays import digest_of
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,

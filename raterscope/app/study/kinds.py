@@ -1,27 +1,355 @@
-"""The kinds of annotation, as far as the study stores them."""
+"""Kinds of annotation, as far as the study stores them, and checks that a stored result fits its input.
+
+A result from an untrusted file, or one made while other annotations arrived, would otherwise show itself
+as an index out of range somewhere on the screen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from raterscope.algorithms.annotators.communities import Communities
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.masks.fusion import CaseResult
-from raterscope.algorithms.pairs.data import PairFusion
+from raterscope.algorithms.masks.calibration import Calibration
+from raterscope.algorithms.masks.data import MaskFusion, Settled
+from raterscope.algorithms.masks.fusion import CaseResult, Report
+from raterscope.algorithms.pairs.data import BEHAVIOURS, HIGHEST_RATE, RULES, PairFusion
+from raterscope.app.errors import plain
+from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import REVIEWED, ReviewedKind, reviewed
-from raterscope.app.study.records import ImageEntry, Item, MaskLog, RunEntry
-from raterscope.app.study.result_shapes import (
-    mismatch_of_case,
-    mismatch_of_fused_labels,
-    mismatch_of_fused_pairs,
-    mismatch_of_fusion,
-)
+from raterscope.app.study.records import ImageEntry, Item, MaskLog, MaskRecord, RunEntry
 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
+
+
+def mismatch_of_fusion(study: Study, run: RunEntry, image: int, fusion: Fusion) -> str | None:
+    """Explain why a fusion does not fit the clicks on an image as the run read them; None if it fits."""
+    return mismatch_of_clicks(fusion, study.clicks(image, run))
+
+
+def mismatch_of_case(study: Study, run: RunEntry, image: int, result: CaseResult) -> str | None:
+    """Explain why a result does not fit the masks of an image as the run read them; None if it fits."""
+    return mismatch_of_masks(result, study.image(image).lattice.shape, _raters(study, image, run.imported))
+
+
+def mismatch_of_fused_labels(study: Study, run: RunEntry, question: int, result: LabelResult) -> str | None:
+    """Explain why a result does not fit the votes on a question as the run read them; None if it fits."""
+    crowd = study.vote_set(question, run.imported)
+    return mismatch_of_labels(result, len(crowd.tasks), len(crowd.annotator_ids), len(crowd.task))
+
+
+def mismatch_of_fused_pairs(study: Study, run: RunEntry, question: int, fusion: PairFusion) -> str | None:
+    """Explain why a fusion does not fit the comparisons as the run read them; None if it fits."""
+    comparisons = study.comparison_set(question, run.imported)
+    return mismatch_of_pairs(fusion, len(comparisons.annotator_ids), len(comparisons.items))
+
+
+def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
+    """Return the annotators of each structure of an image, up to an import."""
+    names, raters = study.annotators(), dict[str, set[str]]()
+    with study.reading() as connection:
+        for structure, annotator in connection.execute(
+            "SELECT DISTINCT structure, annotator FROM masks WHERE image = ? AND import <= ?",
+            (image, 2**62 if last is None else last),
+        ):
+            if 0 <= annotator < len(names):
+                raters.setdefault(structure, set()).add(names[annotator])
+    return raters
+
+
+def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
+    """Explain why a fusion does not fit these clicks; None if it fits."""
+    n, r = len(clicks), len(clicks.annotators)
+    clustering, detection, rates, trace = (
+        fusion.clustering, fusion.detection, fusion.rates, fusion.clustering.trace
+    )  # fmt: skip
+    m, k, t = len(clustering.mean), len(clustering.inlier), len(trace.objective)
+    shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
+        ("mark", fusion.mark, (n,)),
+        ("marked", fusion.marked, (r, m)),
+        ("verdict", fusion.verdict, (m,)),
+        ("mean", clustering.mean, (m, 2)),
+        ("covariance", clustering.covariance, (m, 2, 2)),
+        ("weight", clustering.weight, (m,)),
+        ("nearest", clustering.nearest, (k,)),
+        ("reliability", clustering.reliability, (r,)),
+        ("components", trace.components, (t,)),
+        ("removed", trace.removed, (t,)),
+        ("clicks", rates.clicks, (r,)),
+    ]
+    shapes += [(f"rates {name}", getattr(rates, name), (r, 3)) for name in ("sensitivity", "precision")]
+    shapes += [("reliability rate", rates.reliability, (r, 3))]
+    shapes += [(name, getattr(detection, name), (m,)) for name in _PER_CLUSTER]
+    shapes += [(name, getattr(detection, name), (r,)) for name in _PER_ANNOTATOR]
+    for name, array, shape in shapes:
+        if array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    if fusion.score is not None and (fusion.score.shape != (m,) or np.isinf(fusion.score).any()):
+        return f"the scores are not one number for each of {m} clusters"
+    if detection.undecided.size not in (0, m):
+        return f"undecided has the shape {detection.undecided.shape}, not {(m,)}"
+    if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):
+        return f"halves has the shape {fusion.halves.shape}, not that of {m} clusters"
+    if n and not 0 <= fusion.mark.min() <= fusion.mark.max() < k:
+        return "mark points at a mark that is not there"
+    if k and not -1 <= clustering.nearest.min() <= clustering.nearest.max() < m:
+        return "nearest points at a cluster that is not there"
+    if not _are_shares(detection.posterior):
+        return "a posterior is not between 0 and 1"
+    if not (np.abs(clustering.mean) <= FARTHEST).all() or not np.isfinite(clustering.covariance).all():
+        return "a cluster's place is no number, or far outside every image"
+    return None
+
+
+def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: int) -> str | None:
+    """Explain why a fusion of labels does not fit these numbers of tasks, annotators and votes."""
+    fusion, groups = result.fusion, result.communities
+    classes, outputs = len(fusion.classes), len(fusion.outputs)
+    shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
+        ("posterior", fusion.posterior, (tasks, classes)),
+        ("votes", fusion.votes, (tasks,)),
+        ("known", fusion.known, (tasks,)),
+        ("shares", fusion.shares, (classes,)),
+        ("confusion", fusion.confusion.alpha, (annotators, classes, outputs)),
+        ("prior", fusion.confusion.prior, (classes, outputs)),
+        ("weight", fusion.weight, (annotators,)),
+    ]
+    if fusion.drift is not None:
+        steps = len(fusion.drift.vote)
+        shapes += [
+            ("drift", fusion.drift.alpha, (steps, classes, outputs)),
+            ("start", fusion.drift.start, (annotators + 1,)),
+        ]
+        if fusion.drift.start.shape != (annotators + 1,):
+            return f"start has the shape {fusion.drift.start.shape}, not {(annotators + 1,)}"
+        if steps > votes or (np.diff(fusion.drift.start) < 0).any() or fusion.drift.start[-1] != steps:
+            return f"its {steps} steps are not those of {votes} votes"
+        if steps and not 0 <= fusion.drift.vote.min() <= fusion.drift.vote.max() < votes:
+            return "a step is of a vote that there is not"
+    for name, array, shape in shapes:
+        if array is not None and array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    if tasks and not OPEN <= fusion.known.min() <= fusion.known.max() < classes:
+        return "a task is known to be of a class that there is not"
+    if not _are_shares(fusion.posterior):
+        return "a probability is not between 0 and 1"
+    if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
+        return "a confusion matrix is no pseudo-counts"
+    if not 0.0 < fusion.power <= 1.0:
+        return f"each vote counts for {fusion.power:g}"
+    return None if groups is None else _mismatch_of_communities(groups, annotators, (classes, outputs))
+
+
+def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple[int, int]) -> str | None:
+    members, count = len(groups.members), len(groups.prototype)
+    if groups.community.shape != (members,) or groups.participation.shape != (members, count):
+        return "the communities are of another shape"
+    if count and groups.prototype.shape[1:] != matrix:
+        return f"the communities' prototypes have the shape {groups.prototype.shape[1:]}, not {matrix}"
+    if not all(array.dtype.kind == "i" for array in (groups.members, groups.community)):
+        return "the members of communities are no numbers"
+    if members and not 0 <= groups.members.min() <= groups.members.max() < annotators:
+        return "a member of a community is nobody"
+    if (np.diff(groups.members) <= 0).any():
+        return "a member of communities is there twice"
+    if members and not 0 <= groups.community.min() <= groups.community.max() < count:
+        return "a community is one that there is not"
+    if not (np.isfinite(groups.participation).all() and np.isfinite(groups.prototype).all()):
+        return "a participation or a prototype is no number"
+    if not (np.isfinite(groups.modularity) and 0 <= groups.scale < np.inf):
+        return "the communities' modularity or scale is no number"
+    return None
+
+
+def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
+    """Explain why a fusion of pairs does not fit these numbers of annotators and items."""
+    draws, places = len(fusion.statistic), len(fusion.path_at)
+    shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
+        ("path_at", fusion.path_at, (places,)),
+        ("path", fusion.path, (places, annotators)),
+        ("statistic", fusion.statistic, (draws, annotators)),
+    ]
+    shapes += [(name, getattr(fusion, name), (annotators,)) for name in _PER_COMPARER]
+    shapes += [(name, getattr(fusion, name), (items,)) for name in _PER_ITEM]
+    tested = [(name, getattr(fusion, name)) for name in ("q_value", "detectable", "decidable", "t_test")]
+    shapes += [(name, array, (annotators,)) for name, array in tested if array is not None]
+    for name, array, shape in shapes:
+        if array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    if not (np.isfinite(fusion.path_at).all() and np.isfinite(fusion.path).all()):
+        return "its path has values that are not finite"
+    if fusion.rule not in RULES:
+        return "annotators are flagged by no known rule"
+    if not 0.0 < fusion.rate <= HIGHEST_RATE:
+        return f"its rate of false discoveries is {fusion.rate:g}"
+    if annotators and not 0 <= fusion.behaviour.min() <= fusion.behaviour.max() < len(BEHAVIOURS):
+        return "an annotator behaves in no known way"
+    return None
+
+
+def mismatch_of_masks(
+    result: CaseResult, frame: tuple[int, int, int], raters: Mapping[str, Set[str]]
+) -> str | None:
+    """Say why a fusion of masks cannot be one of these raters, by structure, and an image of this shape."""
+    if not len(result.fusions) == len(result.reports) > 0:
+        return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
+    for fusion, report in zip(result.fusions, result.reports, strict=True):
+        of_it = raters.get(next(iter(fusion.structures), ""), frozenset())
+        unknown = [name for name in fusion.annotators if name not in of_it]
+        if unknown:
+            return f"it is of a mask by {plain(unknown[0])} that the study does not have"
+        wrong = _mismatch_of_fusion(fusion, frame) or _mismatch_of_report(
+            report, len(fusion.annotators), frame
+        )
+        wrong = wrong or _mismatch_of_calibration(report.calibration, len(fusion.annotators), frame)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]) -> str | None:
+    if len(report.compared) != raters:
+        return f"{len(report.compared)} raters are compared, not {raters}"
+    if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
+        return "the agreement or the doubt by slice is of another shape"
+    for region in report.disputes:
+        ends = [start + n for start, n in zip(region.origin, region.shape, strict=True)]
+        if min(region.origin) < 0 or min(region.shape) < 1 or any(np.array(ends) > frame):
+            return "a disputed region does not lie in the image"
+        if len(region.bits) * 8 < np.prod(region.shape) or not 0 <= region.leader < raters:
+            return "a disputed region is of another shape"
+    return None
+
+
+def _mismatch_of_calibration(
+    calibration: Calibration | None, raters: int, frame: tuple[int, int, int]
+) -> str | None:
+    if calibration is None:
+        return None
+    maps = [
+        array for array in (calibration.ratio, calibration.scale, calibration.settled) if array is not None
+    ]
+    if (
+        any(array.shape != calibration.ratio.shape for array in maps)
+        or not np.isfinite(calibration.ratio).all()
+    ):
+        return "the raters' spread is of another shape"
+    if (wrong := _mismatch_of_box(calibration.origin, calibration.ratio, frame)) is not None:
+        return f"the raters' spread: {wrong}"
+    if (
+        calibration.settled is not None
+        and not OPEN <= calibration.settled.min() <= calibration.settled.max() <= 1
+    ):
+        return "a voxel is neither inside nor outside nor open"
+    if not (np.isfinite(calibration.scale).all() and (calibration.scale > 0).all()):
+        return "the raters' spread is no length"
+    figures = (calibration.dof, *calibration.multipliers)
+    if calibration.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
+        return "the raters' spread is of other raters"
+    if not (0 <= calibration.correlation <= 1 and np.isfinite(calibration.offset)):
+        return "what is assumed of the true outline is out of range"
+    sizes = {None if array is None else array.shape for array in (calibration.tried, calibration.marked)}
+    if len(sizes) > 1 or not (np.isfinite(calibration.curve).all() and calibration.curve[1] > 0):
+        return "the raters left out are of another number"
+    checked = [array.shape[-1] for array in (calibration.covered, calibration.bins) if array is not None]
+    if checked and checked != [3, 3]:
+        return "what left-out raters say is of another shape"
+    return None
+
+
+def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | None:
+    s, p, maps = len(fusion.structures), len(fusion.annotators), fusion.mask.shape
+    if fusion.mask.ndim != 4 or maps[0] != 1 or s != 1 or not p:
+        return f"mask has the shape {maps}, which is not that of one structure"
+    shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
+        ("probability", fusion.probability, maps),
+        ("distance", fusion.distance, maps),
+        ("deviation", fusion.deviation, maps),
+        ("weight", fusion.weight, (s, p, *maps[1:])),
+        ("tau", fusion.tau, (s, p, *maps[1:])),
+    ]
+    shapes += [(name, getattr(fusion, name), (s, p)) for name in _PER_RATER]
+    for number, alternative in enumerate(fusion.alternatives, start=1):
+        shapes += [
+            (f"alternative {number}", alternative.mask, maps),
+            (f"alternative {number}", alternative.probability, maps),
+            (f"alternative {number}", alternative.responsibility, (p,)),
+        ]
+    for name, array, shape in shapes:
+        if array is not None and array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    ends = [start + n for start, n in zip(fusion.origin, maps[1:], strict=True)]
+    if fusion.frame != frame or min(fusion.origin) < 0 or any(np.array(ends) > frame):
+        return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
+    if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
+        return "its spacing is no length"
+    places = fusion.slice_positions
+    if places is not None and not (
+        places.shape == frame[:1] and np.isfinite(places).all() and (np.diff(places) > 0).all()
+    ):
+        return "its slice positions are none"
+    if not _are_shares(fusion.probability):
+        return "a probability is not between 0 and 1"
+    return None
+
+
+def mismatch_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | None:
+    """Explain why a mask does not fit an image of this shape; None if it fits."""
+    if (record.mask is None) == (record.probability is None):
+        return "expected truth values or probabilities"
+    wrong = _mismatch_of_box(record.origin, record.values, frame)
+    if wrong is None and record.probability is not None and not _are_shares(record.probability):
+        return "a probability is not between 0 and 1"
+    return wrong
+
+
+def mismatch_of_settled(settled: Settled, frame: tuple[int, int, int] | None) -> str | None:
+    """Explain why a decision's voxels do not fit an image of this shape; None if they fit."""
+    if settled.value.size and not OPEN <= settled.value.min() <= settled.value.max() <= 1:
+        return "a voxel is neither inside nor outside nor open"
+    return _mismatch_of_box(settled.origin, settled.value, frame)
+
+
+def _mismatch_of_box(
+    origin: tuple[int, int, int], values: np.ndarray, frame: tuple[int, int, int] | None
+) -> str | None:
+    if values.ndim != 3:
+        return f"its voxels have {values.ndim} axes, not 3"
+    ends = [start + n for start, n in zip(origin, values.shape, strict=True)]
+    if values.size and (min(origin) < 0 or (frame is not None and any(np.array(ends) > frame))):
+        return f"its voxels lie at {origin} to {tuple(ends)}, outside of the image"
+    return None
+
+
+def _are_shares(values: np.ndarray) -> bool:
+    """Return whether all values are in [0, 1] up to rounding; NaN is not."""
+    return bool(((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)).all())
+
+
+_ROUNDING = 1e-3
+
+
+_PER_COMPARER = (
+    "left", "right", "ties", "untested", "entry", "bias", "bias_low", "bias_high", "p_value", "flagged",
+    "behaviour", "match",
+)  # fmt: skip
+_PER_ITEM = (
+    "component", "score", "score_low", "score_high", "corrected", "corrected_low", "corrected_high"
+)  # fmt: skip
+_PER_RATER = ("bias", "variance", "dof", "sensitivity", "specificity", "sigma")
+_PER_CLUSTER = ("posterior", "posterior_low", "posterior_high", "detected")
+_PER_ANNOTATOR = (
+    "sensitivity", "specificity", "true_positive", "false_negative", "true_negative", "false_positive"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import LabelTable, TrueLabels
-from raterscope.app.natural import natural
 from raterscope.app.review import ReviewState
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
@@ -23,6 +22,7 @@ from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyE
 from raterscope.app.study.references import ImageNames, read_image_entries
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import VoteSet, VotesRecord, truth_record, votes_record
+from raterscope.text.numbers import natural
 
 _SOME = 20_000
 

@@ -20,9 +20,9 @@ from raterscope.app.errors import plain
 from raterscope.app.review import Region, described_structures, fold, known_voxels
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
+from raterscope.app.study.kinds import mismatch_of_mask
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
 from raterscope.app.study.references import ImageNames, add_grid, read_image_entries
-from raterscope.app.study.result_shapes import mismatch_of_mask
 from raterscope.app.study.study import Study
 
 

@@ -24,7 +24,7 @@ from typing import Protocol
 from raterscope.algorithms.progress import Watch
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.study.locking import Lock, in_use
+from raterscope.app.study.locking import Lock, Snapshot, in_use, refuse_left_log
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
 from raterscope.app.study.schema import (
     APPLICATION_ID,
@@ -35,7 +35,6 @@ from raterscope.app.study.schema import (
     bring_up_to_date,
     schema_of,
 )
-from raterscope.app.study.write_ahead_log import Snapshot, refuse_left_log
 
 # The largest value that is read, and up to which size of file every page is looked at when it is opened (some
 # 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.

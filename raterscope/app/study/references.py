@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ImageFile, VolumeFile, refuse_name
-from raterscope.app.study.digests import digest_of_file, digest_of_files
+from raterscope.app.study.arrays import digest_of_file, digest_of_files
 from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of

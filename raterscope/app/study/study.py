@@ -21,11 +21,10 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.review import Decision
-from raterscope.app.study.arrays import read_object, write_object
-from raterscope.app.study.digests import digest_of_file, digest_of_files
+from raterscope.app.study.arrays import digest_of_file, digest_of_files, read_object, write_object
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
-from raterscope.app.study.kinds import STORED
+from raterscope.app.study.kinds import STORED, mismatch_of_settled
 from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import (
     ImageEntry,
@@ -50,7 +49,6 @@ from raterscope.app.study.references import (
     set_image_file,
     size_of,
 )
-from raterscope.app.study.result_shapes import mismatch_of_settled
 from raterscope.app.study.rows import (
     DECISION,
     decision_of,
@@ -60,9 +58,7 @@ from raterscope.app.study.rows import (
     read_marks,
 )
 from raterscope.app.study.runs import RunStore
-from raterscope.app.study.settings import StudySettings
-from raterscope.app.study.shown_runs import ShownRuns, ShownState
-from raterscope.app.study.view_log import ViewLog
+from raterscope.app.study.state import ShownRuns, ShownState, StudySettings, ViewLog
 from raterscope.app.study.vote_sets import (
     ComparisonSet,
     VoteSet,

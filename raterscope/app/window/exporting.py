@@ -19,6 +19,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.exports import (
     FORMATS,
     Export,
+    Provenance,
     Request,
     provenance,
     usual_format,
@@ -31,11 +32,10 @@ from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.exports import case_pseudonym
 from raterscope.app.kinds.registry import exports
-from raterscope.app.provenance import Provenance
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import run_name
 from raterscope.app.window.bars import ask
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import PlotTable
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.figure_menu import Leaving, PictureMenu
 

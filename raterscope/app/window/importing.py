@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators
+from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain

@@ -8,11 +8,11 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.assessment import FEW, Trust, bin_intervals
 from raterscope.app.document import Document
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.trust import FEW, Trust, bin_intervals
 from raterscope.figures.evaluation import CalibrationLine
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.queue_panel import QueueFrame

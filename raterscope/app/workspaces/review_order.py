@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.assessment import MATTERS
 from raterscope.app.contents import Contents
-from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask

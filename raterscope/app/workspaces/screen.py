@@ -32,7 +32,7 @@ from raterscope.widgets.parts import ScrollRegion, without_checked
 from raterscope.widgets.theme import text_size
 
 if TYPE_CHECKING:
-    from raterscope.app.comparison import Change
+    from raterscope.app.assessment import Change
     from raterscope.app.contents import Contents
     from raterscope.app.review import Decision
     from raterscope.app.study import RunEntry

@@ -10,9 +10,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from raterscope.figures.description import Axis
-from raterscope.figures.table import PlotTable
-from raterscope.figures.ticks import Tick, ticks_of
+from raterscope.figures.description import Axis, PlotTable
+from raterscope.figures.layout import Tick, ticks_of
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,

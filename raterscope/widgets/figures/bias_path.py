@@ -12,10 +12,21 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.canvas import Pen
-from raterscope.figures.description import Axis, Chart, Line, Mark, Note, Points, Scale, Segments
+from raterscope.figures.description import (
+    Axis,
+    Chart,
+    Column,
+    Line,
+    Mark,
+    Note,
+    PlotTable,
+    Points,
+    Scale,
+    Segments,
+    check_lengths,
+)
 from raterscope.figures.drawing import draw_chart
 from raterscope.figures.layout import View
-from raterscope.figures.table import Column, PlotTable, check_lengths
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import NO_CHART, ChartFigure, Part
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, QtCanvas, row_of

@@ -12,10 +12,9 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.canvas import Pen
 from raterscope.figures.colours import colour_of
-from raterscope.figures.description import Axis, Chart, Line, Rectangles
+from raterscope.figures.description import Axis, Chart, Line, PlotTable, Rectangles
 from raterscope.figures.drawing import draw_chart
 from raterscope.figures.layout import Box, Layout, View, full_view, lay_out
-from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanvas, text_width
 from raterscope.widgets.hints import KeyHelp

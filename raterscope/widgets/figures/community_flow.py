@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import Theme
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_colour, community_ink, mixed, paint_rates

@@ -14,11 +14,16 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.canvas import Pen
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS
-from raterscope.figures.description import Rectangles
+from raterscope.figures.description import PlotTable, Rectangles
 from raterscope.figures.layout import Box, elided
-from raterscope.figures.shares import share_area, share_bars
-from raterscope.figures.table import PlotTable
-from raterscope.figures.ternary import TernaryChart, TernaryPoint, corners_in, pixels_of
+from raterscope.figures.shares import (
+    TernaryChart,
+    TernaryPoint,
+    corners_in,
+    pixels_of,
+    share_area,
+    share_bars,
+)
 from raterscope.text.numbers import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartFigure, Part

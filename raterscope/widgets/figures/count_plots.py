@@ -13,11 +13,9 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
-from raterscope.figures.description import Axis
-from raterscope.figures.layout import Box
-from raterscope.figures.streams import StreamTruth, round_up, step_in_words, stream_charts, stream_table
-from raterscope.figures.table import PlotTable, check_lengths
-from raterscope.figures.ticks import ticks_of
+from raterscope.figures.courses import StreamTruth, round_up, step_in_words, stream_charts, stream_table
+from raterscope.figures.description import Axis, PlotTable, check_lengths
+from raterscope.figures.layout import Box, ticks_of
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure

@@ -36,8 +36,8 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.figures.canvas import Anchor, Canvas, Pen, Point, Points
-from raterscope.figures.symbols import Symbol
-from raterscope.figures.table import PlotTable
+from raterscope.figures.colours import Symbol
+from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp

@@ -17,9 +17,18 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE
-from raterscope.figures.description import Axis, Chart, Mark, Note, Points, Rectangles, Segments
-from raterscope.figures.table import Column as TableColumn
-from raterscope.figures.table import PlotTable, check_lengths
+from raterscope.figures.description import (
+    Axis,
+    Chart,
+    Mark,
+    Note,
+    PlotTable,
+    Points,
+    Rectangles,
+    Segments,
+    check_lengths,
+)
+from raterscope.figures.description import Column as TableColumn
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QColor, QImage
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
-from raterscope.figures.thinning import column_spans
+from raterscope.figures.drawing import column_spans
 from raterscope.widgets.figures.position_bias import behaviour_colour
 
 __all__ = [

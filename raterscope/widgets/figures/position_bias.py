@@ -10,11 +10,20 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
-from raterscope.figures.colours import colour_of
-from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Points, Scale, Segments
-from raterscope.figures.symbols import Symbol
-from raterscope.figures.table import Column as TableColumn
-from raterscope.figures.table import PlotTable, check_lengths
+from raterscope.figures.colours import Symbol, colour_of
+from raterscope.figures.description import (
+    Axis,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    PlotTable,
+    Points,
+    Scale,
+    Segments,
+    check_lengths,
+)
+from raterscope.figures.description import Column as TableColumn
 from raterscope.text.numbers import count, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartPanel, Column, ColumnFigure

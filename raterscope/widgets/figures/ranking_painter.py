@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
-from raterscope.figures.description import Axis
-from raterscope.figures.table import check_lengths
-from raterscope.figures.ticks import ticks_of
+from raterscope.figures.description import Axis, check_lengths
+from raterscope.figures.layout import ticks_of
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 

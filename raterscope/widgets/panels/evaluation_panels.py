@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.settings import Settings
+from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import CalibrationLine, Curve
-from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import Leaving

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import PlotTable
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture

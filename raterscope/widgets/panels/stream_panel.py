@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
-from raterscope.figures.streams import outlook_in_words, state_in_words
+from raterscope.figures.courses import outlook_in_words, state_in_words
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolTip, QWidget
 
-from raterscope.figures.table import PlotTable
+from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import HEIGHT, KeyHelp, paint_chip_ground

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.settings import Algorithm, Plan, Settings
-from raterscope.app import outcome, running
+from raterscope.app import outcome
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import (
     Catalogue,
@@ -151,13 +151,13 @@ def boxes_of(study, image, run=None):
 
 def gather(items, study, plan, hold_truth, watch):
     names = {entry.id: entry.name for entry in study.images() if entry.id in items}
-    return running.gather(
+    return outcome.gather(
         names, study, lambda image, state: boxes_of(study, image)[1], watch, words="reading the boxes on"
     )
 
 
 def keep(answer, study, watch):
-    return running.keep(
+    return outcome.keep(
         answer, study, watch, kind="boxes", algorithm=answer.plan.algorithm, digest="0" * 64, log={}
     )
 

@@ -3,17 +3,17 @@
 import os
 import time
 
-from raterscope.app.study import digests
+from raterscope.app.study import arrays
 
 
 def read_of(path) -> tuple[str, bool]:
     """Give a digest, and whether the file was read for it."""
     told = []
-    return digests.digest_of_file(path, lambda *_: told.append(True)), bool(told)
+    return arrays.digest_of_file(path, lambda *_: told.append(True)), bool(told)
 
 
 def test_a_file_is_read_once_until_it_is_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(digests, "_CLOCK_STEP", 0)
+    monkeypatch.setattr(arrays, "_CLOCK_STEP", 0)
     path = tmp_path / "slide.tif"
     path.write_bytes(b"one slide")
     first, read = read_of(path)

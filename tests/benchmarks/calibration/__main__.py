@@ -42,7 +42,7 @@ def main() -> None:
 
 def write(rows: Sequence[Row]) -> None:
     """Replace the table of comparable crowds in the resources."""
-    from raterscope.app.trust import FILE  # the tables themselves need the algorithms alone
+    from raterscope.app.assessment import FILE  # the tables themselves need the algorithms alone
 
     path = Path(resources.__path__[0]) / FILE
     with path.open("w", newline="", encoding="utf-8") as stream:

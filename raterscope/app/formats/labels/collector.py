@@ -18,7 +18,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Remarks
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import seconds_or_nan
-from raterscope.app.natural import natural
+from raterscope.text.numbers import natural
 
 __all__ = [
     "MOST_OUTPUTS",

@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
-from raterscope.app.annotator_names import UnknownAnnotators
+from raterscope.app.ambiguous_files import UnknownAnnotators
 from raterscope.app.command_line.output import (
     ProgressLine,
     failures,

@@ -35,20 +35,22 @@ from raterscope.algorithms.evaluation import (
 )
 from raterscope.algorithms.evaluation import match as match_points
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.comparison import ComparedItem, Differences, step_in_words
-from raterscope.app.disputes import DISPUTED
+from raterscope.app.assessment import (
+    DISPUTED,
+    FEW,
+    ComparedItem,
+    Differences,
+    Trust,
+    comparable_in_words,
+    run_before,
+    step_in_words,
+    trust_from,
+)
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState, Spot, fold, match
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.trust import (
-    FEW,
-    Trust,
-    comparable_in_words,
-    run_before,
-    trust_from,
-)
 
 _LOOKED_AT = 8
 """Images whose annotators are counted."""

@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Request, files_for
+from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
 from raterscope.app.formats.points.writing import (
@@ -30,7 +30,6 @@ from raterscope.app.formats.points.writing import (
 )
 from raterscope.app.kinds.clicks.runs import reduced_weights
 from raterscope.app.outcome import Outcome
-from raterscope.app.provenance import description_of
 from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 

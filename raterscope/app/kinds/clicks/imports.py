@@ -13,7 +13,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
+from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import Named, bare
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points

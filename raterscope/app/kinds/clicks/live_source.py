@@ -30,7 +30,6 @@ from raterscope.algorithms.clicks.stream import (
     share_streams,
 )
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app import running
 from raterscope.app.formats.growing_files import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_special
 from raterscope.app.kinds.clicks.live_watching import (
@@ -42,7 +41,7 @@ from raterscope.app.kinds.clicks.live_watching import (
     revise_last_step,
 )
 from raterscope.app.kinds.clicks.runs import gather, image_record
-from raterscope.app.outcome import Answer, Outcome
+from raterscope.app.outcome import Answer, Outcome, keep
 from raterscope.app.study import Study, digest_of, streams
 
 _ALONE = 0.6  # share of the time for the images that changed, each by itself
@@ -362,7 +361,7 @@ class LiveSource:
             for name, image in inputs.items.items()
         }
         answer = Answer(plan, inputs, outcomes, self._started, time.perf_counter() - self._clock)
-        return running.keep(
+        return keep(
             answer,
             study,
             kind="clicks",

@@ -27,7 +27,7 @@ from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.robustness import add_half_detections, run_notices
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app import outcome, running
+from raterscope.app import outcome
 from raterscope.app.errors import counted
 from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
 from raterscope.app.review import Decision, ReviewState, View, Weighed, fold, known_spots, viewed_places
@@ -184,7 +184,7 @@ def gather(
         return replace(clicks, **read_knowledge(image, state, views, truth)._asdict())
 
     names_by_image = {image: names[image] for image in images}
-    inputs = running.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
+    inputs = outcome.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
     other_images = OtherImages()
     if plan is not None:
         other_images = gather_others(
@@ -219,7 +219,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the images that failed. Returns its number."""
     plan, inputs = answer.plan, answer.inputs
     images = [image_record(outcome) for outcome in answer.outcomes.values()]
-    return running.keep(
+    return outcome.keep(
         answer,
         study,
         watch,

@@ -10,21 +10,24 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.comparison import ComparedItem, Differences, share_in_words, step_in_words
-from raterscope.app.disputes import disputed_tasks
+from raterscope.app.assessment import (
+    FEW,
+    BoolArray,
+    ComparedItem,
+    Differences,
+    FloatArray,
+    Trust,
+    comparable_in_words,
+    disputed_tasks,
+    run_before,
+    share_in_words,
+    step_in_words,
+    trust_from,
+)
 from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.runs import read_truths, unseen_truths
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.trust import (
-    FEW,
-    BoolArray,
-    FloatArray,
-    Trust,
-    comparable_in_words,
-    run_before,
-    trust_from,
-)
 
 _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
 """Kinds in the table of comparable crowds, by method."""

@@ -26,11 +26,11 @@ from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, 
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app import outcome, running
+from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
 from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.digests import Fingerprint
+from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import decided_classes, excluded_votes, labels_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.vote_sets import class_indices
@@ -70,7 +70,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         return Question(labels, crowd.truth, left_out) if len(labels) else None
 
     names = {number: study.question(number).name for number in questions}
-    inputs = running.gather(names, study, read, watch, words="reading the votes on")
+    inputs = outcome.gather(names, study, read, watch, words="reading the votes on")
     if not inputs.given:
         raise LabelsError("There are no votes to fuse here.")
     return inputs
@@ -88,7 +88,7 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the questions that failed. Returns its number."""
     plan, questions = answer.plan, answer.inputs.given
-    return running.keep(
+    return outcome.keep(
         answer,
         study,
         watch,

@@ -13,7 +13,7 @@ from raterscope.algorithms.annotators.similarity import CaseAgreement, cluster_r
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.annotator_names import TRUTH_WORD
+from raterscope.app.ambiguous_files import TRUTH_WORD
 from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,

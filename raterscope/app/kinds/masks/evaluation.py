@@ -29,13 +29,21 @@ from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.metrics import place_in_frame
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.comparison import Box, ComparedItem, Differences
+from raterscope.app.assessment import (
+    FEW,
+    LEAST_ERROR,
+    LEVEL,
+    Box,
+    ComparedItem,
+    Differences,
+    Trust,
+    comparable_in_words,
+)
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.runs import crop_truth
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
-from raterscope.app.trust import FEW, LEAST_ERROR, LEVEL, Trust, comparable_in_words
 
 FEWEST = 5
 """Cases below which nothing is concluded; of decided regions, `FEW`."""

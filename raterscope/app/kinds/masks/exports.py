@@ -18,7 +18,7 @@ from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Request, files_for
+from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
@@ -43,7 +43,6 @@ from raterscope.app.kinds.masks.rater_tables import (
 )
 from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
-from raterscope.app.provenance import description_of
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
+from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.collector import cropped

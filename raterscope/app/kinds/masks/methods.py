@@ -36,8 +36,7 @@ from raterscope.app.study.masks import assemble
 from raterscope.app.study.records import MaskRecord
 from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.figures.layout import SCREEN
-from raterscope.figures.paper import PaperChart
-from raterscope.figures.sheet import sheet
+from raterscope.figures.paper import PaperChart, sheet
 
 BASELINE = "majority"
 """Baseline of the tests, as in the paper."""

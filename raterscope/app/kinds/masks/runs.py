@@ -22,11 +22,11 @@ from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, report_on
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app import outcome, running
+from raterscope.app import outcome
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.digests import Fingerprint
+from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 
@@ -96,7 +96,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
         return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
 
     names = {image: entries[image].name for image in images}
-    inputs = running.gather(names, study, read, watch, words="reading the masks of")
+    inputs = outcome.gather(names, study, read, watch, words="reading the masks of")
     if not inputs.given:
         raise MasksError("There are no masks to fuse here.")
     return inputs
@@ -172,7 +172,7 @@ def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the cases that failed. Returns its number."""
-    return running.keep(
+    return outcome.keep(
         answer,
         study,
         watch,

@@ -20,13 +20,20 @@ from raterscope.algorithms.pairs.data import PairSettings
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_redrawn_sides
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.comparison import ComparedItem, Differences
+from raterscope.app.assessment import (
+    FEW,
+    LEAST_ERROR,
+    LEVEL,
+    ComparedItem,
+    Differences,
+    Trust,
+    comparable_in_words,
+)
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.pairs.runs import Answered, plan_of, read_answer
 from raterscope.app.review import fold
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import Study
-from raterscope.app.trust import FEW, LEAST_ERROR, LEVEL, Trust, comparable_in_words
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000

@@ -27,11 +27,11 @@ from raterscope.algorithms.pairs.ranking_agreement import (
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app import outcome, running
+from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.digests import Fingerprint
+from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
 
@@ -50,7 +50,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
     names = {question.id: question.name for question in study.pair_questions()}
     names_by_question = {number: names[number] for number in questions}
-    inputs = running.gather(names_by_question, study, read, watch, words="reading the comparisons of")
+    inputs = outcome.gather(names_by_question, study, read, watch, words="reading the comparisons of")
     if not inputs.given:
         raise PairsError("There are no comparisons to fuse here.")
     return inputs
@@ -64,7 +64,7 @@ def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the questions that failed. Returns its number."""
     plan, questions = answer.plan, answer.inputs.given
-    return running.keep(
+    return outcome.keep(
         answer,
         study,
         watch,

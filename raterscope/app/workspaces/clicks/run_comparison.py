@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.clicks.evaluation import Accuracy, measure_runs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
-from raterscope.app.study.settings import LARGEST_RADIUS
+from raterscope.app.study.state import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPanel
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.figures.evaluation import Curve

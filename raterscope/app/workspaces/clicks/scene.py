@@ -18,7 +18,7 @@ from raterscope.app.formats.pyramids import PyramidReader, is_large, open_pyrami
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.digests import digest_of_file
+from raterscope.app.study.arrays import digest_of_file
 from raterscope.app.workspaces.navigation import missing_file_message, own_memory
 
 __all__ = ["ClicksSession", "Crops", "Image", "Scene", "crop_of", "load_pixels", "read_scene"]

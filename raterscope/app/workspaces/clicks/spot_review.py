@@ -6,7 +6,7 @@ import math
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.app.disputes import DISPUTED
+from raterscope.app.assessment import DISPUTED
 from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.session import while_shown

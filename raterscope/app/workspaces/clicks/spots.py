@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import depends_on_grouping
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
-from raterscope.app.disputes import DISPUTED, MATTERS
+from raterscope.app.assessment import DISPUTED, MATTERS
 from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Answers

@@ -29,7 +29,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult, Settling
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.figures.streams import StreamTruth
+from raterscope.figures.courses import StreamTruth
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 from raterscope.widgets.parts import Menu

@@ -17,7 +17,7 @@ from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app import disputes
+from raterscope.app import assessment
 from raterscope.app.kinds.labels.runs import (
     Groups,
     groups_of,
@@ -97,7 +97,7 @@ def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
         return None
     fusion = result.fusion
     names = study.vote_set(question, entry.imported).tasks
-    waits = np.flatnonzero(disputes.disputed_tasks(fusion))
+    waits = np.flatnonzero(assessment.disputed_tasks(fusion))
     wrong = 1 - fusion.posterior[waits].max(axis=1, initial=0.0)
     return {names[task]: chance for task, chance in zip(waits.tolist(), wrong.tolist(), strict=True)}
 
@@ -246,7 +246,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     tempering = tempering_for(labels, fusion)
     return plainly(
         entropy=fusion.entropy(),
-        disputed=disputes.disputed_tasks(fusion),
+        disputed=assessment.disputed_tasks(fusion),
         rates=rates,
         mean=mean,
         low=low,

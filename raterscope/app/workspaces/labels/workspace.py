@@ -12,10 +12,9 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
-from raterscope.app.comparison import Change
+from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
-from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep

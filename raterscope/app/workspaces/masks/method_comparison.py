@@ -33,8 +33,8 @@ from raterscope.app.kinds.masks.runs import Inputs, gather
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import BoxView
-from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import UNKNOWN, count, duration
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure

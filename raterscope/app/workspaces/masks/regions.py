@@ -12,7 +12,7 @@ from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
-from raterscope.app.disputes import MATTERS
+from raterscope.app.assessment import MATTERS
 from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.records import MaskRecord

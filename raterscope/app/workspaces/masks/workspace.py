@@ -11,10 +11,9 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.comparison import Change
+from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_masks
-from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep

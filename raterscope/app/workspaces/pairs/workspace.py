@@ -17,9 +17,8 @@ from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.comparison import Change
+from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.pairs.runs import Answer, Inputs, fuse_inputs, gather, keep

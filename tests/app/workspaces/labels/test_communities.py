@@ -18,8 +18,8 @@ from raterscope.app.kinds.labels.runs import describe_groups, fuse_inputs, gathe
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack
+from raterscope.app.study.kinds import mismatch_of_labels
 from raterscope.app.study.labels import add_votes
-from raterscope.app.study.result_shapes import mismatch_of_labels
 from raterscope.app.workspaces.labels import communities as showing
 from raterscope.app.workspaces.labels import similarity_view
 from raterscope.app.workspaces.labels.scene import analyse, read_scene

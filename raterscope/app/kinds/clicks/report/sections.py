@@ -32,7 +32,7 @@ from raterscope.app.page.pictures import photograph, scale_bar
 from raterscope.app.page.units import run_in_words, significant
 from raterscope.app.review import Measures, ReviewState, read_measures
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.digests import digest_of_file
+from raterscope.app.study.arrays import digest_of_file
 from raterscope.figures.colours import DARK
 
 _SIDE = 560  # pixels of a picture's longer side

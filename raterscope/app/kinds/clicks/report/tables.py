@@ -22,7 +22,7 @@ from raterscope.algorithms.evaluation import Evaluation, calibration, compare, c
 from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.disputes import DISPUTED, matters_in_words
+from raterscope.app.assessment import DISPUTED, matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.clicks.evaluation import (
     DecidedSpots,

@@ -65,8 +65,7 @@ from raterscope.app.page.units import named, run_in_words, significant
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import pictures_of
 from raterscope.app.study.records import QuestionEntry
-from raterscope.figures.paper import LINES, paper_line
-from raterscope.figures.sheet import image_of
+from raterscope.figures.paper import LINES, image_of, paper_line
 
 _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26

@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.data import FloatArray
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, RIGHT, ChangePoint
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
-from raterscope.app.disputes import DISPUTED, disputed_tasks, matters_in_words
+from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.labels.cross_validation import area_in_words, curve_chart, curve_keys
 from raterscope.app.kinds.labels.exports import DecidedAnswer
@@ -24,7 +24,7 @@ from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
 from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, Table
 from raterscope.app.page.pictures import drawing, tint
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
-from raterscope.figures.sheet import image_of
+from raterscope.figures.paper import image_of
 from raterscope.text.numbers import estimate, figure
 
 _MOST_CURVES = 6

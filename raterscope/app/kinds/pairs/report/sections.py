@@ -7,7 +7,7 @@ import numpy as np
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.selection import wrong_probabilities
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.disputes import matters_in_words
+from raterscope.app.assessment import matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.pairs.report.tables import (

@@ -1,22 +1,148 @@
-"""Trust in the claims of a run: how they compare with ground truth or with comparable data."""
+"""Assessment of a run: disputed items, changes from another run, and trust in its claims.
+
+Window, reports and the comparison of runs use the same bounds of dispute. Each kind fills in the differences;
+the runs of a study are compared in `raterscope.app.changes`. Trust compares the claims of a run with ground
+truth or with comparable data.
+"""
 
 from __future__ import annotations
 
 import csv
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.labels.data import OPEN, LabelFusion
 from raterscope.app.errors import counted
-from raterscope.app.study import RunEntry
+from raterscope.app.review import ReviewState
+from raterscope.app.study import RunEntry, Study
+
+Box = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One item that another run sees otherwise.
+
+    Attributes
+    ----------
+    item : int
+        The image or question.
+    words : str
+        "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2".
+    size : float
+        By which changes are ordered, the largest first.
+    point : (x, y), optional
+        Of a spot, pixels.
+    name : str
+        The structure, task or annotator; empty for a spot.
+    box : (origin, shape), optional
+        Of a region, voxels.
+    """
+
+    item: int
+    words: str
+    size: float
+    point: tuple[float, float] | None = None
+    name: str = ""
+    box: tuple[Box, Box] | None = None
+
+
+@dataclass
+class Differences:
+    """Differences found so far between two runs.
+
+    Attributes
+    ----------
+    disputed_before, disputed_after : int
+        Disputed details by each run; of pairs, flagged annotators.
+    ranks : int
+        Of pairs: items that changed their rank.
+    newly_disputed : int
+        Changes that are new disputes alone.
+    decided : int
+        Details that were disputed and are decided since.
+    changes : list of Change
+    """
+
+    disputed_before: int = 0
+    disputed_after: int = 0
+    ranks: int = 0
+    newly_disputed: int = 0
+    decided: int = 0
+    changes: list[Change] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedItem:
+    """One item and what the two runs say of it."""
+
+    study: Study
+    state: ReviewState
+    item: int
+    where: str
+    earlier: RunEntry
+    later: RunEntry
+    then: Any
+    now: Any
+
+    def change(self, words: str, size: float, **about: Any) -> Change:
+        """Make a change of this item; `about` as in `Change`."""
+        return Change(self.item, f"{words}{self.where}", float(size), **about)
+
+
+def step_in_words(old: float, new: float) -> str:
+    """Write a step from one share to another: "0.44 → 0.93"."""
+    return f"{share_in_words(old)} \N{RIGHTWARDS ARROW} {share_in_words(new)}"
+
+
+def share_in_words(value: float) -> str:
+    """Write a share with two decimals."""
+    return f"{value:.2f}"
+
+
+DISPUTED = (0.1, 0.9)
+"""Posteriors between which a spot that the expert did not decide is disputed."""
+
+MATTERS = 0.25
+"""Probability that an answer is wrong from which on a decision on it matters.
+
+A decision also teaches of the other answers. To rank by that too, by the expected value of sample
+information, set no more of them right on any crowd that was measured.
+"""
+
+
+def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
+    """Tell of each task, (N,), whether no class reaches the upper bound and its truth was not known."""
+    disputed = (fusion.posterior.max(axis=1, initial=0.0) < DISPUTED[1]) & (fusion.known == OPEN)
+    return np.asarray(disputed)
+
+
+def matters_in_words(wrong: NDArray[np.float64], noun: str) -> str:
+    """Say on how many of some items a decision matters.
+
+    Parameters
+    ----------
+    wrong : (n,) float64
+        Probability that the answer to each is wrong.
+    noun : str
+        What one is called: "disputed spot".
+    """
+    matter = int((wrong >= MATTERS).sum())
+    several = "" if len(wrong) == 1 else "s"
+    return (
+        f"A decision matters on {matter:,} of {len(wrong):,} {noun}{several}: the answer is wrong with a "
+        f"probability of {MATTERS:g} or more."
+    )
+
 
 FEW = 20
 """Cases below which nothing is concluded."""

@@ -1,26 +1,36 @@
-"""The run that is shown of each item: one rule for window, exports, reports and command line.
+"""State of a study besides its annotations: the run shown of each item, settings, and spots viewed.
 
-Of each kind one run may be chosen to be shown; without a choice, and of items that it leaves out, the latest
-run of the item is shown. A run that was held to a decision on the item that was undone since is never shown
-of it, because its result contains what was undone: in its place comes the latest run of the item that was
-held to no such decision, one of the same algorithm where there is one.
+One rule for window, exports, reports and command line decides which run is shown. Of each kind one run may
+be chosen; without a choice, and for items that it leaves out, the latest run of the item is shown. A run
+that was held to a decision undone since is never shown, because its result contains what was undone. In
+its place comes the latest run of the item that was held to no such decision, if possible one of the same
+algorithm.
+
+The settings hold for window, exports, reports and command line alike. The view log is append-only: the spots
+that the expert viewed and left without a decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from raterscope.algorithms.evaluation import RADIUS
 from raterscope.app.errors import counted, plain
-from raterscope.app.review import ReviewState, differ, fold
+from raterscope.app.review import ReviewState, View, differ, fold
+from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import RunEntry, StudyError
+from raterscope.app.study.records import RunEntry, StudyError, user_name
 from raterscope.app.study.runs import Answers
 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
+
 
 _STATES = 16
 """Past states of the journal that are kept in memory."""
@@ -247,3 +257,153 @@ class ShownRuns:
         if len(items) == 1:
             return plain(self._study.name_of(kind, items[0]))
         return counted(len(items), "question" if STORED[kind].by_question else "image")
+
+
+LARGEST_RADIUS = 10_000.0
+_RADIUS = "matching_radius"
+_CROWDS, _METHODS, _FOLDS = "crowd_sizes", "compared_methods", "label_folds"
+
+
+class StudySettings:
+    """The settings of an open study; a setting that was never set has its default."""
+
+    def __init__(self, file: StudyFile) -> None:
+        self._file = file
+
+    def matching_radius(self) -> float:
+        """Return the radius, in pixels, within which a detection matches a true point."""
+        text = self._setting(_RADIUS)
+        if text is None:
+            return RADIUS
+        radius = _number(text)
+        if not 0 < radius <= LARGEST_RADIUS:
+            raise StudyError(
+                f"is damaged: settings, {_RADIUS}: expected a number above 0, at most {LARGEST_RADIUS:g}",
+                file=self._file.path,
+            )
+        return radius
+
+    def set_matching_radius(self, radius: float) -> None:
+        """Set the radius, in pixels, within which detections match true points."""
+        if not 0 < radius <= LARGEST_RADIUS:
+            raise StudyError(
+                f"cannot match within {radius:g} px; expected above 0, at most {LARGEST_RADIUS:g}",
+                file=self._file.path,
+            )
+        self._set(_RADIUS, repr(float(radius)))
+
+    def crowd_sizes(self) -> Mapping[str, Any] | None:
+        """Return the last measurement against the number of annotators; None if unreadable."""
+        return self._record(_CROWDS)
+
+    def keep_crowd_sizes(self, record: Mapping[str, Any]) -> None:
+        """Store the last measurement against the number of annotators."""
+        self._set(_CROWDS, json.dumps(record, allow_nan=False))
+
+    def compared_methods(self) -> Mapping[str, Any] | None:
+        """Return the last comparison of methods for masks; None if unreadable."""
+        return self._record(_METHODS)
+
+    def keep_compared_methods(self, record: Mapping[str, Any]) -> None:
+        """Store the last comparison of methods for masks."""
+        self._set(_METHODS, json.dumps(record, allow_nan=False))
+
+    def folds(self, question: int) -> Mapping[str, Any] | None:
+        """Return the last cross-validation of methods for labels; None if unreadable."""
+        return self._record(f"{_FOLDS}_{question}")
+
+    def keep_folds(self, question: int, record: Mapping[str, Any]) -> None:
+        """Store the last cross-validation of methods for labels on a question."""
+        self._set(f"{_FOLDS}_{question}", json.dumps(record, allow_nan=False))
+
+    def _record(self, name: str) -> Mapping[str, Any] | None:
+        text = self._setting(name)
+        try:
+            record = None if text is None else json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return record if isinstance(record, dict) else None
+
+    def _setting(self, name: str) -> str | None:
+        with self._file.reading() as connection:
+            row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _set(self, name: str, value: str) -> None:
+        with self._file.change() as connection:
+            connection.execute(
+                "INSERT INTO settings(name, value) VALUES (?, ?) "
+                "ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+_COLUMNS = ("id", "at", "who", "image", "run", "number", "x", "y", "how", "seconds")
+
+
+class ViewLog:
+    """The views of spots in an open study."""
+
+    def __init__(self, file: StudyFile) -> None:
+        self._file = file
+
+    def record(self, views: Sequence[View]) -> list[View]:
+        """Append views to the record; they are on disk when this returns.
+
+        Returns
+        -------
+        list of View
+            With their numbers, their time, and the user's name where `who` was empty.
+        """
+        time, user = datetime.now(UTC), user_name()
+        with self._file.change() as connection:
+            last = self.last()
+            written = [
+                replace(view, id=number, at=view.at or time, who=view.who or user)
+                for number, view in enumerate(views, start=last + 1)
+            ]
+            connection.executemany(
+                f"INSERT INTO viewed({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})",
+                [_row(view) for view in written],
+            )
+        return written
+
+    def by_image(self, last: int | None = None) -> dict[int, list[View]]:
+        """Return the views of spots by image, oldest first, up to a view's number."""
+        views: dict[int, list[View]] = {}
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {', '.join(_COLUMNS)} FROM viewed WHERE id <= ? ORDER BY id",
+                (2**62 if last is None else last,),
+            ).fetchall()
+        for row in rows:
+            view = self._view(row)
+            views.setdefault(view.image, []).append(view)
+        return views
+
+    def last(self) -> int:
+        """Return the number of the last view; 0 before the first."""
+        with self._file.reading() as connection:
+            return int(connection.execute("SELECT ifnull(max(id), 0) FROM viewed").fetchone()[0])
+
+    def _view(self, row: tuple[Any, ...]) -> View:
+        values = dict(zip(_COLUMNS, row, strict=True))
+        try:
+            values["at"] = datetime.fromisoformat(values["at"])
+            return View(**values)
+        except ValueError as error:
+            raise StudyError(f"is damaged: viewed, row {row[0]}: {error}", file=self._file.path) from error
+
+
+def _row(view: View) -> tuple[Any, ...]:
+    assert view.at is not None
+    values = {name: getattr(view, name) for name in _COLUMNS}
+    values["at"] = view.at.isoformat(timespec="milliseconds")
+    return tuple(values.values())
