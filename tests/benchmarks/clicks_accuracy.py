@@ -107,7 +107,7 @@ def table_of_weights(images: Sequence[RealImage]) -> None:
             scores = []
             for image, names in zip(images, worst, strict=True):
                 weighed = (
-                    image.clicks.weighed(dict.fromkeys(names, weight))
+                    image.clicks.with_weights(dict.fromkeys(names, weight))
                     if weight
                     else image.clicks.without(names)
                 )

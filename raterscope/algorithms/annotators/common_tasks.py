@@ -381,7 +381,7 @@ class CommunitiesOverTime:
         last = [self.path(number)[1][-1] for number in range(self.count)]
         return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
 
-    def told(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
+    def describe_events(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
         """Describe the events, a sentence each.
 
         Parameters

@@ -207,12 +207,12 @@ class Crowd:
 
     def seed(self, tick: Callable[[], None]) -> None:
         """Start components where several annotators clicked, the most crowded positions first."""
-        chosen, count = self.crowded(np.arange(len(self.cells)), tick)
+        chosen, count = self.choose_crowded(np.arange(len(self.cells)), tick)
         clicks = float((self.worth * self.clicks_of).sum())
         weight = None if self.model.once else count / count.sum() * clicks / self.number
-        self.parts = self.begun(chosen, weight)
+        self.parts = self.start_components(chosen, weight)
 
-    def crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
+    def choose_crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
         """Choose, among some clicks, those near clicks of several annotators; return how crowded they are."""
         from raterscope.algorithms.clicks._crowd_kernels import choose, crowding
 
@@ -228,7 +228,7 @@ class Crowd:
         tick()
         return chosen, count[chosen]
 
-    def begun(self, clicks: IntArray, weight: FloatArray | None) -> Parts:
+    def start_components(self, clicks: IntArray, weight: FloatArray | None) -> Parts:
         """Start a component at each of some clicks; where objects are marked once, all have one weight."""
         from raterscope.algorithms.clicks._crowd_kernels import Parts
 
@@ -394,7 +394,7 @@ class Crowd:
         square /= math.exp(float(counted @ np.log(square)) / float(counted.sum()))
         self.precision = 1 / np.clip(square, 0.1, 10.0)
 
-    def drop_lonely(self) -> bool:
+    def drop_isolated(self) -> bool:
         """Remove, after `survey`, the components that fewer than two annotators marked.
 
         With weights, these are components whose annotators count less than `SEVERAL`.
@@ -539,7 +539,7 @@ def fit_crowd(
         crowd.survey(tick)
         crowd.learn()
         tick()
-        lonely = crowd.drop_lonely()
+        lonely = crowd.drop_isolated()
         tick()
         converged = gone == 0 and not lonely and turn > 1
         if converged:
@@ -552,7 +552,7 @@ def fit_crowd(
         crowd.sweep(2, tick, renew=False)
         crowd.sweep(6, tick)
         crowd.survey(tick)
-        settled = not crowd.drop_lonely()
+        settled = not crowd.drop_isolated()
     note(crowd.evidence)
     trace = Trace(
         np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),

@@ -152,7 +152,7 @@ def update_model(
         origin, near = origin[crowd.parts.alive], near[crowd.parts.alive]
         crowd.gather(tick)
         settle(3, 2)
-        lonely = crowd.drop_lonely()
+        lonely = crowd.drop_isolated()
     trace = Trace(
         np.array([*objective, crowd.evidence]),
         np.array([*components, len(crowd)], dtype=np.int64),
@@ -195,11 +195,11 @@ def _open_components(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) ->
     """Add components at crowded clicks near new ones, away from existing components; return their number."""
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
-    chosen, count = crowd.crowded(crowd.near(new, AROUND * crowd.scatter), tick)
+    chosen, count = crowd.choose_crowded(crowd.near(new, AROUND * crowd.scatter), tick)
     positions = np.column_stack([crowd.cells.x[chosen], crowd.cells.y[chosen]])
     apart = ~_within(APART * crowd.scatter, positions, crowd.parts.mean)
     weight = None if crowd.model.once else count[apart] / crowd.number
-    added = crowd.begun(chosen[apart], weight)
+    added = crowd.start_components(chosen[apart], weight)
     crowd.parts = Parts(*(np.concatenate(pair) for pair in zip(crowd.parts, added, strict=True)))
     return int(apart.sum())
 

@@ -195,7 +195,7 @@ class Clicks:
             scores=None if PROGRAM in names else self.scores,
         )
 
-    def weighed(self, weights: Mapping[str, float]) -> Clicks:
+    def with_weights(self, weights: Mapping[str, float]) -> Clicks:
         """Down-weight annotators by name; all others count fully."""
         return replace(self, weights=np.array([weights.get(name, 1.0) for name in self.annotators]))
 

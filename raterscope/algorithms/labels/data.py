@@ -450,7 +450,7 @@ class TaskVotes:
     classes: int
     outputs: int
 
-    def unpacked(self) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+    def unpack(self) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
         """Return annotator and output of each vote, two (V,)."""
         return (self.pair // self.outputs).astype(np.int32), (self.pair % self.outputs).astype(np.int16)
 

@@ -288,7 +288,7 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
     shares = np.maximum(np.bincount(labels.label, minlength=len(labels.outputs)) @ weight, 1.0)
     stands = labels.meaning[:, None] == np.arange(len(labels.classes))
     rates = np.repeat(np.where(stands, _RIGHT, _WRONG), settings.subtypes, axis=1)
-    return _Problem(votes, *votes.unpacked(), shares, rates, settings.subtypes)
+    return _Problem(votes, *votes.unpack(), shares, rates, settings.subtypes)
 
 
 def _run(

@@ -151,7 +151,7 @@ def _sort(labels: Labels, watch: Watch) -> _Votes:
     from raterscope.algorithms.labels._ibcc_kernels import number_repeats
 
     votes = sort_by_task(labels, part(watch, 0.0, 0.5))
-    annotator, label = votes.unpacked()
+    annotator, label = votes.unpack()
     again, output = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
     stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
     repeated = False

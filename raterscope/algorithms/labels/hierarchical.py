@@ -153,7 +153,7 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     """Sort the votes by task, and list the class that each output stands for."""
     assert labels.meaning is not None
     votes = sort_by_task(labels, watch)
-    annotator, label = votes.unpacked()
+    annotator, label = votes.unpack()
     use = np.bincount(label, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
     number = np.bincount(annotator, minlength=votes.annotators).astype(np.float64)

@@ -147,7 +147,7 @@ def alternate(
 
     def so_far(*, converged: bool) -> Alternated:
         trace = LabelTrace(np.array(objective), np.array(changes), converged, name)
-        return passes.so_far(trace)
+        return passes.current(trace)
 
     def draft() -> LabelFusion:
         now = so_far(converged=False)
@@ -234,7 +234,7 @@ class _Passes:
         parts = self._each(updated, self._tasks)
         return sum(entropy for entropy, _ in parts) + self._settle(), max(change for _, change in parts)
 
-    def so_far(self, trace: LabelTrace) -> Alternated:
+    def current(self, trace: LabelTrace) -> Alternated:
         """Return the present state; the next pass overwrites the posterior and the counts."""
         votes = self._votes
         counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)

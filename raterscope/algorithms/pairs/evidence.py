@@ -280,11 +280,11 @@ class Evidence:
     match, crowd : float
         Share of the annotator's answers that agree with the ranking, and of all answers, without ties.
     time : OverTime
-    speaks_for : Speaking
+    evidence_for : Speaking
         The annotator's side was chosen against the ranking.
-    speaks_against : Speaking
+    evidence_against : Speaking
         The other side was chosen against the ranking.
-    turned_down : Speaking
+    against_ranking : Speaking
         The other side was chosen with the ranking, against a blind choice of one side.
     """
 
@@ -296,9 +296,9 @@ class Evidence:
     match: float
     crowd: float
     time: OverTime
-    speaks_for: Speaking
-    speaks_against: Speaking
-    turned_down: Speaking
+    evidence_for: Speaking
+    evidence_against: Speaking
+    against_ranking: Speaking
 
 
 def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:

@@ -356,7 +356,7 @@ class Study:
             raise StudyError(f"is damaged: {error}", file=self.path) from error
         if run is None or not (run.excluded or run.weights):
             return clicks
-        return clicks.without(set(run.excluded)).weighed(run.weights)
+        return clicks.without(set(run.excluded)).with_weights(run.weights)
 
     def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:
         """Return a program's detections on an image: x, y and score, (K, 3).

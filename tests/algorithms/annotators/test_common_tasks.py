@@ -200,11 +200,11 @@ def test_a_split_and_a_joining_are_named() -> None:
     split = communities_over_time([first, three], [votes, votes])
     whole = int(split.of(0)[0])
     assert _kinds(split) == [("splits off", 2, whole)]
-    assert split.told(["a", "b", "c"]) == (f"At moment 2 c splits off from {'ab'[whole]}.",)
+    assert split.describe_events(["a", "b", "c"]) == (f"At moment 2 c splits off from {'ab'[whole]}.",)
     joined = communities_over_time([three, first], [votes, votes])
     gone, rest = int(joined.of(0)[30]), int(joined.of(0)[0])
     assert _kinds(joined) == [("joins", gone, rest)]
-    assert joined.told(["a", "b", "c"]) == (f"At moment 2 {'abc'[gone]} joins {'abc'[rest]}.",)
+    assert joined.describe_events(["a", "b", "c"]) == (f"At moment 2 {'abc'[gone]} joins {'abc'[rest]}.",)
     assert gone not in joined.identity[1]
     assert joined.path(gone)[0].tolist() == [0]
 
@@ -217,7 +217,7 @@ def test_newcomers_begin_a_community_and_those_who_came_to_none_are_counted() ->
     assert (moved.of(0)[20:] == -1).all()
     assert moved.flows[0][-1, :-1].sum() == 20
     assert moved.flows[1][:-1, -1].sum() == 20
-    assert moved.told(["old", "new"]) == ("At moment 2 new begins.", "At moment 3 old ends.")
+    assert moved.describe_events(["old", "new"]) == ("At moment 2 new begins.", "At moment 3 old ends.")
 
 
 def test_moments_must_fit_and_may_be_empty() -> None:
@@ -260,4 +260,4 @@ def test_a_community_of_newcomers_with_a_deserter_begins_and_splits_off_from_non
 def test_moments_are_called_as_they_are_wanted() -> None:
     mean = _moment([1, 2], [20, 20], 12)
     moved = communities_over_time([mean, mean], [np.repeat([150, 0], 20), np.full(40, 150)])
-    assert moved.told(["old", "new"], ["at 1 %:", "at 100 %:"]) == ("At 100 %: new begins.",)
+    assert moved.describe_events(["old", "new"], ["at 1 %:", "at 100 %:"]) == ("At 100 %: new begins.",)

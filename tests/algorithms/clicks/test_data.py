@@ -57,7 +57,7 @@ def test_weights_stay_with_their_annotators():
 
 
 def test_annotators_are_weighed_by_name():
-    weighed = clicks(weights=(1, 0.5, 1)).weighed({"c": 0.25, "who never looked": 0.5})
+    weighed = clicks(weights=(1, 0.5, 1)).with_weights({"c": 0.25, "who never looked": 0.5})
     assert weighed.weights.tolist() == [1, 1, 0.25]
 
 

@@ -188,7 +188,7 @@ def test_images_teach_each_other_the_same_by_three_thirds_of_an_annotator_as_by_
 def test_with_nearly_no_weight_the_others_decide():
     for seed in range(2):
         clicks, _ = crowd(seed)
-        nearly, without = fuse(clicks.weighed({"a5": NEARLY_NONE})), fuse(clicks.without({"a5"}))
+        nearly, without = fuse(clicks.with_weights({"a5": NEARLY_NONE})), fuse(clicks.without({"a5"}))
         there = same_clusters(nearly, without, clicks.annotator != 5)
         assert sorted(there) == list(range(len(without.clustering)))
         np.testing.assert_allclose(nearly.clustering.mean, without.clustering.mean[there], atol=0.05)
@@ -211,7 +211,7 @@ def test_votes_of_nearly_no_weight_say_nothing(prior):
 
 def test_what_more_annotators_would_change_is_foretold_from_what_those_here_count():
     clicks, _ = crowd(1, people=8, random=True)
-    nearly, without = clicks.weighed({"a8": NEARLY_NONE}), clicks.without({"a8"})
+    nearly, without = clicks.with_weights({"a8": NEARLY_NONE}), clicks.without({"a8"})
     informed = [predict_outlook(image, fuse(image), FusionPlan()) for image in (clicks, nearly, without)]
     assert informed[1].expected == pytest.approx(informed[2].expected, rel=0.1)
     assert informed[1].missed == pytest.approx(informed[2].missed, rel=0.1)
@@ -222,7 +222,7 @@ def test_what_more_annotators_would_change_is_foretold_from_what_those_here_coun
 
 def test_experience_is_of_what_annotators_count():
     images = [crowd(seed, people=8)[0] for seed in range(3)]
-    weighed = [image.weighed({"a3": NEARLY_NONE}) for image in images]
+    weighed = [image.with_weights({"a3": NEARLY_NONE}) for image in images]
     fusions = [fuse(image) for image in weighed]
     names = [image.annotators for image in images]
     learnt = experience_of(fusions, names, weights=[item.weights for item in weighed])
@@ -311,7 +311,7 @@ def test_the_less_its_only_voter_counts_the_less_is_a_spot_believed(detect):
 @pytest.mark.parametrize("algorithm", ["oem", "dbscan", "hac"])
 def test_the_order_of_annotators_makes_no_difference(algorithm):
     clicks, _ = crowd(3, people=8)
-    clicks = clicks.weighed({"a2": 0.3, "a6": 0.7})
+    clicks = clicks.with_weights({"a2": 0.3, "a6": 0.7})
     order = np.random.default_rng(0).permutation(8)
     other = replace(
         clicks,
@@ -334,7 +334,7 @@ def test_two_who_count_half_are_no_two_annotators():
     clicks = made(points, [*np.repeat(np.arange(6), 4), 0, 1])
 
     def finds(weights) -> bool:
-        result = oem(clicks.weighed(weights), OEMSettings(click_scatter=2.0))
+        result = oem(clicks.with_weights(weights), OEMSettings(click_scatter=2.0))
         return bool((np.hypot(*(result.mean - spots[4]).T) < 3).any())
 
     assert finds({})
@@ -345,7 +345,7 @@ def test_two_who_count_half_are_no_two_annotators():
 
 def test_whole_votes_are_shown_and_own_rates_are_of_all_marks():
     clicks, _ = crowd(0)
-    plain, weighed = fuse(clicks), fuse(clicks.weighed({"a5": 0.5}))
+    plain, weighed = fuse(clicks), fuse(clicks.with_weights({"a5": 0.5}))
     there = same_clusters(plain, weighed, np.ones(len(clicks), dtype=bool))
     kept = there >= 0
     assert kept.mean() > 0.9
@@ -361,7 +361,7 @@ def test_who_clicks_at_random_does_no_harm_with_a_tenth_of_his_weight():
     of = []
     for seed in range(6):
         clicks, objects = crowd(seed, people=6, random=True)
-        ways = (clicks, clicks.weighed({"a6": 0.1}), clicks.without({"a6"}))
+        ways = (clicks, clicks.with_weights({"a6": 0.1}), clicks.without({"a6"}))
         of.append([share_right(fuse(way, plan), objects) for way in ways])
     everybody, weighed, without = np.mean(of, axis=0)
     assert everybody < without - 0.1
@@ -372,14 +372,14 @@ def test_the_default_does_as_well_with_a_random_clicker_of_a_tenth_as_without():
     of = []
     for seed in range(6):
         clicks, objects = crowd(seed, people=5, random=True, side=250.0)
-        ways = (clicks.weighed({"a5": 0.1}), clicks.without({"a5"}))
+        ways = (clicks.with_weights({"a5": 0.1}), clicks.without({"a5"}))
         of.append([share_right(fuse(way), objects) for way in ways])
     weighed, without = np.mean(of, axis=0)
     assert weighed == pytest.approx(without, abs=0.015)
 
 
 def test_images_of_weighed_annotators_are_learnt_from_together():
-    images = [crowd(seed, people=8)[0].weighed({"a3": NEARLY_NONE}) for seed in range(3)]
+    images = [crowd(seed, people=8)[0].with_weights({"a3": NEARLY_NONE}) for seed in range(3)]
     without = [image.without({"a3"}) for image in images]
     for fusion, other, clicks in zip(
         learn_from_each_other(images, [fuse(image) for image in images], FusionPlan()),
@@ -396,7 +396,7 @@ def test_images_of_weighed_annotators_are_learnt_from_together():
 
 def test_a_stream_follows_weighed_annotators():
     clicks, _ = crowd(1, people=10)
-    weighed = clicks.weighed({"a2": 0.5, "a8": 0.2})
+    weighed = clicks.with_weights({"a2": 0.5, "a8": 0.2})
     state = begin_stream(until(weighed, 8))
     for number in (9, 10):
         state = advance_stream(state, until(weighed, number))

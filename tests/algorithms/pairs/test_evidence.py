@@ -48,9 +48,11 @@ def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annot
                 answer = pairs.choice[other] * (1 if pairs.left[other] == left else -1)
                 same, otherwise = same + (answer == choice), otherwise + (answer == -choice)
                 tied += answer == 0
-        kind = "turned_down" if gap < 0 else "speaks_for" if choice == result.side else "speaks_against"
+        kind = (
+            "against_ranking" if gap < 0 else "evidence_for" if choice == result.side else "evidence_against"
+        )
         informed.setdefault(kind, {})[e] = (same, otherwise, tied, pytest.approx(gap))
-    for kind in ("speaks_for", "speaks_against", "turned_down"):
+    for kind in ("evidence_for", "evidence_against", "against_ranking"):
         part = getattr(result, kind)
         rows = zip(part.same, part.otherwise, part.tied, part.gap, strict=True)
         assert dict(zip(part.comparison.tolist(), rows, strict=True)) == informed.get(kind, {})
@@ -156,7 +158,7 @@ def test_nothing_is_made_of_nobody():
     pairs = compared([(0, 0, 1, 1)])
     index = shown.index_pairs(pairs, scores(pairs).score)
     result = evidence(index, 2)
-    assert (result.side, result.all.left, len(result.speaks_for), len(result.time.bias)) == (0, 0, 0, 0)
+    assert (result.side, result.all.left, len(result.evidence_for), len(result.time.bias)) == (0, 0, 0, 0)
     assert np.isnan(result.match)
     assert np.isnan(evidence(index, 0).time.low).all()
     nothing = compared([])
@@ -178,4 +180,4 @@ def test_the_colleges_always_left_is_all_left_when_in_doubt_and_when_not(real_da
     assert (result.all.left, result.all.right, result.side) == (148, 0, 1)
     assert result.doubtful.share == result.clear.share == 1.0
     assert result.match < result.crowd - 0.2
-    assert len(result.speaks_against) == len(result.turned_down) == 0
+    assert len(result.evidence_against) == len(result.against_ranking) == 0

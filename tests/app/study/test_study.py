@@ -18,7 +18,9 @@ from tests.app.study.test_arrays import same
 def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     record = a_run(known=0, excluded=("annotator 3",), weights={"annotator 5": 0.25})
-    clicks = {image: study.clicks(image).without({"annotator 3"}).weighed(record.weights) for image in (1, 2)}
+    clicks = {
+        image: study.clicks(image).without({"annotator 3"}).with_weights(record.weights) for image in (1, 2)
+    }
     results = {image: a_fusion(clicks[image], seed=image) for image in (1, 2)}
     number = study.runs.add(record, results)
     with reopened(study) as again:
@@ -200,5 +202,5 @@ def test_the_digest_names_the_input(study: Study) -> None:
     assert digest_of({"a": one, "b": two}) == digest_of({"b": two, "a": one})
     assert digest_of({"a": one}) != digest_of({"a": two})
     assert digest_of({"a": one}) != digest_of({"a": one.without({"annotator 1"})})
-    assert digest_of({"a": one}) != digest_of({"a": one.weighed({"annotator 1": 0.5})})
-    assert digest_of({"a": one}) == digest_of({"a": one.weighed({"nobody": 0.5})})
+    assert digest_of({"a": one}) != digest_of({"a": one.with_weights({"annotator 1": 0.5})})
+    assert digest_of({"a": one}) == digest_of({"a": one.with_weights({"nobody": 0.5})})

@@ -90,7 +90,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         refuse_unknown(
             weights, (name for image_clicks in clicks.values() for name in image_clicks.annotators), "weigh"
         )
-        clicks = {name: image_clicks.weighed(weights) for name, image_clicks in clicks.items()}
+        clicks = {name: image_clicks.with_weights(weights) for name, image_clicks in clicks.items()}
         clicks = _with_controls(clicks, options.positive, options.negative)
         if options.scores:
             clicks = _with_scores(clicks, options.scores, mapping)

@@ -152,7 +152,9 @@ def recount(
 
 
 def _reweigh(clicks: Clicks, annotator: str, weight: float | None, weights: Mapping[str, float]) -> Clicks:
-    return clicks.without({annotator}) if weight is None else clicks.weighed({**weights, annotator: weight})
+    return (
+        clicks.without({annotator}) if weight is None else clicks.with_weights({**weights, annotator: weight})
+    )
 
 
 def _separate_plan(plan: FusionPlan) -> FusionPlan:

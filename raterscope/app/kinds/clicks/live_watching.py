@@ -322,7 +322,7 @@ class PendingClicks:
     def clicks(self, step: int) -> Clicks:
         """Return all clicks that had arrived until a step."""
         clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict(), scores=self.scores)
-        return clicks.weighed(self.weights) if self.weights else clicks
+        return clicks.with_weights(self.weights) if self.weights else clicks
 
     def reached(self, watched: WatchedImage) -> int | None:
         """Return the steps that an answer includes; None if it is not based on these arrivals."""

@@ -180,7 +180,7 @@ def gather(
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
-        clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
+        clicks = study.clicks(image).without(set(state.excluded)).with_weights(state.weights)
         return replace(clicks, **read_knowledge(image, state, views, truth)._asdict())
 
     names_by_image = {image: names[image] for image in images}

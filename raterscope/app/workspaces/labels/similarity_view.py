@@ -205,7 +205,7 @@ def _events(over: CommunitiesOverTime, names: tuple[str, ...], titles: Sequence[
     return [
         FlowEvent(moment, number, words, EVENTS[kind] in ("ends", "joins"))
         for (moment, kind, number, _), words in zip(
-            over.events.tolist(), over.told(called, [f"{title}:" for title in titles]), strict=True
+            over.events.tolist(), over.describe_events(called, [f"{title}:" for title in titles]), strict=True
         )
     ]
 

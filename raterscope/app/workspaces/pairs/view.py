@@ -318,7 +318,7 @@ def evidence_pairs_view(scene: Scene, evidence: Evidence, decided: int) -> Pairs
     gap: list[float] = []
     against: list[bool] = []
     for of_bias, group in (
-        (True, evidence.speaks_for), (False, evidence.speaks_against), (False, evidence.turned_down),
+        (True, evidence.evidence_for), (False, evidence.evidence_against), (False, evidence.against_ranking),
     ):  # fmt: skip
         _take(group, rows, same, otherwise, gap)
         against += [of_bias] * min(len(group), MOST_LISTED)
