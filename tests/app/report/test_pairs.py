@@ -87,11 +87,11 @@ def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ran
 
 def test_it_says_what_is_promised_and_what_is_not(compared, page):
     fuse(compared)
-    assert "on average at most 10 % of the flags are false" in page(compared).text
+    assert "On average at most 10 % of the flags are false" in page(compared).text
     fuse(compared, rule="knockoffs", plus="no")
     text = page(compared).text
     assert "is not guaranteed: the plain knockoff keeps the rate only nearly" in text
-    assert "on average at most" not in text
+    assert "On average at most" not in text
 
 
 def test_who_was_excluded_is_named_with_the_reason(compared, page):

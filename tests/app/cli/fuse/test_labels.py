@@ -350,7 +350,7 @@ class TestRefusals:
             (["--set", "iterations=none"], "iterations"),
             (["--hold-truth"], "--truth"),
             (["--hold-truth", "--folds"], "exclude each other"),
-            (["--outputs", "cat,cow"], "dog was said by annotators"),
+            (["--outputs", "cat,cow"], "dog was given by annotators"),
             (["--stands", "cat=cow"], "cow is no class; expected one of cat, dog"),
             (["--prior", "1 2 3; 1 2 3"], "2 rows of 3 numbers; expected 2 of 2"),
             (["--prior", "2 1; 1 -2"], "row 2 of the prior has -2; expected numbers above 0"),

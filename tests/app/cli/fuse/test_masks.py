@@ -367,7 +367,7 @@ def test_what_is_said_of_one_structure_alone_names_it(fuse, tmp_path):
     for name, labels in (("anna", first + second), ("ben", first + second), ("carl", first)):
         write(tmp_path / f"{name}.nii.gz", labels)
     _, output = fuse(*tmp_path.glob("*.nii.gz"))
-    assert "note: label 2: Of two raters" in output
+    assert "note: label 2: With two raters" in output
 
 
 class TestRefusalsOfFiles:
