@@ -331,14 +331,14 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
 
 def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
     """Sort what lies in a folder: what cannot be read is left, and said to be."""
-    from raterscope.app.formats.volumes import dicom, find_volumes, walked
+    from raterscope.app.formats.volumes import dicom, find_volumes, walk_files
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
 
     if kind == "volume":
         candidates.add_volumes(find_volumes(folder, watch))
         return
     before = _count(candidates)
-    files = sorted(walked(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
+    files = sorted(walk_files(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
     scans: list[DicomFile] = []
     refused: list[InputError] = []
     for done, path in enumerate(files):
@@ -372,7 +372,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
             refused.append(error)
     if scans and kind is None:
         try:
-            candidates.add_volumes(dicom.series_in(scans, folder, part(watch, 0.6, 1.0)))
+            candidates.add_volumes(dicom.find_series(scans, folder, part(watch, 0.6, 1.0)))
         except InputError as error:
             refused.append(error)
     if _count(candidates) == before:

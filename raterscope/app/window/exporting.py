@@ -28,7 +28,7 @@ from raterscope.app.exports import (
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.output_files import file_name_part, write_bytes, write_table
-from raterscope.app.formats.volumes.resampling import why_not_regular
+from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.exports import case_pseudonym
 from raterscope.app.kinds.registry import exports
@@ -151,7 +151,7 @@ class StudyExporter(QObject):
     def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Write, having asked where slices are uneven and the format holds even ones alone."""
         entries = [entry for entry in contents.images if entry.id in request.items] or contents.images
-        reasons = [why_not_regular(entry.lattice) for entry in entries]
+        reasons = [explain_irregularity(entry.lattice) for entry in entries]
         reason = next(filter(None, reasons), "")
         if request.format not in REGULAR or not reason:
             self._write(export, request)

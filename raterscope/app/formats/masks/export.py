@@ -22,8 +22,8 @@ from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import file_errors
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, blocks_of
-from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
+from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, split_blocks
+from raterscope.app.formats.volumes.resampling import explain_irregularity, regular_grid
 from raterscope.app.formats.volumes.resampling import resample as resampled
 
 __all__ = [
@@ -144,7 +144,7 @@ def write_masks(
                 f" {' x '.join(map(str, grid.shape))}",
                 file=path,
             )
-    if kind in REGULAR and (reason := why_not_regular(grid)):
+    if kind in REGULAR and (reason := explain_irregularity(grid)):
         if not resample:
             raise InputError(f"cannot be written: {reason}. {INSTEAD}", file=path)
         regular = regular_grid(grid)
@@ -233,7 +233,7 @@ def write_array(
     image.header.set_slope_inter(1.0, 0.0)
     head = io.BytesIO()
     image.header.write_to(head)
-    blocks = blocks_of(values.astype(values.dtype.newbyteorder("="), copy=False), origin, grid.shape)
+    blocks = split_blocks(values.astype(values.dtype.newbyteorder("="), copy=False), origin, grid.shape)
     with _open_packed(path) if path.suffix.casefold() == ".gz" else path.open("wb") as file:
         file.write(head.getvalue())
         for block in blocks:
@@ -319,7 +319,7 @@ def write_nifti_image(
     if volume.values.ndim != 3:
         raise InputError("is in colour; export its masks alone, or as DICOM", file=path)
     values, grid = volume.values, volume.grid
-    if reason := why_not_regular(grid):
+    if reason := explain_irregularity(grid):
         if not resample:
             raise InputError(f"cannot be written: {reason}. Resample to a regular grid", file=path)
         grid = regular_grid(grid)

@@ -1,4 +1,4 @@
-"""Large images, of which only the tiles in sight are read."""
+"""Large images, read tile by tile."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 WHOLE_UP_TO = 40_000_000
-"""Pixels of an image that is kept in memory as a whole, which takes it four bytes a pixel on screen."""
+"""Pixels of an image that is held in memory completely, with four bytes per pixel on screen."""
 
 _DECODING = 0.4
-"""Share of the time that goes by before the first tile is written."""
+"""Share of the time before the first tile is written."""
 
 
 def is_large(width: float, height: float) -> bool:
-    """Tell whether an image of this size is shown by tiles."""
+    """Return whether an image of this size is shown tile by tile."""
     return width * height > WHOLE_UP_TO
 
 
@@ -38,45 +38,45 @@ def open_pyramid(
 ) -> PyramidReader:
     """Open a large image for reading by tiles.
 
-    A pyramidal TIFF or OME-TIFF is read as it is, a whole slide too where OpenSlide is installed. Of any
-    other image a pyramid is made and kept, unless one is there already.
+    A pyramidal TIFF or OME-TIFF is read directly, and a whole slide if OpenSlide is installed. For any other
+    image a pyramid is built and cached, unless it is in the cache.
 
     Parameters
     ----------
     path : Path
     digest : str, optional
-        Of the file's content, where the caller has made sure of it; without one, the file's place, size and
-        time tell whether it is still the same.
+        Digest of the file's content, if the caller has verified it. Without it, the file's path, size and
+        time identify its content.
     watch : callable
-        Told while a pyramid is made.
+        Called while a pyramid is built.
     cache : PyramidCache, optional
-        The user's without one.
+        By default the user's cache.
 
     Raises
     ------
     InputError
-        As `read_image`; for a TIFF that is compressed in one large piece; where the disk has no room.
+        As `read_image`; for a TIFF that is compressed in one large piece; if the disk is full.
     """
-    source = _by_its_own_tiles(path)
+    source = _open_tiled(path)
     if source is None:
         source = _from_cache(path, digest, watch, cache or PyramidCache.of_user())
     return PyramidReader(source)
 
 
 def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels:
-    """Read an image as finely as it takes to show it with `longest` pixels along its longer side.
+    """Read an image at the resolution for a display of `longest` pixels along its longer side.
 
     Parameters
     ----------
     path : Path
     longest : int
     digest : str, optional
-        As `open_pyramid` takes it, for large images.
+        As for `open_pyramid`, for large images.
 
     Returns
     -------
     (height, width) or (height, width, 3) uint8
-        The whole image or a smaller copy of it.
+        The image or a smaller copy of it.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
     return load_image(path)
 
 
-def _by_its_own_tiles(path: Path) -> Source | None:
+def _open_tiled(path: Path) -> Source | None:
     import tifffile
 
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
@@ -117,13 +117,13 @@ def _from_cache(path: Path, digest: str | None, watch: Watch, cache: PyramidCach
     from raterscope.app.formats.pyramids.flat import open_flat
 
     with image_errors(path):
-        found = cache.find(path, digest)
-    if found is not None:
-        return found
+        cached = cache.find(path, digest)
+    if cached is not None:
+        return cached
     with open_flat(path, cache.room(), part(watch, 0.0, _DECODING)) as flat:
         pyramid = Pyramid(flat.width, flat.height, flat.colour)
 
-        def told(share: float) -> None:
-            watch(_DECODING + (1 - _DECODING) * share, "making smaller copies of the image")
+        def report(share: float) -> None:
+            watch(_DECODING + (1 - _DECODING) * share, "building smaller copies of the image")
 
-        return cache.make(path, digest, lambda file: write_pyramid(file, pyramid, flat.band, told))
+        return cache.make(path, digest, lambda file: write_pyramid(file, pyramid, flat.band, report))

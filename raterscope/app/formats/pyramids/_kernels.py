@@ -1,4 +1,4 @@
-"""The filters of PNG, undone row by row, compiled."""
+"""Compiled inner loops: undoing the filters of PNG, and halving an image."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bo
     Parameters
     ----------
     rows : (R, 1 + bytes) uint8
-        Each with its filter's number before it.
+        Each preceded by the number of its filter.
     above : (bytes,) uint8
-        The row before, undone; zeros before the first. Holds the last one afterwards.
+        The previous row, undone; zeros before the first row. Holds the last row afterwards.
     step : int
-        Bytes from a pixel to its neighbour.
+        Bytes of a pixel.
 
     Returns
     -------
     bool
-        False where a filter is unknown.
+        False if a filter is unknown.
     """
     count = rows.shape[1] - 1
     for number in range(rows.shape[0]):
@@ -62,7 +62,7 @@ def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bo
 
 @compiled()
 def halve(pixels: NDArray[np.uint8], kept: float) -> NDArray[np.uint8]:
-    """Halve (height, width, channels); the pixel that differs most is found by the sum of its channels."""
+    """Halve (height, width, channels); the sum of the channels determines the pixel that differs most."""
     height, width, channels = pixels.shape
     half = np.empty(((height + 1) // 2, (width + 1) // 2, channels), dtype=np.uint8)
     mean_part = np.float32((1.0 - kept) / 4.0)

@@ -1,4 +1,8 @@
-"""The file in which a pyramid is kept: tiles without loss, each with a checksum, and an index at the end."""
+"""Cache of pyramids. A file holds lossless tiles, each with a checksum, and an index at its end.
+
+The cache's folder has a limit of bytes; the pyramids that were not used for the longest time are removed
+first.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +26,29 @@ from numpy.typing import NDArray
 from raterscope.app.errors import InputError
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, halve
 
-__all__ = ["DamagedError", "Kept", "PyramidCache", "write_pyramid"]
+__all__ = ["CachedPyramid", "DamagedError", "PyramidCache", "write_pyramid"]
 
 _MAGIC = b"RSPYRAM1"
 _TAIL = struct.Struct("<QIIIBHI8s")
-"""Where the index is, its number of tiles; width, height, colour, side; the index's checksum; magic."""
+"""Offset of the index, number of tiles; width, height, colour, side; checksum of the index; magic."""
 _ENTRY = np.dtype([("offset", "<u8"), ("size", "<u4"), ("sum", "<u4")])
 _THREADS = 2
 
 
 class DamagedError(InputError):
-    """The file is not as it was written."""
+    """The cached file was changed or damaged."""
 
     def __init__(self) -> None:
-        super().__init__("The copy of this image in the cache was damaged; it is made anew")
+        super().__init__("The cached copy of this image was damaged; it is built again")
 
 
-class Kept:
-    """A pyramid as it was kept. A file of which a tile turns out damaged is removed.
+class CachedPyramid:
+    """A pyramid in the cache; its file is removed when a tile proves damaged.
 
     Raises
     ------
     DamagedError
-        When the file is cut short, of another make, or does not agree with its checksums.
+        If the file is cut short, has another format, or does not match its checksums.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,11 +94,11 @@ class Kept:
             raise DamagedError
         width, height = self._size(level, column * self.pyramid.side, row * self.pyramid.side)
         colours = (3,) if self.pyramid.colour else ()
-        return _unpacked(data, (height, width, *colours))
+        return _unpack(data, (height, width, *colours))
 
 
 def write_pyramid(
-    file: IO[bytes], pyramid: Pyramid, band: Callable[[int, int], Pixels], told: Callable[[float], None]
+    file: IO[bytes], pyramid: Pyramid, band: Callable[[int, int], Pixels], report: Callable[[float], None]
 ) -> None:
     """Write an image and its smaller copies, in one pass over its rows.
 
@@ -104,17 +108,17 @@ def write_pyramid(
         Empty.
     pyramid : Pyramid
     band : callable
-        ``band(top, bottom)`` gives these rows of the image.
+        ``band(top, bottom)`` returns these rows of the image.
     told : callable
-        Takes the share that is done, after each row of tiles; what it raises ends the writing.
+        Called with the share done after each row of tiles; an exception ends the writing.
     """
     file.write(_MAGIC)
     entries = [np.zeros(rows * columns, _ENTRY) for rows, columns in map(pyramid.grid, _all_levels(pyramid))]
     with ThreadPoolExecutor(_THREADS) as pool:
-        for level, row, pixels in _rows_of_tiles(pyramid, band, pool, told):
+        for level, row, pixels in _rows_of_tiles(pyramid, band, pool, report):
             columns = pyramid.grid(level)[1]
             tiles = [pixels[:, n * pyramid.side : (n + 1) * pyramid.side] for n in range(columns)]
-            for column, data in enumerate(pool.map(_packed, tiles)):
+            for column, data in enumerate(pool.map(_pack, tiles)):
                 entries[level][row * columns + column] = (file.tell(), len(data), zlib.crc32(data))
                 file.write(data)
     index, where = np.concatenate(entries), file.tell()
@@ -131,39 +135,39 @@ def _rows_of_tiles(
     pyramid: Pyramid,
     band: Callable[[int, int], Pixels],
     pool: ThreadPoolExecutor,
-    told: Callable[[float], None],
+    report: Callable[[float], None],
 ) -> Iterator[tuple[int, int, Pixels]]:
-    """Give each row of tiles, of all levels, as soon as the rows below it in the pyramid are there."""
-    waiting: list[list[Pixels]] = [[] for _ in _all_levels(pyramid)]
-    done = [0] * len(waiting)
+    """Yield each row of tiles of all levels, as soon as the finer rows are available."""
+    pending: list[list[Pixels]] = [[] for _ in _all_levels(pyramid)]
+    done = [0] * len(pending)
     for top in range(0, pyramid.height, pyramid.side):
         pixels = band(top, min(top + pyramid.side, pyramid.height))
         for level, (_, height) in enumerate(pyramid.levels):
-            waiting[level].append(pixels)
-            have = sum(len(piece) for piece in waiting[level])
-            last = done[level] * pyramid.side + have == height
-            if have < pyramid.side and not last:
+            pending[level].append(pixels)
+            count = sum(len(piece) for piece in pending[level])
+            last = done[level] * pyramid.side + count == height
+            if count < pyramid.side and not last:
                 break
-            pixels = np.concatenate(waiting[level]) if len(waiting[level]) > 1 else waiting[level][0]
+            pixels = np.concatenate(pending[level]) if len(pending[level]) > 1 else pending[level][0]
             yield level, done[level], pixels
-            waiting[level] = []
+            pending[level] = []
             done[level] += 1
-            if level + 1 < len(waiting):
+            if level + 1 < len(pending):
                 cuts = range(0, pixels.shape[1], 2 * pyramid.side)
                 pieces = [pixels[:, cut : cut + 2 * pyramid.side] for cut in cuts]
                 pixels = np.concatenate(list(pool.map(halve, pieces)), axis=1)
-        told(min(top + pyramid.side, pyramid.height) / pyramid.height)
+        report(min(top + pyramid.side, pyramid.height) / pyramid.height)
 
 
-def _packed(tile: Pixels) -> bytes:
-    """Pack the differences between neighbours, which need a third less room than the values."""
+def _pack(tile: Pixels) -> bytes:
+    """Pack the differences between neighbours, which need a third less space than the values."""
     import imagecodecs
 
     differences = imagecodecs.delta_encode(np.ascontiguousarray(tile), axis=1)
     return bytes(imagecodecs.zstd_encode(differences.tobytes(), 1))
 
 
-def _unpacked(data: bytes, shape: tuple[int, ...]) -> Pixels:
+def _unpack(data: bytes, shape: tuple[int, ...]) -> Pixels:
     import imagecodecs
 
     size = int(np.prod(shape))
@@ -193,18 +197,18 @@ def _read_index(file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
 MOST_BYTES = 20_000_000_000
 _SUFFIX, _UNFINISHED = ".pyramid", ".part"
 _ABANDONED = 3600.0
-"""Seconds after which what nobody writes any more was left by a crash."""
+"""Seconds without a change after which an unfinished file is removed as left by a crash."""
 
 
 @dataclass(frozen=True)
 class PyramidCache:
-    """Pyramids by what they were made from.
+    """Cache of pyramids by their source files.
 
     Attributes
     ----------
     folder : Path
     most_bytes : int
-        What all of them may take together; the one made last stays in any case.
+        Limit for all of them together; the newest stays in any case.
     """
 
     folder: Path
@@ -212,79 +216,79 @@ class PyramidCache:
 
     @classmethod
     def of_user(cls) -> PyramidCache:
-        """Give the cache where the system keeps the user's caches."""
+        """Return the cache in the system's folder for the user's caches."""
         from platformdirs import user_cache_path
 
         return cls(user_cache_path("raterscope", appauthor=False) / "pyramids")
 
-    def find(self, path: Path, digest: str | None) -> Kept | None:
-        """Find what was made of a file; what is damaged is removed and not found.
+    def find(self, path: Path, digest: str | None) -> CachedPyramid | None:
+        """Find the pyramid of a file; a damaged one is removed and not found.
 
         Parameters
         ----------
         path : Path
         digest : str or None
-            Of the file's content, where it is known; else its place, size and time stand for it.
+            Digest of the file's content, if known; else its path, size and time identify it.
         """
-        place = self._place(path, digest)
+        entry = self._entry(path, digest)
         try:
-            found = Kept(place)
+            kept = CachedPyramid(entry)
         except FileNotFoundError:
             return None
         except (DamagedError, OSError):
             self.forget(path, digest)
             return None
         with contextlib.suppress(OSError):
-            os.utime(place)  # the time of a file here is when it was last looked at
-        return found
+            os.utime(entry)  # the time of a file in the cache is that of its last use
+        return kept
 
-    def make(self, path: Path, digest: str | None, write: Callable[[IO[bytes]], None]) -> Kept:
-        """Keep what `write` writes for a file; on an error, or when it is cancelled, nothing is left.
+    def make(self, path: Path, digest: str | None, write: Callable[[IO[bytes]], None]) -> CachedPyramid:
+        """Store the pyramid that `write` writes; after an error or a cancellation nothing remains.
 
         Raises
         ------
         InputError
-            When the folder cannot be written to.
+            If the folder cannot be written to.
         """
-        place = self._place(path, digest)
+        entry = self._entry(path, digest)
         with (
-            self._told(),
+            self._write_errors(),
             tempfile.NamedTemporaryFile(dir=self.room(), suffix=_UNFINISHED, delete=False) as file,
         ):
             unfinished = Path(file.name)
             try:
                 write(file)
                 file.close()
-                unfinished.replace(place)
+                unfinished.replace(entry)
             except BaseException:
                 file.close()
                 unfinished.unlink(missing_ok=True)
                 raise
-        self._prune(place)
-        return Kept(place)
+        self._prune(entry)
+        return CachedPyramid(entry)
 
     def room(self) -> Path:
-        """Give the folder, made where it is not there."""
-        with self._told():
+        """Return the folder, after creating it if necessary."""
+        with self._write_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 
     def forget(self, path: Path, digest: str | None) -> None:
-        """Remove what was made of a file."""
+        """Remove the pyramid of a file."""
         with contextlib.suppress(OSError):
-            self._place(path, digest).unlink()
+            self._entry(path, digest).unlink()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise InputError(f"cannot be written to: {error.strerror or error}", file=self.folder) from error
 
-    def _place(self, path: Path, digest: str | None) -> Path:
+    def _entry(self, path: Path, digest: str | None) -> Path:
         status = path.stat()
-        where = digest or f"{path.resolve()}\n{status.st_mtime_ns}"
-        name = hashlib.sha256(f"{where}\n{status.st_size}".encode()).hexdigest()[:40]
+        identity = digest or f"{path.resolve()}\n{status.st_mtime_ns}"
+        name = hashlib.sha256(f"{identity}\n{status.st_size}".encode()).hexdigest()[:40]
         return self.folder / f"{name}{_SUFFIX}"
 
     def _prune(self, newest: Path) -> None:

@@ -1,4 +1,4 @@
-"""Large images in one piece, whose rows can be had band by band without holding the whole."""
+"""Large images without tiles, read in bands of rows without holding the complete image in memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PNG_ROWS = 256
 
 
 def png_form(file: IO[bytes]) -> tuple[int, np.dtype[Any]] | None:
-    """Tell how many samples of which kind a pixel has; None for palettes, single bits and interlaced rows."""
+    """Return the number and type of a pixel's samples; None for palettes, single bits and interlaced rows."""
     file.seek(0)
     head = file.read(_HEAD)
     depth, colour, interlaced = head[24], head[25], head[28]
@@ -62,41 +62,41 @@ def png_form(file: IO[bytes]) -> tuple[int, np.dtype[Any]] | None:
 
 
 def png_rows(file: IO[bytes], width: int, height: int) -> Iterator[NDArray[Any]]:
-    """Decode an image of which `png_form` tells, from the top, in arrays (rows, width, samples).
+    """Decode a PNG that `png_form` supports, from the top, in arrays (rows, width, samples).
 
     Raises
     ------
     ValueError
-        For what is damaged or cut short.
+        For a file that is damaged or cut short.
     """
     from raterscope.app.formats.pyramids._kernels import unfilter
 
     form = png_form(file)
     if form is None:
-        raise ValueError("no PNG whose rows follow each other")
+        raise ValueError("not a PNG with consecutive rows")
     samples, kind = form
     step = samples * kind.itemsize
     above = np.zeros(width * step, dtype=np.uint8)
-    left = height
-    size = min(_PNG_ROWS, left) * (1 + len(above))
-    gathered = bytearray()
-    for piece in _inflated(file, size):
-        gathered += piece
-        while left and len(gathered) >= size:
-            rows = np.frombuffer(bytes(gathered[:size]), np.uint8).reshape(-1, 1 + len(above)).copy()
-            del gathered[:size]
+    rows_left = height
+    size = min(_PNG_ROWS, rows_left) * (1 + len(above))
+    buffer = bytearray()
+    for piece in _inflate(file, size):
+        buffer += piece
+        while rows_left and len(buffer) >= size:
+            rows = np.frombuffer(bytes(buffer[:size]), np.uint8).reshape(-1, 1 + len(above)).copy()
+            del buffer[:size]
             if not unfilter(rows, above, step):
                 raise ValueError("an unknown filter")
-            left -= len(rows)
-            size = min(_PNG_ROWS, left) * (1 + len(above))
+            rows_left -= len(rows)
+            size = min(_PNG_ROWS, rows_left) * (1 + len(above))
             yield np.ascontiguousarray(rows[:, 1:]).view(kind).reshape(len(rows), width, samples)
-    if left:
-        raise ValueError(f"{left} rows are missing")
+    if rows_left:
+        raise ValueError(f"{rows_left} rows are missing")
 
 
-def _inflated(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """Give what the image's chunks hold, at most so many bytes at a time."""
-    machine = zlib.decompressobj()
+def _inflate(file: IO[bytes], most: int) -> Iterator[bytes]:
+    """Yield the content of the image's chunks, at most `most` bytes at a time."""
+    decompressor = zlib.decompressobj()
     file.seek(8)
     while len(head := file.read(8)) == 8:
         length, name = int.from_bytes(head[:4], "big"), head[4:]
@@ -106,8 +106,8 @@ def _inflated(file: IO[bytes], most: int) -> Iterator[bytes]:
         while length > 0 and (data := file.read(min(length, _BLOCK))):
             length -= len(data)
             while data:
-                yield machine.decompress(data, most)
-                data = machine.unconsumed_tail
+                yield decompressor.decompress(data, most)
+                data = decompressor.unconsumed_tail
         file.seek(4, 1)
 
 
@@ -119,14 +119,14 @@ _AHEAD = 16 << 20
 """Bytes of a TIFF that are read before they are decoded."""
 
 _ROWS = 100
-"""Rows of a sample that are read before what lies between them is let go."""
+"""Rows of a sample that are read before memory is released."""
 
 _RELEASE = 0.05
-"""Seconds after which what a decoder has written is let go to the disk."""
+"""Seconds between releases of the memory that a decoder has written."""
 
 
 class Flat:
-    """An image whose pixels lie on the disk.
+    """An image whose pixels are on the disk.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Flat:
         self._page = page
         self._mapped = mapped
         self.height, self.width = self._pixels.shape[:2]
-        first = self._shown(self._pixels[:1, :1])
+        first = self._convert(self._pixels[:1, :1])
         self.colour = first.ndim == 3
         self._contrast = (0.0, 0.0)
         if first.dtype != np.uint8:
@@ -148,21 +148,21 @@ class Flat:
 
     def band(self, top: int, bottom: int) -> Pixels:
         """Read some rows, (bottom - top, width[, 3])."""
-        rows = stretch(self._shown(self._pixels[top:bottom]), *self._contrast)
-        rows = np.array(rows, order="C")  # a copy: the rows in the file are let go
+        rows = stretch(self._convert(self._pixels[top:bottom]), *self._contrast)
+        rows = np.array(rows, order="C")  # a copy, because the memory of the file's rows is released
         _release(self._mapped)
         return rows
 
     def _sample(self) -> NDArray[Any]:
-        """Give every so many pixels of every so many rows, without holding the rows between."""
+        """Return a regular sample of pixels, without holding the rows between them."""
         step = max(1, min(self.width, self.height) // 2000)
         pieces = []
         for top in range(0, self.height, step * _ROWS):
-            pieces.append(np.array(self._shown(self._pixels[top : top + step * _ROWS : step, ::step])))
+            pieces.append(np.array(self._convert(self._pixels[top : top + step * _ROWS : step, ::step])))
             _release(self._mapped)
         return np.concatenate(pieces)
 
-    def _shown(self, pixels: NDArray[Any]) -> NDArray[Any]:
+    def _convert(self, pixels: NDArray[Any]) -> NDArray[Any]:
         if self._page is not None:
             return convert_samples(self._page, pixels)
         if pixels.ndim == 3:
@@ -171,7 +171,7 @@ class Flat:
 
 
 class MixedFlat:
-    """Channels of one plane, laid over one another; attributes as of `Flat`."""
+    """Channels of one plane, added up; attributes as of `Flat`."""
 
     colour = True
 
@@ -186,19 +186,19 @@ class MixedFlat:
 
 @contextmanager
 def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat]:
-    """Decode an image into a file that is gone when the context is left; or read it in place where it can be.
+    """Decode an image into a temporary file of this context, or read it in place if possible.
 
     Parameters
     ----------
     path : Path
     room : Path
-        Folder for what is decoded.
+        Folder for the temporary file.
     watch : callable
 
     Raises
     ------
     InputError
-        As `read_image`; where the disk has no room; for a TIFF that is compressed in one large piece.
+        As `read_image`; if the disk is full; for a TIFF that is compressed in one large piece.
     """
     watch(0.0, "decoding the image")
     with image_errors(path):
@@ -206,22 +206,22 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
         if kind == "TIFF":
             with open_tiff_page(path, LARGEST) as page:
                 channels, turn = find_channels(page.parent), tiff_orientation(page)
-                pages = [page.parent.pages[one.page] for one in channels] or [page]
-                found = []
-                for number, one in enumerate(pages):
+                pages = [page.parent.pages[channel.page] for channel in channels] or [page]
+                planes = []
+                for number, plane_page in enumerate(pages):
                     step = part(watch, number / len(pages), (number + 1) / len(pages))
-                    pixels, mapped = _tiff(path, one, room, step)
-                    found.append(Flat(pixels, turn, one, mapped))
-                yield MixedFlat(found, channels) if channels else found[0]
+                    pixels, mapped = _decode_tiff(path, plane_page, room, step)
+                    planes.append(Flat(pixels, turn, plane_page, mapped))
+                yield MixedFlat(planes, channels) if channels else planes[0]
         else:
             with open_image(path, kind) as image:
                 check_pixel_count(path, *image.size, most=LARGEST)
                 turn = read_orientation(image)
-                pixels, mapped = _photograph(path, kind, image, room, watch)
+                pixels, mapped = _decode_image(path, kind, image, room, watch)
             yield Flat(pixels, turn, None, mapped)
 
 
-def _photograph(
+def _decode_image(
     path: Path, kind: str, image: Any, room: Path, watch: Watch
 ) -> tuple[NDArray[Any], mmap.mmap]:
     width, height = image.size
@@ -240,10 +240,10 @@ def _photograph(
 
         shape = (height, width, 3) if image.mode == "RGB" else (height, width)
         pixels, mapped = _scratch(path, shape, np.dtype(np.uint8), room)
-        with path.open("rb") as file, _letting_go(mapped):
+        with path.open("rb") as file, _release_repeatedly(mapped):
             jpeg8_decode(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), out=pixels)
     else:
-        check_pixel_count(path, width, height)  # only Pillow knows such colours, and it decodes into memory
+        check_pixel_count(path, width, height)  # only Pillow reads such colours, and it decodes into memory
         file.seek(0)
         decoded = decode_pixels(image)
         pixels, mapped = _scratch(path, decoded.shape, decoded.dtype, room)
@@ -251,7 +251,7 @@ def _photograph(
     return pixels, mapped
 
 
-def _tiff(path: Path, page: Any, room: Path, watch: Watch) -> tuple[NDArray[Any], mmap.mmap]:
+def _decode_tiff(path: Path, page: Any, room: Path, watch: Watch) -> tuple[NDArray[Any], mmap.mmap]:
     shape = (page.imagelength, page.imagewidth, page.samplesperpixel)
     planes = page.samplesperpixel if page.planarconfig == 2 else 1
     if page.is_memmappable and planes == 1:
@@ -281,16 +281,16 @@ def _tiff(path: Path, page: Any, room: Path, watch: Watch) -> tuple[NDArray[Any]
 def _scratch(
     path: Path, shape: tuple[int, ...], kind: np.dtype[Any], room: Path
 ) -> tuple[NDArray[Any], mmap.mmap]:
-    """Make an array in a file without a name, which is gone with it."""
+    """Create an array in a temporary file without a name."""
     size = math.prod(shape) * kind.itemsize
     free = shutil.disk_usage(room).free
     if size > free:
         raise InputError(
-            f"needs {size / 1e9:.1f} GB in {room} to be made ready, which has {free / 1e9:.1f} free",
+            f"needs {size / 1e9:.1f} GB in {room}, which has {free / 1e9:.1f} GB free",
             file=path,
         )
     with tempfile.TemporaryFile(dir=room) as file:
-        if hasattr(os, "posix_fallocate"):  # else a disk that fills up ends the program
+        if hasattr(os, "posix_fallocate"):  # otherwise a full disk would end the program
             os.posix_fallocate(file.fileno(), 0, size)
         else:
             file.truncate(size)
@@ -299,14 +299,14 @@ def _scratch(
 
 
 def _release(mapped: mmap.mmap) -> None:
-    """Let go of the pages in memory; what was written to them stays in the file."""
+    """Release the pages in memory; their content stays in the file."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 @contextmanager
-def _letting_go(mapped: mmap.mmap) -> Iterator[None]:
-    """Let go of pages again and again while a decoder that cannot be asked writes them."""
+def _release_repeatedly(mapped: mmap.mmap) -> Iterator[None]:
+    """Release pages repeatedly while a decoder without callbacks writes them."""
     over = threading.Event()
 
     def work() -> None:

@@ -1,9 +1,9 @@
-"""A large image as tiles of itself and of ever smaller copies of itself.
+"""Pyramids: a large image as tiles of itself and of smaller and smaller copies.
 
-A nucleus of 6 pixels has 12 % of its contrast left in a mean of 16 x 16 pixels. Where each block of four
-leans by a quarter towards the pixel that differs most from their mean, 24 % are left. On smears the empty
-ground stays as smooth, and edges do too (from one half on they become jagged). Neither dark nor bright things
-are preferred, so that stains and fluorescence are treated alike, and the image keeps its brightness.
+In a mean of 16 x 16 pixels a nucleus of 6 pixels retains 12 % of its contrast. If each block of four is
+shifted by a quarter from its mean towards the pixel that differs most, 24 % are retained. On smears the
+background and edges stay as smooth (from one half on edges become jagged). Dark and bright objects are
+treated alike, for stains and for fluorescence, and the brightness of the image is unchanged.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = [
 
 
 KEPT = 0.25
-"""How far a block leans from its mean towards the pixel that differs most."""
+"""Weight of the pixel that differs most from the mean of its block."""
 
 
 def halve(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Make the next smaller level.
+    """Compute the next smaller level.
 
     Parameters
     ----------
     pixels : (height, width) or (height, width, 3) uint8
-        Of an odd length, the last row or column counts twice.
+        If a length is odd, the last row or column counts twice.
 
     Returns
     -------
@@ -60,7 +60,7 @@ Pixels = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Pyramid:
-    """The tiles that there are.
+    """Layout of a pyramid: levels and tiles.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Pyramid:
     colour : bool
         RGB, else grey.
     side : int
-        Pixels along a tile; those at the right and the bottom may be smaller.
+        Pixels along a tile; tiles at the right and the bottom may be smaller.
     """
 
     width: int
@@ -86,30 +86,30 @@ class Pyramid:
         return tuple(sizes)
 
     def grid(self, level: int) -> tuple[int, int]:
-        """Give how many rows and columns of tiles a level has."""
+        """Return the number of rows and columns of tiles of a level."""
         width, height = self.levels[level]
         return -(-height // self.side), -(-width // self.side)
 
 
 class Source(Protocol):
-    """Where pixels come from: a file that has some of the levels."""
+    """Source of pixels: a file with some of the levels."""
 
     @property
     def pyramid(self) -> Pyramid:
-        """What is there."""
+        """Layout of the pyramid."""
 
     @property
     def levels(self) -> Collection[int]:
-        """The levels that the file itself has; 0 is among them."""
+        """Levels of the file itself, including 0."""
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
-        """Read a part, which lies inside, of a level that the file has. Any thread may ask."""
+        """Read a part within a level of the file. May be called from any thread."""
 
 
 class PyramidReader:
-    """Tiles and parts of a large image; those of levels that its file lacks are made from the next finer.
+    """Reader of tiles and parts of a large image; missing levels are computed from the next finer level.
 
-    Any thread may ask. No file stays open between two questions unless the source says so.
+    May be called from any thread. No file stays open between calls, unless the source keeps it open.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class PyramidReader:
     """
 
     nbytes = 32 << 20
-    """What a source may hold in memory."""
+    """Bytes that a source may hold in memory."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -125,7 +125,7 @@ class PyramidReader:
 
     @property
     def levels(self) -> tuple[tuple[int, int], ...]:
-        """Width and height of each level, the whole image first."""
+        """Width and height of each level, the image itself first."""
         return self.pyramid.levels
 
     @property
@@ -139,14 +139,14 @@ class PyramidReader:
         Returns
         -------
         (height, width) or (height, width, 3) uint8
-            Of `side` by `side` pixels, less at the right and the bottom.
+            `side` by `side` pixels, fewer at the right and the bottom.
 
         Raises
         ------
         InputError
-            When the file is gone or damaged.
+            If the file is missing or damaged.
         IndexError
-            Where no tile is.
+            If there is no such tile.
         """
         rows, columns = self.pyramid.grid(level)
         if not (0 <= row < rows and 0 <= column < columns):
@@ -154,15 +154,15 @@ class PyramidReader:
         return self.region(level, column * self.side, row * self.side, self.side, self.side)
 
     def region(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
-        """Read a part of a level; what lies beyond the image is left out.
+        """Read a part of a level, cut to the image.
 
         Raises
         ------
         InputError
-            When the file is gone or damaged.
+            If the file is missing or damaged.
         """
-        whole_width, whole_height = self.levels[level]
-        right, bottom = min(left + width, whole_width), min(top + height, whole_height)
+        level_width, level_height = self.levels[level]
+        right, bottom = min(left + width, level_width), min(top + height, level_height)
         left, top = max(left, 0), max(top, 0)
         if right <= left or bottom <= top:
             return np.empty((0, 0, 3) if self.pyramid.colour else (0, 0), dtype=np.uint8)
@@ -172,7 +172,7 @@ class PyramidReader:
         return halve(finer)
 
     def overview(self, longest: int) -> Pixels:
-        """Read the whole image at the smallest level whose longer side still has `longest` pixels."""
+        """Read the image at the smallest level whose longer side has at least `longest` pixels."""
         fitting = [level for level, size in enumerate(self.levels) if max(size) >= longest]
         level = fitting[-1] if fitting else 0
         return self.region(level, 0, 0, *self.levels[level])

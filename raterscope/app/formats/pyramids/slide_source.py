@@ -1,4 +1,4 @@
-"""Whole slides, where OpenSlide is installed (``pip install raterscope[slides]``)."""
+"""Whole slides, read with OpenSlide if it is installed (``pip install raterscope[slides]``)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["SlideSource", "is_slide"]
 
 _SUFFIXES = frozenset((".svs", ".tif", ".tiff", ".ndpi", ".scn", ".mrxs", ".svslide", ".bif"))
 _LONGEST = 1 << 20
-_GROUND = 255
-"""White stands where a slide was not scanned, as its ground under the light is."""
+_BACKGROUND = 255
+"""White, as the slide's background, where a slide was not scanned."""
 
 
 def is_slide(path: Path) -> bool:
-    """Tell whether OpenSlide is there and knows a file as a scanner's; a plain TIFF is none."""
+    """Return whether OpenSlide is installed and recognises a file of a scanner; false for a plain TIFF."""
     if path.suffix.casefold() not in _SUFFIXES:
         return False
     try:
@@ -29,12 +29,12 @@ def is_slide(path: Path) -> bool:
         return False
     try:
         return openslide.OpenSlide.detect_format(str(path)) not in (None, "generic-tiff")
-    except Exception:  # what it says of a stranger's file is not asked here
+    except Exception:  # any error means that the file is not a slide
         return False
 
 
 class SlideSource:
-    """A slide that OpenSlide reads; it stays open.
+    """A slide read by OpenSlide; the file stays open.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class SlideSource:
     Attributes
     ----------
     pixel_size : float or None
-        Micrometres, where the scanner tells.
+        Micrometres, if the file contains it.
 
     Raises
     ------
     InputError
-        For a file that OpenSlide does not read, or of more than a million pixels along a side.
+        For a file that OpenSlide cannot read, or with more than a million pixels along a side.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class SlideSource:
             if not 0 < max(width, height) <= _LONGEST:
                 raise InputError(f"claims {width} x {height} pixels; expected a slide", file=path)
             self.pyramid = Pyramid(width, height, colour=True)
-            self._levels = self._matching()
+            self._levels = self._find_levels()
         self.levels = frozenset(self._levels)
         self.pixel_size = self._pixel_size(openslide.PROPERTY_NAME_MPP_X)
 
@@ -69,13 +69,13 @@ class SlideSource:
         """Read a part of a level."""
         with image_errors(self._path):
             number = self._levels[level]
-            finer = self._slide.level_downsamples[number]  # where a copy was rounded, not quite 2 ** level
-            place = (round(left * finer), round(top * finer))
-            part = np.asarray(self._slide.read_region(place, number, (width, height)))
+            factor = self._slide.level_downsamples[number]  # not exactly 2 ** level if a copy was rounded
+            corner = (round(left * factor), round(top * factor))
+            part = np.asarray(self._slide.read_region(corner, number, (width, height)))
         alpha = part[..., 3:].astype(np.uint16)
         if alpha.min() == 255:
             return np.ascontiguousarray(part[..., :3])
-        return ((part[..., :3] * alpha + _GROUND * (255 - alpha)) // 255).astype(np.uint8)
+        return ((part[..., :3] * alpha + _BACKGROUND * (255 - alpha)) // 255).astype(np.uint8)
 
     def _pixel_size(self, name: str) -> float | None:
         try:
@@ -84,11 +84,11 @@ class SlideSource:
             return None
         return size if 0 < size < 1e6 else None
 
-    def _matching(self) -> dict[int, int]:
-        """Find the slide's own levels that are a half, a quarter, ... of it."""
-        found: dict[int, int] = {}
+    def _find_levels(self) -> dict[int, int]:
+        """Find the levels of the slide that are a half, a quarter, ... of it."""
+        levels: dict[int, int] = {}
         for number, size in enumerate(self._slide.level_dimensions):
-            for level, ours in enumerate(self.pyramid.levels):
-                if all(abs(one - other) <= 1 for one, other in zip(size, ours, strict=True)):
-                    found.setdefault(level, number)
-        return found
+            for level, expected in enumerate(self.pyramid.levels):
+                if all(abs(length - other) <= 1 for length, other in zip(size, expected, strict=True)):
+                    levels.setdefault(level, number)
+        return levels

@@ -1,4 +1,4 @@
-"""Pyramidal TIFF and OME-TIFF, read by their own tiles."""
+"""Pyramidal TIFF and OME-TIFF, read tile by tile."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _KEPT_BYTES = 32 << 20
 
 
 def channel_pages(file: Any) -> tuple[Channel, ...]:
-    """Give the channels of an open file that have smaller copies of their own each, as OME has them."""
+    """Return the channels of an open OME-TIFF if each has its own smaller copies; else empty."""
     channels = find_channels(file)
-    pages = [file.pages[one.page] for one in channels]
+    pages = [file.pages[channel.page] for channel in channels]
     return channels if all(page.subifds and find_levels(page) for page in pages) else ()
 
 
 class ChannelSource:
-    """Channels of one plane, each a tiled page with smaller copies of itself, laid over one another.
+    """Channels of one plane, each a tiled page with smaller copies, added up.
 
     Parameters
     ----------
@@ -51,20 +51,20 @@ class ChannelSource:
 
     def __init__(self, path: Path, channels: Sequence[Channel]) -> None:
         self._channels = channels
-        self._sources = [TiffSource(path, one.page) for one in channels]
+        self._sources = [TiffSource(path, channel.page) for channel in channels]
         self.pyramid = replace(self._sources[0].pyramid, colour=True)
-        self.levels = frozenset.intersection(*(one.levels for one in self._sources))
+        self.levels = frozenset.intersection(*(source.levels for source in self._sources))
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
         """Read a part of a level."""
         return mix_channels(
-            [one.read(level, left, top, width, height) for one in self._sources], self._channels
+            [source.read(level, left, top, width, height) for source in self._sources], self._channels
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """A page, and where its tiles lie in the file."""
+    """A page of tiles, with the size of its level."""
 
     page: Any
     width: int
@@ -82,18 +82,18 @@ class _Level:
 class TiffSource:
     """A tiled TIFF with smaller copies of itself.
 
-    More than 8 bit are shown as the darkest and brightest thousandth of the smallest copy ask.
+    More than 8 bit are scaled by the darkest and brightest thousandth of the smallest copy.
 
     Parameters
     ----------
     path : Path
     number : int
-        Of the page.
+        Number of the page.
 
     Raises
     ------
     InputError
-        For a file that is damaged, or has no such copies.
+        For a file that is damaged, or has no smaller copies.
     """
 
     def __init__(self, path: Path, number: int = 0) -> None:
@@ -105,9 +105,9 @@ class TiffSource:
         with image_errors(path), tifffile.TiffFile(path) as file:
             pages = find_levels(file.pages[number])
             if not pages:
-                raise InputError("is no pyramid of tiles", file=path)
+                raise InputError("is not a pyramid of tiles", file=path)
             for page in pages.values():
-                page.decode, page.dataoffsets, page.jpegtables  # noqa: B018 - made while the file is open
+                page.decode, page.dataoffsets, page.jpegtables  # noqa: B018 - cached while the file is open
             first = pages[0]
             colour = first.samplesperpixel >= 3 or (first.photometric == 3 and first.colormap is not None)
             self.pyramid = Pyramid(first.imagewidth, first.imagelength, colour)
@@ -125,19 +125,19 @@ class TiffSource:
         return np.ascontiguousarray(pixels)
 
     def _samples(self, level: int, left: int, top: int, width: int, height: int) -> NDArray[Any]:
-        """Read a part as grey or RGB of the file's own depth."""
-        this = self._levels[level]
-        high, wide = this.page.tilelength, this.page.tilewidth
-        # A copy may be a pixel smaller than half: its last row and column then count twice.
-        right = min(left + width, this.page.imagewidth)
-        bottom = min(top + height, this.page.imagelength)
+        """Read a part as grey or RGB with the file's depth."""
+        stored = self._levels[level]
+        tile_height, tile_width = stored.page.tilelength, stored.page.tilewidth
+        # A copy may be a pixel smaller than half: then its last row and column count twice.
+        right = min(left + width, stored.page.imagewidth)
+        bottom = min(top + height, stored.page.imagelength)
         part: NDArray[Any] | None = None
-        for row in range(min(top // high, this.down - 1), -(-bottom // high)):
-            for column in range(min(left // wide, this.across - 1), -(-right // wide)):
-                tile = convert_samples(this.page, self._tile(level, row, column))
+        for row in range(min(top // tile_height, stored.down - 1), -(-bottom // tile_height)):
+            for column in range(min(left // tile_width, stored.across - 1), -(-right // tile_width)):
+                tile = convert_samples(stored.page, self._tile(level, row, column))
                 if part is None:
                     part = np.zeros((height, width, *tile.shape[2:]), tile.dtype)
-                x, y = column * wide, row * high
+                x, y = column * tile_width, row * tile_height
                 x0, y0 = max(x, left), max(y, top)
                 x1, y1 = min(x + tile.shape[1], right), min(y + tile.shape[0], bottom)
                 if x1 > x0 and y1 > y0:
@@ -150,29 +150,29 @@ class TiffSource:
         return part
 
     def _tile(self, level: int, row: int, column: int) -> NDArray[Any]:
-        """Decode a tile to (height, width, samples), or find it among those decoded last."""
-        this = self._levels[level]
-        index = row * this.across + column
+        """Decode a tile to (height, width, samples), or return it from the latest tiles."""
+        stored = self._levels[level]
+        index = row * stored.across + column
         with self._lock:
             if (level, index) in self._kept:
                 self._kept.move_to_end((level, index))
                 return self._kept[level, index]
         with image_errors(self._path):
-            planes = this.page.samplesperpixel if this.page.planarconfig == 2 else 1
-            size = this.across * this.down
-            found = [self._decoded(this.page, index + n * size) for n in range(planes)]
-            tile: NDArray[Any] = np.concatenate(found, axis=-1) if planes > 1 else found[0]
+            planes = stored.page.samplesperpixel if stored.page.planarconfig == 2 else 1
+            size = stored.across * stored.down
+            decoded = [self._decode(stored.page, index + n * size) for n in range(planes)]
+            tile: NDArray[Any] = np.concatenate(decoded, axis=-1) if planes > 1 else decoded[0]
         if tile.shape[-1] == 1:
             tile = tile[..., 0]
         with self._lock:
             self._kept[level, index] = tile
-            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _KEPT_BYTES:
+            while len(self._kept) > 1 and sum(tile.nbytes for tile in self._kept.values()) > _KEPT_BYTES:
                 self._kept.popitem(last=False)
         return tile
 
-    def _decoded(self, page: Any, index: int) -> NDArray[Any]:
+    def _decode(self, page: Any, index: int) -> NDArray[Any]:
         offset, size = page.dataoffsets[index], page.databytecounts[index]
-        # What claims more than this would be unpacked to gigabytes.
+        # What claims more than stored would be unpacked to gigabytes.
         most = 2 * page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize + (1 << 16)
         if size > most:
             raise InputError("cannot be read: the image is damaged or cut short", file=self._path)
@@ -181,7 +181,11 @@ class TiffSource:
             with self._path.open("rb") as file:
                 file.seek(offset)
                 data = file.read(size)
-        parts = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
-        found, _, shape = page.decode(data, index, **(parts if page.compression in JPEG_COMPRESSIONS else {}))
-        tile: NDArray[Any] = np.full(shape, page.nodata, page.dtype) if found is None else np.asarray(found)
+        tables = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
+        decoded, _, shape = page.decode(
+            data, index, **(tables if page.compression in JPEG_COMPRESSIONS else {})
+        )
+        tile: NDArray[Any] = (
+            np.full(shape, page.nodata, page.dtype) if decoded is None else np.asarray(decoded)
+        )
         return np.asarray(tile[0])

@@ -1,4 +1,4 @@
-"""Volumes and images of any format: what a file or a folder holds, and its voxels."""
+"""Volumes and images of all formats: search in files and folders, and reading of voxels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raterscope.app.formats.sources import IMAGES, VOXELS, File, Format, Source,
 if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
-__all__ = ["find_volumes", "load_volume", "read_voxel_head", "voxel_head", "walked"]
+__all__ = ["find_volumes", "load_volume", "read_voxel_head", "voxel_head", "walk_files"]
 
 MOST_FILES = 100_000
 DEEPEST = 12
@@ -29,37 +29,37 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
     Parameters
     ----------
     file : Path or Source
-        A file; of a DICOM series any one, or its DICOMDIR. A folder is searched with all folders in it: for
-        DICOM series, and where there are none for other volumes; numbered images of one size in one folder
-        are the slices of one.
+        A file; for a DICOM series any of its files, or its DICOMDIR. A folder is searched with all its
+        subfolders for DICOM series, and if there are none for other volumes. Numbered images of one size in
+        one folder are slices of one volume.
     watch : Watch
     sources : Sources, optional
-        Where the other files of a DICOM series may be open already.
+        Sources of other files of a DICOM series that may be open already.
 
     Returns
     -------
     tuple of VolumeFile
-        At least one. What is odd about a volume is in its notices.
+        At least one. Oddities of a volume are in its notices.
 
     Raises
     ------
     InputError
-        When there is none, in a sentence that says why.
+        If there is none, with the reason.
     """
     source = open_source(file)
     path = source.path
     if path.is_dir():
-        return _in_folder(path, watch)
+        return _search_folder(path, watch)
     if not path.exists():
-        raise InputError("is not there", file=path)
+        raise InputError("does not exist", file=path)
     scan = source.dicom()
     if scan is None:
-        return (_single(source),)
+        return (_describe_file(source),)
     from raterscope.app.formats.volumes import dicom
 
     if path.name.casefold() == _DICOMDIR:
-        return dicom.series_in(dicom.listed(path), path.parent, watch)
-    return dicom.series_of(scan, sources or Sources(), watch)
+        return dicom.find_series(dicom.read_dicomdir(path), path.parent, watch)
+    return dicom.find_own_series(scan, sources or Sources(), watch)
 
 
 def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
@@ -94,14 +94,14 @@ def voxel_head(file: File) -> VoxelHead | None:
     Raises
     ------
     InputError
-        For a file that is of such a kind by its name or first bytes, and cannot be read.
+        For a file of such a format, by its name or first bytes, that cannot be read.
     """
     source = open_source(file)
     return source.voxels() if source.format in VOXELS else None
 
 
 def read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = None) -> VoxelHead:
-    """Read the header of a file of one of the formats of voxels; NIfTI where it is not known which.
+    """Read the header of a voxel file; NIfTI if the format is unknown.
 
     Raises
     ------
@@ -113,85 +113,85 @@ def read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = Non
     return readers.get(format_name, nifti.read_head)(path, file)
 
 
-def _single(source: Source) -> VolumeFile:
+def _describe_file(source: Source) -> VolumeFile:
     head = voxel_head(source)
     if head is not None:
-        from raterscope.app.formats.volumes.voxel_files import as_file
+        from raterscope.app.formats.volumes.voxel_files import describe_volume
 
-        return as_file(head)
+        return describe_volume(head)
     from raterscope.app.formats.volumes.stacks import image_file
 
     if source.format in IMAGES:
         return image_file(source)
     raise InputError(
-        "is no image or volume that Raterscope reads; expected DICOM, NIfTI, NRRD, MetaImage, TIFF, PNG, "
+        "is not an image or volume of a known format; expected DICOM, NIfTI, NRRD, MetaImage, TIFF, PNG, "
         "JPEG",
         file=source.path,
     )
 
 
-def _in_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
-    sources = [Source(path) for path in walked(folder, watch)]
+def _search_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
+    sources = [Source(path) for path in walk_files(folder, watch)]
     scans = []
     for done, source in enumerate(sources):
-        watch(0.1 + 0.7 * done / len(sources), f"looking at {plain(source.path.name)}")
+        watch(0.1 + 0.7 * done / len(sources), f"reading {plain(source.path.name)}")
         scan = None if source.path.name.casefold() == _DICOMDIR else source.dicom()
         if scan is not None:
             scans.append(scan)
     if scans:
         from raterscope.app.formats.volumes import dicom
 
-        return dicom.series_in(scans, folder, part(watch, 0.8, 1.0))
-    found, refused = _others(sources, part(watch, 0.8, 1.0))
-    if not found:
+        return dicom.find_series(scans, folder, part(watch, 0.8, 1.0))
+    volumes, refused = _describe_others(sources, part(watch, 0.8, 1.0))
+    if not volumes:
         raise refused[0] if refused else InputError("holds no image or volume", file=folder)
     if refused:
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-        words = f"Left out is {str(refused[0]).rstrip('.')}{more}."
-        found[0] = replace(found[0], notices=(*found[0].notices, words))
-    return tuple(found)
+        words = f"Skipped: {str(refused[0]).rstrip('.')}{more}."
+        volumes[0] = replace(volumes[0], notices=(*volumes[0].notices, words))
+    return tuple(volumes)
 
 
-def walked(folder: Path, watch: Watch) -> Iterator[Path]:
-    """Go through the files of a folder and of those in it by name, links not followed."""
+def walk_files(folder: Path, watch: Watch) -> Iterator[Path]:
+    """Yield the files of a folder and its subfolders by name, without following links."""
     count = 0
-    for place, folders, names in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
+    for directory, folders, names in os.walk(folder):
+        depth = len(Path(directory).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < DEEPEST else []
         for name in sorted(names):
-            path = Path(place) / name
+            path = Path(directory) / name
             if name.startswith(".") or path.suffix.casefold() == STUDY_SUFFIX or not path.is_file():
                 continue
             count += 1
             if count > MOST_FILES:
                 raise InputError(f"holds more than {MOST_FILES} files; open a smaller folder", file=folder)
             if count % 100 == 0:
-                watch(0.1 * count / MOST_FILES, f"looking through {plain(folder.name)}")
+                watch(0.1 * count / MOST_FILES, f"searching {plain(folder.name)}")
             yield path
 
 
-def _others(sources: Sequence[Source], watch: Watch) -> tuple[list[VolumeFile], list[InputError]]:
-    """Describe files that are no DICOM; images that are slices of one volume together."""
-    from raterscope.app.formats.volumes.stacks import stack_of
+def _describe_others(sources: Sequence[Source], watch: Watch) -> tuple[list[VolumeFile], list[InputError]]:
+    """Describe files that are not DICOM; images that are slices of one volume are combined."""
+    from raterscope.app.formats.volumes.stacks import find_stack
 
-    found: list[VolumeFile] = []
+    volumes: list[VolumeFile] = []
     refused: list[InputError] = []
     images: dict[Path, list[Source]] = {}
     for done, source in enumerate(sources):
         path = source.path
-        watch(done / len(sources), f"looking at {plain(path.name)}")
+        watch(done / len(sources), f"reading {plain(path.name)}")
         try:
             if source.format in VOXELS:
-                if not path.name.casefold().endswith((".img", ".img.gz")):  # its header is looked at
-                    found.append(_single(source))
+                if not path.name.casefold().endswith((".img", ".img.gz")):  # described by its header file
+                    volumes.append(_describe_file(source))
             elif source.format in IMAGES:
                 images.setdefault(path.parent, []).append(source)
         except InputError as error:
             refused.append(error)
     for folder, files in images.items():
         try:
-            stack = stack_of(files, folder)
-            found += [stack] if stack is not None else [_single(source) for source in files]
+            stack = find_stack(files, folder)
+            volumes += [stack] if stack is not None else [_describe_file(source) for source in files]
         except InputError as error:
             refused.append(error)
-    return found, refused
+    return volumes, refused

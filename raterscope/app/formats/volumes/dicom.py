@@ -1,4 +1,8 @@
-"""DICOM series as volumes: images grouped, sorted along their normal, and whatever is odd about them said."""
+"""DICOM series as volumes: images are grouped and sorted along their normal; pixels are decoded and rescaled.
+
+Codecs are C libraries that damaged files can crash. They run in processes of their own, so that a crash
+becomes an error message.
+"""
 
 from __future__ import annotations
 
@@ -29,26 +33,26 @@ from raterscope.app.formats.volumes.dicom_headers import (
 )
 from raterscope.app.workers import in_processes, processors
 
-__all__ = ["listed", "load_series", "series_in", "series_of"]
+__all__ = ["find_own_series", "find_series", "load_series", "read_dicomdir"]
 
-_SAME_PLACE = 1e-3
-"""mm: slices nearer than that along the normal lie at one place."""
+_SAME_POSITION = 1e-3
+"""mm along the normal: nearer slices have the same position."""
 
 _EXACT = 1e-4
-"""mm: slices further than that from even positions keep their own."""
+"""mm: if a slice is further from its even position, all slices keep their own positions."""
 
 _UNEVEN = 0.01
-"""Of the mean slice distance: where a slice is further from its even position, the median is nominal."""
+"""Share of the mean slice distance: if a slice is further from its even position, the median is nominal."""
 
 _SHIFTED = 0.1
-"""mm in the plane between a slice and the straight line through the first and the last."""
+"""mm in the plane: largest distance of a slice from the line through the first and the last slice."""
 
 _NAMED = 3
 _MOST_LISTED = 100_000
 
 
-def series_of(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple[VolumeFile, ...]:
-    """Give the volumes of the series that a DICOM file belongs to, of the files in its folder.
+def find_own_series(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple[VolumeFile, ...]:
+    """Find the volumes of the series of a DICOM file among the files in its folder.
 
     Raises
     ------
@@ -59,40 +63,40 @@ def series_of(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple
     if heads[0].frames > 1 or not heads[0].series:
         return _volumes(heads, path)
     others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
-    rest, _ = _read_many(others, watch, sources)
-    own = [*heads, *(head for head in rest if head.series == heads[0].series and head.frames == 1)]
-    found = _volumes(own, path.parent)
-    return tuple(volume for volume in found if path in volume.files) or found
+    more, _ = _read_many(others, watch, sources)
+    own = [*heads, *(head for head in more if head.series == heads[0].series and head.frames == 1)]
+    volumes = _volumes(own, path.parent)
+    return tuple(volume for volume in volumes if path in volume.files) or volumes
 
 
-def series_in(
+def find_series(
     paths: Sequence[Path | DicomFile], folder: Path, watch: Watch = silent
 ) -> tuple[VolumeFile, ...]:
-    """Give every volume in DICOM files, the largest first; heads that were read before are not read again.
+    """Find all volumes in DICOM files, the largest first; known headers are not read again.
 
-    Files that hold no image are passed over; of those that cannot be read the first volume's notices tell.
+    Files without an image are skipped. Unreadable files are reported in the first volume's notices.
 
     Raises
     ------
     InputError
-        When none of them holds an image, with the reason of the first.
+        If no file holds an image, with the reason of the first.
     """
     heads, refused = _read_many(paths, watch)
     if not heads:
         if refused:
             raise refused[0]
         raise InputError("holds DICOM files without an image; expected a series of images", file=folder)
-    found = _volumes(heads, folder)
+    volumes = _volumes(heads, folder)
     unreadable = [error for error in refused if not isinstance(error, NoImageError)]
     if unreadable:
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
-        words = f"Left out is {unreadable[0]}".rstrip(".")
-        found = (replace(found[0], notices=(*found[0].notices, f"{words}{more}.")), *found[1:])
-    return found
+        words = f"Skipped: {unreadable[0]}".rstrip(".")
+        volumes = (replace(volumes[0], notices=(*volumes[0].notices, f"{words}{more}.")), *volumes[1:])
+    return volumes
 
 
-def listed(path: Path) -> tuple[Path, ...]:
-    """Give the images that a DICOMDIR lists and that are there.
+def read_dicomdir(path: Path) -> tuple[Path, ...]:
+    """Return the existing images that a DICOMDIR lists.
 
     Raises
     ------
@@ -101,26 +105,32 @@ def listed(path: Path) -> tuple[Path, ...]:
     """
     with file_errors(path):
         data = read_dataset(path, pixels=False)
-        found: list[Path] = []
+        files: list[Path] = []
         folder = path.parent.resolve()
         for record in (data.get("DirectoryRecordSequence") or ())[:_MOST_LISTED]:
             name = record.get("ReferencedFileID")
             if not name:
                 continue
             parts = [name] if isinstance(name, str) else [str(part) for part in name]
-            whole = PurePosixPath(*parts)
-            if whole.is_absolute() or ".." in whole.parts or any(set(part) & set("/\\:") for part in parts):
-                raise InputError(f"names {plain(whole)}; expected files in its own folder", file=path)
+            relative = PurePosixPath(*parts)
+            if (
+                relative.is_absolute()
+                or ".." in relative.parts
+                or any(set(part) & set("/\\:") for part in parts)
+            ):
+                raise InputError(f"names {plain(relative)}; expected files in its own folder", file=path)
             for spelled in (parts, [part.lower() for part in parts]):
                 file = folder.joinpath(*spelled)
                 if file.is_file():
                     if not file.resolve().is_relative_to(folder):
-                        raise InputError(f"names {plain(whole)}; expected files in its own folder", file=path)
-                    found.append(path.parent.joinpath(*spelled))
+                        raise InputError(
+                            f"names {plain(relative)}; expected files in its own folder", file=path
+                        )
+                    files.append(path.parent.joinpath(*spelled))
                     break
-        if not found:
-            raise InputError("lists no file that is there; expected images in its folder", file=path)
-        return tuple(found)
+        if not files:
+            raise InputError("lists no existing file; expected images in its folder", file=path)
+        return tuple(files)
 
 
 def _read_many(
@@ -128,36 +138,36 @@ def _read_many(
 ) -> tuple[list[SliceHead], list[InputError]]:
     heads: list[SliceHead] = []
     refused: list[InputError] = []
-    for done, one in enumerate(files):
+    for done, entry in enumerate(files):
         try:
-            if isinstance(one, Path):
-                watch(done / len(files), f"looking at {plain(one.name)}")
-                file = read_dicom(one) if sources is None else sources.open(one).dicom()
+            if isinstance(entry, Path):
+                watch(done / len(files), f"reading {plain(entry.name)}")
+                file = read_dicom(entry) if sources is None else sources.open(entry).dicom()
             else:
-                file = one
+                file = entry
             heads += () if file is None else file.images()
         except InputError as error:
             refused.append(error)
     return heads, refused
 
 
-def _volumes(heads: Iterable[SliceHead], place: Path) -> tuple[VolumeFile, ...]:
+def _volumes(heads: Iterable[SliceHead], folder: Path) -> tuple[VolumeFile, ...]:
     by_series: dict[str, list[SliceHead]] = {}
     for head in heads:
         by_series.setdefault(head.series or str(head.path), []).append(head)
-    found = [file for series in by_series.values() for file in _of_series(series, place)]
-    return tuple(sorted(found, key=lambda file: -math.prod(file.grid.shape)))
+    volumes = [file for series in by_series.values() for file in _split_series(series, folder)]
+    return tuple(sorted(volumes, key=lambda file: -math.prod(file.grid.shape)))
 
 
-def _of_series(heads: list[SliceHead], place: Path) -> list[VolumeFile]:
-    """Split a series into its volumes: by shape, orientation and spacing, then by turns at the same place."""
+def _split_series(heads: list[SliceHead], folder: Path) -> list[VolumeFile]:
+    """Split a series into volumes by shape, orientation and spacing, then by repeats at the same position."""
     kinds: list[list[SliceHead]] = []
     for head in heads:
-        home = next((kind for kind in kinds if _alike(head, kind[0])), None)
-        if home is None:
+        group = next((kind for kind in kinds if _is_compatible(head, kind[0])), None)
+        if group is None:
             kinds.append([head])
         else:
-            home.append(head)
+            group.append(head)
     notices: list[str] = []
     if len(kinds) > 1:
         words = "mixes images of different shapes, orientations or spacings"
@@ -166,12 +176,14 @@ def _of_series(heads: list[SliceHead], place: Path) -> list[VolumeFile]:
     for kind in kinds:
         turns += _turns(kind)
     return [
-        _file(turn, (*notices, *said), place, f" ({number} of {len(turns)})" if len(turns) > 1 else "")
-        for number, (turn, said) in enumerate(turns, 1)
+        _file(
+            turn, (*notices, *turn_notices), folder, f" ({number} of {len(turns)})" if len(turns) > 1 else ""
+        )
+        for number, (turn, turn_notices) in enumerate(turns, 1)
     ]
 
 
-def _alike(head: SliceHead, other: SliceHead) -> bool:
+def _is_compatible(head: SliceHead, other: SliceHead) -> bool:
     if (head.shape, head.colour, head.position is None) != (
         other.shape,
         other.colour,
@@ -179,16 +191,16 @@ def _alike(head: SliceHead, other: SliceHead) -> bool:
     ):
         return False
     pairs = ((head.orientation, other.orientation, 1e-3), (head.spacing, other.spacing, 1e-3))
-    for ours, theirs, apart in pairs:
+    for ours, theirs, tolerance in pairs:
         if (ours is None) != (theirs is None):
             return False
-        if ours and theirs and max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) > apart:
+        if ours and theirs and max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) > tolerance:
             return False
     return True
 
 
 def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
-    """Sort slices by place; those that share one are copies, or turns of a scan that was repeated."""
+    """Sort slices by position; slices with the same position are copies, or repeats of a scan."""
     notices: list[str] = []
     named: dict[tuple[str, int], SliceHead] = {}
     for head in heads:
@@ -197,66 +209,66 @@ def _turns(heads: list[SliceHead]) -> list[tuple[list[SliceHead], list[str]]]:
     if len(once) < len(heads):
         copies = len(heads) - len(once)
         words = "1 file is a copy of another" if copies == 1 else f"{copies} files are copies of others"
-        notices.append(f"{words} and left out")
+        notices.append(f"{words}, skipped")
     if once[0].position is None or once[0].orientation is None:
         return [(sorted(once, key=lambda head: (head.order, head.path.name)), notices)]
     along = _along(once)
-    places: list[list[int]] = []
+    groups: list[list[int]] = []
     for index in np.argsort(along, kind="stable"):
-        if places and along[index] - along[places[-1][0]] <= _SAME_PLACE:
-            places[-1].append(int(index))
+        if groups and along[index] - along[groups[-1][0]] <= _SAME_POSITION:
+            groups[-1].append(int(index))
         else:
-            places.append([int(index)])
-    stacks = [sorted((once[i] for i in place), key=lambda h: (h.order, h.path.name)) for place in places]
+            groups.append([int(index)])
+    stacks = [sorted((once[i] for i in group), key=lambda h: (h.order, h.path.name)) for group in groups]
     most = max(map(len, stacks))
     if most == 1:
         return [([stack[0] for stack in stacks], notices)]
     if min(map(len, stacks)) == most:
-        notices.append(f"{most} images lie at every place: it is {most} volumes")
+        notices.append(f"{most} images have the same position everywhere: it is {most} volumes")
         return [([stack[turn] for stack in stacks], notices) for turn in range(most)]
     doubled = [_along(stack)[0] for stack in stacks if len(stack) > 1]
     extra = len(once) - len(stacks)
-    words = "1 slice lies" if extra == 1 else f"{extra} slices lie"
-    notices.append(f"{words} at the place of another, {_at(doubled)}; the first in order is kept")
+    words = "1 slice has" if extra == 1 else f"{extra} slices have"
+    notices.append(f"{words} the position of another, {_at(doubled)}; the first in order is used")
     return [([stack[0] for stack in stacks], notices)]
 
 
 def _along(heads: Sequence[SliceHead]) -> NDArray[np.float64]:
-    """Millimetres along the slices' common normal."""
+    """Compute positions along the slices' common normal, in millimetres."""
     orientation = heads[0].orientation
     assert orientation is not None
     normal = np.cross(orientation[:3], orientation[3:])
     return np.asarray(np.array([head.position for head in heads], dtype=float) @ normal)
 
 
-def _file(heads: list[SliceHead], notices: Sequence[str], place: Path, suffix: str) -> VolumeFile:
+def _file(heads: list[SliceHead], notices: Sequence[str], folder: Path, suffix: str) -> VolumeFile:
     first, middle = heads[0], heads[len(heads) // 2]
     with file_errors(first.path):
         check_shape(first.path, (len(heads), *first.shape))
-        grid, said = _geometry(heads)
+        grid, geometry_notices = _geometry(heads)
     if first.mosaic:
-        said.append("holds many slices as the tiles of one image, and is shown as that image")
+        geometry_notices.append("holds many slices as tiles of one image, and is shown as that image")
     paths = tuple(head.path for head in heads)
-    single = len(set(paths)) == 1
-    if not single:
-        place = Path(os.path.commonpath([path.parent for path in paths]))
+    is_single = len(set(paths)) == 1
+    if not is_single:
+        folder = Path(os.path.commonpath([path.parent for path in paths]))
     name = first.title + suffix
     return VolumeFile(
         name=name,
-        path=paths[0] if single else place,
+        path=paths[0] if is_single else folder,
         grid=grid,
         modality=first.modality,
-        files=paths[:1] if single else paths,
+        files=paths[:1] if is_single else paths,
         frames=tuple(head.frame for head in heads) if first.frames > 1 else (),
         identifier=first.series,
         instances=tuple(head.instance for head in heads),
         window=_shown_window(middle),
-        notices=tuple(f"{name}: {notice}." for notice in (*notices, *said)),
+        notices=tuple(f"{name}: {notice}." for notice in (*notices, *geometry_notices)),
     )
 
 
 def _shown_window(head: SliceHead) -> tuple[float, float] | None:
-    """Give the window; values that are turned dark for bright turn its centre with them."""
+    """Return the display window; for inverted values its centre is inverted too."""
     if head.window is None or head.photometric != "MONOCHROME1":
         return head.window
     stored = head.bits[1]
@@ -269,53 +281,53 @@ def _geometry(heads: list[SliceHead]) -> tuple[Grid, list[str]]:
     shape = (len(heads), *first.shape)
     step = first.thickness or 1.0
     if first.position is None or first.orientation is None:
-        words = "does not say where its images lie in the patient"
-        order = ": they are taken in the order of their numbers" if len(heads) > 1 else ""
+        words = "does not contain the positions of its images in the patient"
+        order = "; they are sorted by their numbers" if len(heads) > 1 else ""
         rows, columns = first.spacing or (1.0, 1.0)
         steps = (step, rows, columns) if first.spacing else (1.0, 1.0, 1.0)
         return Grid.plain(shape, (steps[0], steps[1], steps[2])), [words + order]
     notices: list[str] = []
     if first.spacing is None:
-        notices.append("does not tell the size of a pixel: one counts as one millimetre")
+        notices.append("does not contain the size of a pixel, which is assumed to be one millimetre")
     rows, columns = first.spacing or (1.0, 1.0)
     row, column = np.array(first.orientation[:3]), np.array(first.orientation[3:])
     down = np.cross(row, column)
     offsets = None
-    places = np.array([head.position for head in heads], dtype=float)
+    positions = np.array([head.position for head in heads], dtype=float)
     if len(heads) == 1:
         if first.thickness is None:
-            notices.append("does not tell how thick its slice is: it counts as one millimetre")
+            notices.append("does not contain the slice thickness, which is assumed to be one millimetre")
         down = down * step
     else:
-        down, offsets, said = _steps(places, _along(heads))
-        notices += said
-    matrix = np.column_stack([row * columns, column * rows, down, places[0]])
+        down, offsets, step_notices = _steps(positions, _along(heads))
+        notices += step_notices
+    matrix = np.column_stack([row * columns, column * rows, down, positions[0]])
     grid = Grid.from_matrix(shape, matrix, calibrated=first.spacing is not None, slice_offsets=offsets)
     return grid, [*(sentence.rstrip(".") for sentence in describe_slices(grid)), *notices]
 
 
 def _steps(
-    places: NDArray[np.float64], along: NDArray[np.float64]
+    positions: NDArray[np.float64], along: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], tuple[float, ...] | None, list[str]]:
-    """Give the nominal way from slice to slice (mm), and the slices' offsets where they are not even."""
+    """Compute the nominal step from slice to slice (mm), and the slices' offsets if they are not even."""
     notices: list[str] = []
-    way = (places[-1] - places[0]) / (along[-1] - along[0])  # of length 1 along the normal
+    direction = (positions[-1] - positions[0]) / (along[-1] - along[0])  # of length 1 along the normal
     step = float((along[-1] - along[0]) / (len(along) - 1))
-    away = float(np.abs(along - np.linspace(along[0], along[-1], len(along))).max())
+    deviation = float(np.abs(along - np.linspace(along[0], along[-1], len(along))).max())
     offsets = None
-    if away > _EXACT:
+    if deviation > _EXACT:
         offsets = tuple((along - along[0]).tolist())
-    if away > _UNEVEN * step:
+    if deviation > _UNEVEN * step:
         step = float(np.median(np.diff(along)))
-    aside = float(np.abs(places - places[0] - np.outer(along - along[0], way)).max())
-    if aside > _SHIFTED:
-        notices.append(f"its slices are shifted against each other by up to {aside:.2g} mm")
-    return step * way, offsets, notices
+    shift = float(np.abs(positions - positions[0] - np.outer(along - along[0], direction)).max())
+    if shift > _SHIFTED:
+        notices.append(f"its slices are shifted against each other by up to {shift:.2g} mm")
+    return step * direction, offsets, notices
 
 
-def _at(places: Sequence[float]) -> str:
-    named = ", ".join(f"{place:.2f}" for place in places[:_NAMED])
-    more = f" and {len(places) - _NAMED} more places" if len(places) > _NAMED else ""
+def _at(positions: Sequence[float]) -> str:
+    named = ", ".join(f"{position:.2f}" for position in positions[:_NAMED])
+    more = f" and {len(positions) - _NAMED} more positions" if len(positions) > _NAMED else ""
     return f"at {named} mm{more}"
 
 
@@ -334,7 +346,7 @@ _CODECS = {
     "1.2.840.10008.1.2.4.203": "jpeg2k_decode",
 }
 _UNPACKED = (*NATIVE, "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99", _RLE)
-"""What pydicom reads by itself."""
+"""Transfer syntaxes that pydicom decodes."""
 
 _AT_ONCE = 8
 _PROCESSES = 2
@@ -343,14 +355,14 @@ _PROCESSES = 2
 def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
     """Read the pixels of a series.
 
-    Values are rescaled as each file says, those of MONOCHROME1 turned so that high is bright. A CT whose
-    scale is of whole numbers comes in Hounsfield units as int16, clipped to its range; other values in the
-    smallest of uint8, int16 and uint16 that is sure to hold them, else in float32; colours in uint8.
+    Values are rescaled as each file specifies; those of MONOCHROME1 are inverted so that high is bright. CT
+    values with an integer scale are Hounsfield units as int16, clipped to its range. Other values have the
+    smallest of uint8, int16 and uint16 that can hold them, else float32; colours uint8.
 
     Raises
     ------
     InputError
-        For a file that has changed since it was found, is damaged, or is packed by an unknown codec.
+        For a file that has changed since it was found, is damaged, or has an unknown compression.
     """
     heads = _heads(file, watch)
     colour = heads[0].colour
@@ -358,12 +370,12 @@ def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
     kind = np.dtype(np.uint8) if colour else _kind(heads)
     with file_errors(file.path):
         values = np.empty(shape, dtype=kind)
-    packed = [k for k, head in enumerate(heads) if not _as_it_is(head)]
+    packed = [k for k, head in enumerate(heads) if not _is_native(head)]
     for k, head in enumerate(heads):
-        if _as_it_is(head):
+        if _is_native(head):
             watch(0.1 + 0.9 * k / len(heads), f"reading slice {k + 1} of {len(heads)}")
             with file_errors(head.path):
-                values[k] = _real(head, _native(head), kind)
+                values[k] = _rescale(head, _read_native(head), kind)
     if packed:
         _unpack(heads, packed, values, watch)
     return Volume(values, file.grid, file.modality, file.window)
@@ -377,13 +389,13 @@ def _heads(file: VolumeFile, watch: Watch) -> list[SliceHead]:
     heads = []
     for done, (path, frame) in enumerate(zip(paths, frames, strict=True)):
         if path not in known:
-            watch(0.1 * done / slices, f"looking at {plain(path.name)}")
+            watch(0.1 * done / slices, f"reading {plain(path.name)}")
             known[path] = read_heads(path)
         if frame >= len(known[path]) or known[path][frame].shape != file.grid.shape[1:]:
-            raise InputError("has changed since it was looked at; open it again", file=path)
+            raise InputError("has changed since it was opened; open it again", file=path)
         heads.append(known[path][frame])
     if any(head.colour != heads[0].colour for head in heads):
-        raise InputError("has changed since it was looked at; open it again", file=file.path)
+        raise InputError("has changed since it was opened; open it again", file=file.path)
     return heads
 
 
@@ -391,8 +403,8 @@ def _kind(heads: Sequence[SliceHead]) -> np.dtype[Any]:
     """Choose a type that holds the values of all slices."""
     ends = []
     for head in heads:
-        whole = float(head.slope).is_integer() and float(head.intercept).is_integer()
-        if not whole or head.table or head.bits[0] > 16:
+        is_integer = float(head.slope).is_integer() and float(head.intercept).is_integer()
+        if not is_integer or head.table or head.bits[0] > 16:
             return np.dtype(np.float32)
         bits = head.bits[1]
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if head.signed else (0, 2**bits - 1)
@@ -405,23 +417,23 @@ def _kind(heads: Sequence[SliceHead]) -> np.dtype[Any]:
     return np.dtype(np.float32)
 
 
-def _as_it_is(head: SliceHead) -> bool:
-    """Tell whether pixels can be read without a decoder."""
+def _is_native(head: SliceHead) -> bool:
+    """Return whether pixels can be read without a decoder."""
     grey = head.photometric in ("MONOCHROME1", "MONOCHROME2")
     return grey and not head.table and head.offset is not None and head.bits[0] in (8, 16, 32)
 
 
-def _native(head: SliceHead) -> NDArray[Any]:
+def _read_native(head: SliceHead) -> NDArray[Any]:
     rows, columns = head.shape
     dtype = np.dtype(f"<u{head.bits[0] // 8}")
     assert head.offset is not None
     begin = head.offset + head.frame * rows * columns * dtype.itemsize
     pixels = np.fromfile(head.path, dtype=dtype, count=rows * columns, offset=begin)
-    return _meant(pixels.reshape(rows, columns), head.bits, head.signed)
+    return _extract_bits(pixels.reshape(rows, columns), head.bits, head.signed)
 
 
-def _meant(pixels: NDArray[Any], bits: tuple[int, int, int], signed: bool) -> NDArray[Any]:
-    """Take the bits that are the value out of a word: others may hold overlays; then the sign."""
+def _extract_bits(pixels: NDArray[Any], bits: tuple[int, int, int], signed: bool) -> NDArray[Any]:
+    """Extract the value's bits from a word, whose other bits may hold overlays, and its sign."""
     allocated, stored, highest = bits
     kind = np.dtype(f"{'i' if signed else 'u'}{allocated // 8}")
     if stored == allocated:
@@ -430,8 +442,8 @@ def _meant(pixels: NDArray[Any], bits: tuple[int, int, int], signed: bool) -> ND
     return np.asarray(np.right_shift(up.view(kind), allocated - stored))
 
 
-def _real(head: SliceHead, pixels: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
-    """Take stored values to real ones."""
+def _rescale(head: SliceHead, pixels: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+    """Convert stored values to real values."""
     if head.colour:
         return pixels
     if head.photometric == "MONOCHROME1" and pixels.dtype.kind in "iu":
@@ -440,27 +452,25 @@ def _real(head: SliceHead, pixels: NDArray[Any], kind: np.dtype[Any]) -> NDArray
         return np.asarray(pixels, dtype=kind)
     slope, intercept = head.slope, head.intercept
     if (slope, intercept) == (1.0, 0.0):
-        return pixels if kind.kind == "f" or pixels.dtype == kind else _clipped(pixels, kind)
+        return pixels if kind.kind == "f" or pixels.dtype == kind else _clip(pixels, kind)
     if kind.kind == "f":
         return np.asarray(pixels * np.float64(slope) + intercept, dtype=kind)
-    return _clipped(
-        pixels.astype(np.int64 if abs(slope) > 1 else np.int32) * int(slope) + int(intercept), kind
-    )
+    return _clip(pixels.astype(np.int64 if abs(slope) > 1 else np.int32) * int(slope) + int(intercept), kind)
 
 
-def _clipped(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
-    ends, own = np.iinfo(kind), np.iinfo(values.dtype)
-    clipped = np.clip(values, max(ends.min, own.min), min(ends.max, own.max))
+def _clip(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+    ends, stored = np.iinfo(kind), np.iinfo(values.dtype)
+    clipped = np.clip(values, max(ends.min, stored.min), min(ends.max, stored.max))
     return np.asarray(clipped, dtype=kind)
 
 
 def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any], watch: Watch) -> None:
-    """Decode slices in processes of their own."""
+    """Decode slices in separate processes."""
     for k in packed:
         if heads[k].syntax not in _UNPACKED and heads[k].syntax not in _CODECS:
             raise InputError(
-                f"is packed as {_named(heads[k].syntax)}, which is not read; expected uncompressed images, "
-                "RLE, JPEG, JPEG-LS or JPEG 2000",
+                f"has the unsupported compression {_syntax_name(heads[k].syntax)}; expected uncompressed "
+                "images, RLE, JPEG, JPEG-LS or JPEG 2000",
                 file=heads[k].path,
             )
     tasks: dict[str, tuple[str, list[int]]] = {}
@@ -476,37 +486,35 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
     def tick(done: int) -> None:
         watch(0.1 + 0.9 * done / len(tasks), f"unpacking {len(packed)} slices")
 
-    answers = in_processes(decoded, tasks, min(_PROCESSES, processors()), tick)
+    answers = in_processes(decode_frames, tasks, min(_PROCESSES, processors()), tick)
     for name, some in slices.items():
         answer = answers.get(name)
         head = heads[some[0]]
         if answer is None:
-            raise InputError("broke its decoder: the pixels are damaged", file=head.path)
+            raise InputError("crashed its decoder: the pixels are damaged", file=head.path)
         if isinstance(answer, str):
             raise InputError(answer, file=head.path)
         with file_errors(head.path):
             for k, pixels in zip(some, answer, strict=True):
-                values[k] = _real(heads[k], pixels, values.dtype)
+                values[k] = _rescale(heads[k], pixels, values.dtype)
 
 
-def decoded(path: str, frames: list[int]) -> list[NDArray[Any]] | str:
-    """Decode frames of a file: their stored values, or why they cannot be had. Runs in a process."""
+def decode_frames(path: str, frames: list[int]) -> list[NDArray[Any]] | str:
+    """Decode frames of a file: return their stored values, or the error message. Runs in a process."""
     try:
         with file_errors(Path(path)):
             heads = read_heads(Path(path))
             data = read_dataset(Path(path), pixels=True)
-            return [_decoded(heads[frame], data) for frame in frames]
+            return [_decode_frame(heads[frame], data) for frame in frames]
     except InputError as error:
         return error.what
 
 
-def _decoded(head: SliceHead, data: Any) -> NDArray[Any]:
+def _decode_frame(head: SliceHead, data: Any) -> NDArray[Any]:
     pixels = _by_pydicom(head, data) if head.syntax in _UNPACKED else _by_codec(head, data)
     shape = (*head.shape, 3) if head.colour else head.shape
     if pixels.shape != shape:
-        raise InputError(
-            f"holds pixels of another shape, {pixels.shape}, than its header says, {shape}", file=head.path
-        )
+        raise InputError(f"holds pixels of shape {pixels.shape}, but its header says {shape}", file=head.path)
     if head.table:
         from pydicom.pixels import apply_modality_lut
 
@@ -531,13 +539,13 @@ def _by_codec(head: SliceHead, data: Any) -> NDArray[Any]:
     from pydicom.encaps import get_frame
 
     stream = get_frame(data.PixelData, head.frame, number_of_frames=head.frames)
-    if declared(stream) not in (None, head.shape):
+    if declared_shape(stream) not in (None, head.shape):
         raise InputError("holds pixels of another shape than its header says", file=head.path)
     name = _CODECS[head.syntax]
     decode: Callable[..., Any] = getattr(imagecodecs, name)
-    # Whether a JPEG's colours are YBR or RGB is DICOM's to say; its own markers may say otherwise.
-    told = {"colorspace": "RGB", "outcolorspace": "RGB"} if name == "jpeg_decode" and head.colour else {}
-    pixels = np.asarray(decode(stream, **told))
+    # DICOM decides whether a JPEG's colours are YBR or RGB; its own markers may differ.
+    options = {"colorspace": "RGB", "outcolorspace": "RGB"} if name == "jpeg_decode" and head.colour else {}
+    pixels = np.asarray(decode(stream, **options))
     if head.photometric in ("YBR_FULL", "YBR_FULL_422") and name != "jpeg2k_decode" and pixels.ndim == 3:
         from pydicom.pixels import convert_color_space
 
@@ -547,12 +555,12 @@ def _by_codec(head: SliceHead, data: Any) -> NDArray[Any]:
     stored = head.bits[1]
     if head.signed and pixels.dtype.kind == "u":
         room = 8 * pixels.dtype.itemsize
-        return _meant(pixels, (room, min(stored, room), min(stored, room) - 1), True)
+        return _extract_bits(pixels, (room, min(stored, room), min(stored, room) - 1), True)
     return pixels
 
 
-def declared(stream: bytes) -> tuple[int, int] | None:
-    """Read the rows and columns that a JPEG, JPEG-LS or JPEG 2000 stream claims; None where it tells none."""
+def declared_shape(stream: bytes) -> tuple[int, int] | None:
+    """Read the rows and columns that a JPEG, JPEG-LS or JPEG 2000 stream claims; None if it has none."""
     start = stream.find(b"\xff\x4f\xff\x51")
     if start >= 0 and not stream.startswith(b"\xff\xd8"):
         right, bottom, left, top = (
@@ -569,7 +577,7 @@ def declared(stream: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _named(syntax: str) -> str:
+def _syntax_name(syntax: str) -> str:
     from pydicom.uid import UID_dictionary
 
     return plain(UID_dictionary.get(syntax, (syntax,))[0])

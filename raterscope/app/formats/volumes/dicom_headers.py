@@ -24,20 +24,20 @@ __all__ = [
 Vector = tuple[float, ...]
 
 NATIVE = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
-"""Pixels as they are, the lowest byte first."""
+"""Transfer syntaxes of uncompressed pixels, the lowest byte first."""
 
 _DEFLATED = "1.2.840.10008.1.2.1.99"
 _MOST_INFLATED, _INFLATED_A_BYTE = 256 << 20, 20
-"""Bytes that a deflated file may unpack to: always, and with each byte that it has."""
+"""Bytes that a deflated file may unpack to: in any case, and for each of its bytes."""
 
 _LONGEST_HEAD = 32 << 20
 _TRAILING = 1 << 20
 _PIXELS = 0x7FE0
 _START = 1024
-"""Bytes that tell whether a file is DICOM, and whether it is deflated."""
+"""Bytes that show whether a file is DICOM, and whether it is deflated."""
 
 _PREAMBLE = 144
-"""Bytes before those that the group length of the file's head counts."""
+"""Bytes before those counted by the group length of the file's header."""
 
 _MOST_FRAMES = 100_000
 _ALLOCATED = (1, 8, 16, 32, 64)
@@ -58,21 +58,21 @@ _NO_IMAGES = {
     "SM": "holds the tiles of a microscope's slide; expected slices of a volume",
     "ANN": "holds annotations and no image",
     "SR": "is a report and holds no image",
-    "PR": "says how to show images and holds none",
+    "PR": "describes the display of images and holds none",
     "KO": "is a list of images and holds none",
 }
 
-# pydicom writes to the terminal what is odd about a file; whether it can be shown is said here.
+# pydicom logs oddities of files to the terminal; this module reports whether a file can be read.
 logging.getLogger("pydicom").setLevel(logging.CRITICAL)
 
 
 class NoImageError(InputError):
-    """A DICOM file that is sound and holds something else: a report, contours, a plan."""
+    """A valid DICOM file without an image: a report, contours, a plan."""
 
 
 @dataclass(frozen=True)
 class SliceHead:
-    """One image of a DICOM file: all of it, or one frame.
+    """Header of one image of a DICOM file: of the complete file, or of one frame.
 
     Attributes
     ----------
@@ -80,14 +80,14 @@ class SliceHead:
     frame : int
         From 0.
     frames : int
-        Of the file.
+        Number of frames of the file.
     instance, series : str
         The UIDs of the image and of its series.
     modality : str
     title : str
         The series' description and number, or its modality and number.
     order : tuple
-        What tells apart images at the same place, the earliest first.
+        Sorts images at the same position, the earliest first.
     shape : (rows, columns)
     colour : bool
     bits : (allocated, stored, highest)
@@ -96,20 +96,20 @@ class SliceHead:
     syntax : str
         UID of the transfer syntax.
     offset : int or None
-        Bytes before the file's first pixel, where the pixels are not packed.
+        Bytes before the file's first pixel, if the pixels are not compressed.
     position, orientation : tuple of float, optional
         As in the standard (PS3.3, C.7.6.2): the first pixel's centre in mm, the directions of a row's and a
         column's pixels.
     spacing : (between rows, between columns), optional
         mm.
     thickness : float or None
-        Millimetres from slice to slice, as the file says, or the slice's own.
+        Millimetres from slice to slice, or the thickness of the slice.
     slope, intercept : float
     window : (centre, width), optional
     table : bool
-        True where a table instead of a line takes stored to real values.
+        Whether a table instead of slope and intercept converts stored to real values.
     mosaic : bool
-        True for many slices in the tiles of one image.
+        Whether the image holds many slices as tiles.
     """
 
     path: Path
@@ -144,40 +144,40 @@ def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> A
     Raises
     ------
     InputError
-        For a file that is none, or that unpacks to more than its size allows.
+        For a file that is not DICOM, or that unpacks to more than its size allows.
     """
     with open_file(path, file) as stream:
         return _read(path, stream, pixels=pixels)[0]
 
 
 def read_heads(path: Path) -> tuple[SliceHead, ...]:
-    """Read what a DICOM file says of its images, one head a frame.
+    """Read the headers of a DICOM file's images, one per frame.
 
     Raises
     ------
     NoImageError
-        For a report, contours, a plan and the like.
+        For a file without an image, such as a report, contours or a plan.
     InputError
-        For a file that is no DICOM, is cut short, or claims more than 2^30 pixels.
+        For a file that is not DICOM, is cut short, or claims more than 2^30 pixels.
     """
     file = read_dicom(path)
     if file is None:
-        raise InputError("is no DICOM file", file=path)
+        raise InputError("is not a DICOM file", file=path)
     return file.images()
 
 
 @dataclass(frozen=True)
 class DicomFile:
-    """The head of a DICOM file.
+    """The header of a DICOM file.
 
     Attributes
     ----------
     path : Path
     sop_class : str
-        UID of what it holds; empty for a file that is damaged.
+        UID of its content type; empty for a damaged file.
     heads : tuple of SliceHead
     problem : InputError or None
-        Why there is no image.
+        The reason why there is no image.
     """
 
     path: Path
@@ -186,16 +186,16 @@ class DicomFile:
     problem: InputError | None = None
 
     def images(self) -> tuple[SliceHead, ...]:
-        """Give one head for each image, or raise the problem."""
+        """Return one header for each image, or raise the problem."""
         if self.problem is not None:
             raise self.problem
         return self.heads
 
 
 def read_dicom(path: Path, file: BinaryIO | None = None) -> DicomFile | None:
-    """Read the head of a file, from `file` if it is open already; None for a file that is no DICOM.
+    """Read the header of a file, from `file` if it is open already; None for a file that is not DICOM.
 
-    A file that is damaged or holds no image has a problem.
+    For a file that is damaged or without an image, the result has a problem.
     """
     if file is not None:
         return _read_dicom(path, file)
@@ -215,7 +215,7 @@ def _read_dicom(path: Path, file: BinaryIO) -> DicomFile:
             sop_class = _text(data, "SOPClassUID")
             return DicomFile(path, sop_class, _images(path, file, data, at))
     except InputError as error:
-        error.__cause__ = error.__context__ = None  # whose frames hold the data
+        error.__cause__ = error.__context__ = None  # their frames hold the data
         return DicomFile(path, sop_class, problem=error.with_traceback(None))
 
 
@@ -223,7 +223,7 @@ def _images(path: Path, file: BinaryIO, data: Any, at: int) -> tuple[SliceHead, 
     modality = _text(data, "Modality")
     words = _NO_IMAGES.get(modality)
     if words is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
-        kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "its kind is not told"
+        kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "of unknown kind"
         words = f"holds no image ({plain(kind)})"
     if words is not None:
         raise NoImageError(words, file=path)
@@ -236,7 +236,7 @@ def _read(path: Path, file: BinaryIO, *, pixels: bool, tags: Sequence[str] | Non
     file.seek(0)
     start = file.read(_START)
     if not is_dicom_start(start):
-        raise InputError("is no DICOM file", file=path)
+        raise InputError("is not a DICOM file", file=path)
     packed = _deflated_from(path, start)
     if packed is not None:
         data, head = _head_of_deflated(path, packed, tags if not pixels else None)
@@ -254,7 +254,7 @@ def _read(path: Path, file: BinaryIO, *, pixels: bool, tags: Sequence[str] | Non
 
 
 def _deflated_from(path: Path, start: bytes) -> int | None:
-    """Give where the deflated part of a file begins; None for a file that has none."""
+    """Return where the deflated part of a file begins; None if there is none."""
     import pydicom
 
     if start[128:132] != b"DICM" or _DEFLATED.encode() not in start:
@@ -265,8 +265,8 @@ def _deflated_from(path: Path, start: bytes) -> int | None:
     return _PREAMBLE + int(meta.FileMetaInformationGroupLength)
 
 
-def _inflated(path: Path, begin: int) -> Iterator[bytes]:
-    """Inflate a file bit by bit."""
+def _inflate(path: Path, begin: int) -> Iterator[bytes]:
+    """Inflate a file piece by piece."""
     with path.open("rb") as file:
         file.seek(begin)
         state = zlib.decompressobj(-zlib.MAX_WBITS)
@@ -277,17 +277,17 @@ def _inflated(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tuple[Any, int]:
-    """Read what stands before the pixels of a deflated file, and its size; pydicom would inflate all."""
+    """Read the part before the pixels of a deflated file, and its size; pydicom would inflate everything."""
     import pydicom
     from pydicom.tag import Tag
 
     head = bytearray()
-    whole = True
-    for piece in _inflated(path, begin):
+    is_complete = True
+    for piece in _inflate(path, begin):
         head += piece
         if len(head) > _LONGEST_HEAD:
             del head[_LONGEST_HEAD:]
-            whole = False
+            is_complete = False
             break
     stream = io.BytesIO(head)
     too_long = InputError(
@@ -302,25 +302,25 @@ def _head_of_deflated(path: Path, begin: int, tags: Sequence[str] | None) -> tup
             specific_tags=None if tags is None else [Tag(tag) for tag in tags],
         )
     except EOFError:
-        if whole:
+        if is_complete:
             raise
         raise too_long from None
-    if not whole and stream.tell() >= len(head):
+    if not is_complete and stream.tell() >= len(head):
         raise too_long
     data.file_meta = pydicom.filereader.read_file_meta_info(path)
     return data, stream.tell()
 
 
 def _pixel_bytes(path: Path, data: Any) -> int:
-    """Give the bytes of pixels that a file claims; 0 for one without pixels."""
+    """Return the bytes of pixels that a file claims; 0 for a file without pixels."""
     return -(-_form(path, data).size // 8) if "Rows" in data else 0
 
 
 def _refuse_bomb(path: Path, begin: int, most: int) -> None:
-    """Refuse a deflated file that holds more than it says, or than fits: pydicom inflates it whole."""
+    """Refuse a deflated file with more content than claimed or allowed: pydicom inflates everything."""
     most = min(most, _MOST_INFLATED + _INFLATED_A_BYTE * path.stat().st_size)
     size = 0
-    for piece in _inflated(path, begin):
+    for piece in _inflate(path, begin):
         size += len(piece)
         if size > most:
             raise InputError(
@@ -331,7 +331,7 @@ def _refuse_bomb(path: Path, begin: int, most: int) -> None:
 
 @dataclass(frozen=True)
 class _Form:
-    """What a file claims of its pixels, within what is read."""
+    """Claimed layout of a file's pixels, after checking its limits."""
 
     shape: tuple[int, int]
     frames: int
@@ -345,12 +345,12 @@ class _Form:
 
 
 def _form(path: Path, data: Any) -> _Form:
-    rows, columns = _whole(data, "Rows"), _whole(data, "Columns")
-    frames = _whole(data, "NumberOfFrames", 1, path)
-    samples = _whole(data, "SamplesPerPixel", 1)
-    allocated = _whole(data, "BitsAllocated", 16)
-    stored = _whole(data, "BitsStored", allocated)
-    highest = _whole(data, "HighBit", stored - 1)
+    rows, columns = _integer(data, "Rows"), _integer(data, "Columns")
+    frames = _integer(data, "NumberOfFrames", 1, path)
+    samples = _integer(data, "SamplesPerPixel", 1)
+    allocated = _integer(data, "BitsAllocated", 16)
+    stored = _integer(data, "BitsStored", allocated)
+    highest = _integer(data, "HighBit", stored - 1)
     if allocated not in _ALLOCATED:
         raise InputError(f"has pixels of {allocated} bits; expected 1, 8, 16, 32 or 64", file=path)
     if not 1 <= stored <= allocated or not stored - 1 <= highest < allocated:
@@ -368,7 +368,7 @@ def _form(path: Path, data: Any) -> _Form:
 def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead]:
     form = _form(path, data)
     photometric = _text(data, "PhotometricInterpretation") or "MONOCHROME2"
-    syntax = str(getattr(data.file_meta, "TransferSyntaxUID", "") or _guessed(data))
+    syntax = str(getattr(data.file_meta, "TransferSyntaxUID", "") or _guess_syntax(data))
     offset = _offset(path, file, at, syntax, form.size, photometric)
     spacing, title = _numbers(data, "PixelSpacing", 2), _title(data)
     shared = next(iter(data.get("SharedFunctionalGroupsSequence") or ()), None)
@@ -384,8 +384,8 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
         values = own.find("PixelValueTransformationSequence")
         view = own.find("FrameVOILUTSequence")
         centre, width = _number(view, "WindowCenter"), _number(view, "WindowWidth")
-        # Position and orientation of an old file with several frames are those of its first alone.
-        placed = form.frames == 1 or bool(groups)
+        # Position and orientation of an old file with several frames belong to its first frame only.
+        has_position = form.frames == 1 or bool(groups)
         steps = _numbers(measures, "PixelSpacing", 2) or spacing or _numbers(data, "ImagerPixelSpacing", 2)
         yield SliceHead(
             path=path,
@@ -399,12 +399,12 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
             shape=form.shape,
             colour=form.samples == 3 or photometric == "PALETTE COLOR",
             bits=form.bits,
-            signed=_whole(data, "PixelRepresentation", 0) == 1,
+            signed=_integer(data, "PixelRepresentation", 0) == 1,
             photometric=photometric,
             syntax=syntax,
             offset=offset,
             position=_numbers(own.find("PlanePositionSequence"), "ImagePositionPatient", 3)
-            if placed
+            if has_position
             else None,
             orientation=_unit(_numbers(own.find("PlaneOrientationSequence"), "ImageOrientationPatient", 6)),
             spacing=steps if steps and min(steps) > 0 else None,
@@ -419,7 +419,7 @@ def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead
 
 @dataclass(frozen=True)
 class _Groups:
-    """Where a frame's attributes are looked for: in its own groups, in those of all, in the file itself."""
+    """Sources of a frame's attributes: its own groups, the shared groups, the file itself."""
 
     own: Any
     shared: Any
@@ -433,7 +433,7 @@ class _Groups:
 
 
 def _offset(path: Path, file: BinaryIO, at: int, syntax: str, bits: int, photometric: str) -> int | None:
-    """Find where native pixels begin, having looked that they are all there."""
+    """Find where uncompressed pixels begin, after checking that they are complete."""
     if syntax == _DEFLATED:
         return None
     file.seek(at)
@@ -448,13 +448,13 @@ def _offset(path: Path, file: BinaryIO, at: int, syntax: str, bits: int, photome
         return None
     begin = at + (12 if explicit else 8)
     needed = bits // 8 if photometric != "YBR_FULL_422" else bits // 12
-    there = min(length, path.stat().st_size - begin)
-    if there < needed:
-        raise InputError(f"is cut short: {there} of {needed} bytes of pixels are there", file=path)
+    available = min(length, path.stat().st_size - begin)
+    if available < needed:
+        raise InputError(f"is cut short: {available} of {needed} bytes of pixels are there", file=path)
     return begin if syntax in NATIVE and element == 0x10 else None
 
 
-def _guessed(data: Any) -> str:
+def _guess_syntax(data: Any) -> str:
     implicit, little = data.original_encoding
     return NATIVE[0] if implicit else NATIVE[1] if little else "1.2.840.10008.1.2.2"
 
@@ -477,14 +477,14 @@ def _text(data: Any, name: str) -> str:
 def _numbers(data: Any, name: str, count: int) -> Vector | None:
     try:
         value = data.get(name)
-        found = tuple(float(part) for part in value) if value is not None else ()
+        numbers = tuple(float(part) for part in value) if value is not None else ()
     except Exception:  # a value that cannot be read is missing
         return None
-    return found if len(found) == count and all(map(math.isfinite, found)) else None
+    return numbers if len(numbers) == count and all(map(math.isfinite, numbers)) else None
 
 
 def _number(data: Any, name: str, default: float | None = None) -> Any:
-    """Give an attribute's number, or the first of its numbers."""
+    """Return an attribute's number, or the first of its numbers."""
     try:
         value = data.get(name)
         if value is None or value == "":
@@ -495,22 +495,22 @@ def _number(data: Any, name: str, default: float | None = None) -> Any:
         return default
 
 
-def _whole(data: Any, name: str, default: int = 0, path: Path | None = None) -> int:
+def _integer(data: Any, name: str, default: int = 0, path: Path | None = None) -> int:
     try:
         value = data.get(name)
         return default if value in (None, "") else int(value)
     except Exception as error:
         if path is None:
             return default
-        raise InputError("is no whole number", file=path, field=name) from error
+        raise InputError("is not an integer", file=path, field=name) from error
 
 
 def _unit(orientation: Vector | None) -> Vector | None:
-    """Refuse directions that are none: they are of length 1 and at a right angle, to a hundredth."""
+    """Normalise directions; None unless they have length 1 and a right angle, to a hundredth."""
     if orientation is None:
         return None
     row, column = orientation[:3], orientation[3:]
     lengths = [math.hypot(*row), math.hypot(*column)]
     skew = sum(a * b for a, b in zip(row, column, strict=True))
-    sound = all(abs(length - 1.0) < 0.01 for length in lengths) and abs(skew) < 0.01
-    return tuple(v / lengths[k // 3] for k, v in enumerate(orientation)) if sound else None
+    is_valid = all(abs(length - 1.0) < 0.01 for length in lengths) and abs(skew) < 0.01
+    return tuple(v / lengths[k // 3] for k, v in enumerate(orientation)) if is_valid else None

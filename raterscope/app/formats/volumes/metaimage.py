@@ -1,4 +1,4 @@
-"""MetaImage: .mha with the voxels attached, .mhd with them in a file beside it."""
+"""MetaImage: .mha with attached voxels, .mhd with voxels in another file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
-from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
 __all__ = ["read_head"]
 
@@ -37,13 +37,13 @@ _TYPES = {
 def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     """Read the header of a MetaImage, from `file` if it is open already.
 
-    Its places are in the patient's system of DICOM, as ITK writes them. A fourth dimension and the channels
+    Positions are in DICOM's patient coordinate system, as written by ITK. A fourth dimension and the channels
     of a voxel count as layers.
 
     Raises
     ------
     InputError
-        For a file that is no MetaImage, names a data file elsewhere, or claims more than 2^30 voxels.
+        For a file that is not a MetaImage, names a data file elsewhere, or claims more than 2^30 voxels.
     """
     refuse_special(path)
     with file_errors(path):
@@ -62,7 +62,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
         dtype = _dtype(path, fields)
         lengths, first = ((channels, *sizes), 1) if channels > 1 else (sizes, 0)
         packed = _is_true(fields, "CompressedData")
-        data, offset = _place(path, fields, end, math.prod(lengths) * dtype.itemsize, packed)
+        data, offset = _locate_voxels(path, fields, end, math.prod(lengths) * dtype.itemsize, packed)
         grid, notices = _geometry(shape, len(sizes), fields)
         text = "BinaryData" in fields and not _is_true(fields, "BinaryData")
         return VoxelHead(
@@ -81,7 +81,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 
 
 def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
-    """Read the lines up to the one that says where the voxels are, and where it ends."""
+    """Read the lines up to the one that locates the voxels; return also where it ends."""
     with open_file(path, file) as stream:
         start = stream.read(_LONGEST_HEADER)
     fields: dict[str, str] = {}
@@ -91,14 +91,14 @@ def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
         line = start[at:] if stop < 0 else start[at:stop]
         name, equals, value = line.decode("utf-8", errors="replace").partition("=")
         if not equals or not name.strip().isidentifier():
-            raise InputError("is no MetaImage; expected lines of NAME = VALUE", file=path)
+            raise InputError("is not a MetaImage; expected lines of NAME = VALUE", file=path)
         fields[name.strip()] = value.strip()
         if stop < 0:
             break
         at = stop + 1
     missing = [name for name in ("DimSize", "ElementType", _LAST) if name not in fields]
     if missing:
-        raise InputError(f"does not tell its {missing[0]}", file=path)
+        raise InputError(f"does not contain {missing[0]}", file=path)
     return fields, at
 
 
@@ -113,21 +113,23 @@ def _is_true(fields: dict[str, str], *names: str) -> bool:
 def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[Any]:
     name = fields["ElementType"]
     if name not in _TYPES:
-        words = f"has voxels of type {plain(name)}; expected whole or real numbers"
+        words = f"has voxels of type {plain(name)}; expected integers or real numbers"
         raise InputError(words, file=path, field="ElementType")
     high_first = _is_true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     return np.dtype(_TYPES[name]).newbyteorder(">" if high_first else "<")
 
 
-def _place(path: Path, fields: dict[str, str], end: int, length: int, packed: bool) -> tuple[Path, int]:
-    """Find the file that holds the voxels, and how many of its bytes come before them."""
+def _locate_voxels(
+    path: Path, fields: dict[str, str], end: int, length: int, packed: bool
+) -> tuple[Path, int]:
+    """Find the file that holds the voxels, and the number of bytes before them."""
     name = fields[_LAST]
     skipped = int((_words(fields, "HeaderSize") or ["0"])[0])
     if name.upper() == "LOCAL":
         return path, end
     if name.upper().split()[:1] == ["LIST"] or "%" in name:
         raise InputError("has its slices in several data files; expected one", file=path, field=_LAST)
-    data = beside(path, name)
+    data = find_data_file(path, name)
     offset = data.stat().st_size - length if skipped == -1 and not packed else skipped
     if offset < 0:
         raise InputError("does not hold as many voxels as its header claims", file=path)
@@ -135,8 +137,8 @@ def _place(path: Path, fields: dict[str, str], end: int, length: int, packed: bo
 
 
 def _numbers(fields: dict[str, str], count: int, *names: str) -> list[float] | None:
-    found = [float(word) for word in _words(fields, *names)]
-    return found if len(found) == count and all(map(math.isfinite, found)) else None
+    numbers = [float(word) for word in _words(fields, *names)]
+    return numbers if len(numbers) == count and all(map(math.isfinite, numbers)) else None
 
 
 def _geometry(shape: tuple[int, int, int], rank: int, fields: dict[str, str]) -> tuple[Grid, tuple[str, ...]]:
@@ -147,10 +149,10 @@ def _geometry(shape: tuple[int, int, int], rank: int, fields: dict[str, str]) ->
     if rank == 2:
         return Grid.plain(shape, (1.0, along, across)), ()
     if directions is None:
-        words = "does not say how the patient lies: orientation letters are not shown"
+        words = "does not contain the patient's orientation: orientation letters are not shown"
         return Grid.plain(shape, (down, along, across)), (words,)
     origin = _numbers(fields, rank, "Offset", "Position", "Origin") or [0.0] * rank
-    # A line of the file's matrix is the direction of an axis: a column of ours.
+    # A row of the file's matrix is the direction of an axis, which is a column of the grid's matrix.
     turned = np.array(directions).reshape(rank, rank)[:3, :3].T
     matrix = np.column_stack([turned * [across, along, down], origin[:3]])
     return Grid.from_matrix(shape, matrix), ()

@@ -17,10 +17,10 @@ from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
-__all__ = ["RAS_TO_LPS", "blocks_of", "read_head"]
+__all__ = ["RAS_TO_LPS", "read_head", "split_blocks"]
 
 RAS_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
-"""NIfTI's axes point to the right and the front, DICOM's to the left and the back."""
+"""NIfTI's axes point right and anterior, DICOM's left and posterior."""
 
 _LONGEST_HEADER = 540
 _GZIP = b"\x1f\x8b"
@@ -28,22 +28,22 @@ _MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
 _CIFTI = range(3000, 3100)
 _COLOURS = {128: 3, 2304: 4}
 _VECTORS = ((1, 3), (1, 4))
-"""Axes after the third of colours that ITK writes, one part after the other."""
+"""Axes after the third for colours written by ITK, one component after the other."""
 
 _APART = 0.1
-"""Of a voxel: the file's two geometries differ when their corners are further apart."""
+"""Share of a voxel: the file's two geometries disagree if their corners are further apart."""
 
 
 def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     """Read the header of a NIfTI file, from `file` if it is open already.
 
-    The geometry is the file's sform, else its qform, else its voxels' sizes along the axes. Dimensions
-    after the third count as layers, the first of them the fastest.
+    The geometry is the file's sform, else its qform, else the voxel sizes along the axes. Dimensions after
+    the third count as layers, the first of them the fastest.
 
     Raises
     ------
     InputError
-        For a file that is no NIfTI, holds no volume, or claims more than 2^30 voxels.
+        For a file that is not NIfTI, holds no volume, or claims more than 2^30 voxels.
     """
     refuse_special(path)
     with file_errors(path):
@@ -57,25 +57,25 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
-    """Give the file of the header and that of the voxels."""
+    """Return the file of the header and the file of the voxels."""
     name = path.name
     for ours, theirs in ((".hdr", ".img"), (".img", ".hdr")):
         for ending in ("", ".gz"):
             if name.casefold().endswith(ours + ending):
                 stem = name[: -len(ours + ending)]
-                other = next((p for p in _spelled(path, stem, theirs) if p.is_file()), None)
+                other = next((p for p in _spellings(path, stem, theirs) if p.is_file()), None)
                 if other is None:
-                    raise InputError(f"comes without the {theirs} file that belongs to it", file=path)
+                    raise InputError(f"comes without its {theirs} file", file=path)
                 return (path, other) if ours == ".hdr" else (other, path)
     return path, path
 
 
-def _spelled(path: Path, stem: str, suffix: str) -> list[Path]:
+def _spellings(path: Path, stem: str, suffix: str) -> list[Path]:
     return [path.with_name(stem + s + z) for s in (suffix, suffix.upper()) for z in ("", ".gz")]
 
 
 def _parsed(path: Path, file: BinaryIO) -> tuple[Any, bool]:
-    """Parse the header; tells too whether the file is packed."""
+    """Parse the header; return also whether the file is packed."""
     import nibabel
 
     is_packed = file.read(len(_GZIP)) == _GZIP
@@ -92,11 +92,12 @@ def _parsed(path: Path, file: BinaryIO) -> tuple[Any, bool]:
         None,
     )
     if kind is None:
-        raise InputError("is no NIfTI file", file=path)
+        raise InputError("is not a NIfTI file", file=path)
     header = kind.from_fileobj(io.BytesIO(block), check=False)
     if bytes(header["magic"])[:3] not in (b"n+1", b"ni1", b"n+2", b"ni2"):
         raise InputError(
-            "is an Analyze 7.5 file, which does not tell left from right; convert it to NIfTI", file=path
+            "is an Analyze 7.5 file, which does not distinguish left and right; convert it to NIfTI",
+            file=path,
         )
     return header, is_packed
 
@@ -148,32 +149,32 @@ def _head_of(path: Path, data_path: Path, header: Any, is_packed: bool) -> Voxel
 def _values(path: Path, code: int, header: Any) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = np.dtype(header.get_data_dtype())
-    except Exception as error:  # nibabel's own, which is not imported here
+    except Exception as error:  # an exception of nibabel, which is not imported here
         raise InputError(f"has voxels of the unknown type {code}", file=path) from error
     if code not in _COLOURS and dtype.kind not in "iuf":
-        raise InputError(f"has voxels of type {dtype}; expected whole or real numbers", file=path)
+        raise InputError(f"has voxels of type {dtype}; expected integers or real numbers", file=path)
     return dtype
 
 
 def _geometry(shape: tuple[int, int, int], header: Any) -> tuple[Grid, tuple[str, ...]]:
     unit = _MILLIMETRES.get(int(header["xyzt_units"]) & 7, 1.0)
     to_mm = np.diag([unit, unit, unit, 1.0]) @ RAS_TO_LPS
-    found = []
+    matrices = []
     if int(header["sform_code"]) > 0 and _spans(header.get_sform()):
-        found.append(to_mm @ header.get_sform())
+        matrices.append(to_mm @ header.get_sform())
     if int(header["qform_code"]) > 0:
         try:
-            found.append(to_mm @ header.get_qform())
-        except Exception:  # a quaternion that is none: the other geometry is left
-            found += []
-    if found:
-        grid = Grid.from_matrix(shape, found[0])
-        if len(found) == 2 and _corners_apart(grid, found[1]) > _APART * min(grid.spacing):
+            matrices.append(to_mm @ header.get_qform())
+        except Exception:  # an invalid quaternion: the other geometry remains
+            matrices += []
+    if matrices:
+        grid = Grid.from_matrix(shape, matrices[0])
+        if len(matrices) == 2 and _corners_apart(grid, matrices[1]) > _APART * min(grid.spacing):
             return grid, ("has two geometries that disagree (sform and qform); the sform is used",)
         return grid, ()
     steps = [abs(float(step)) * unit for step in header["pixdim"][1:4]]
     across, along, down = (step if np.isfinite(step) and step > 0 else 1.0 for step in steps)
-    words = "does not say how the patient lies; its axes are taken to point left, back and up"
+    words = "does not contain the patient's orientation; axes are assumed to point left, posterior, superior"
     return Grid.plain(shape, (down, along, across), calibrated=True), (words,)
 
 
@@ -193,8 +194,8 @@ Box = tuple[int, int, int]
 _BLOCK = 1 << 20
 
 
-def blocks_of(values: NDArray[Any], origin: Box, shape: Box) -> Iterator[NDArray[Any] | int]:
-    """Cut a volume of `shape`, slice by slice, of which (Z, Y, X) values begin at `origin`; all else is 0.
+def split_blocks(values: NDArray[Any], origin: Box, shape: Box) -> Iterator[NDArray[Any] | int]:
+    """Split a volume of `shape` into blocks; `values` (Z, Y, X) begin at `origin`, all else is 0.
 
     Yields parts of about a megabyte, and the number of bytes of zeros between them.
     """

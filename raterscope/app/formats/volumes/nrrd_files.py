@@ -1,4 +1,4 @@
-"""NRRD: .nrrd with the voxels attached, .nhdr with them in a file beside it."""
+"""NRRD: .nrrd with attached voxels, .nhdr with voxels in another file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
-from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
 __all__ = ["TO_LPS", "read_head"]
 
@@ -27,7 +27,7 @@ TO_LPS = {
     "left-anterior-superior": (1.0, -1.0, 1.0),
     "las": (1.0, -1.0, 1.0),
 }
-"""The signs that take the format's spaces to DICOM's."""
+"""Signs that convert the format's spaces to DICOM's."""
 
 _MILLIMETRES = {"mm": 1.0, "cm": 10.0, "m": 1000.0, "um": 0.001, "µm": 0.001, "nm": 1e-6}
 _TYPES = {
@@ -59,13 +59,13 @@ _COLOURS = {"rgb-color": 3, "3-color": 3, "rgba-color": 4, "4-color": 4, "vector
 def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     """Read the header of an NRRD file, from `file` if it is open already.
 
-    Axes with a direction in space are slice, row and column, the fastest of them the column; any other axis
-    counts as layers or as colour. `fields` has the whole header, as pynrrd reads it.
+    Axes with a direction in space are slice, row and column, the fastest of them the column. Any other axis
+    counts as layers or as colour. `fields` is the complete header, as read by pynrrd.
 
     Raises
     ------
     InputError
-        For a file that is no NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
+        For a file that is not NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
     """
     refuse_special(path)
     with file_errors(path):
@@ -81,7 +81,7 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
         grid, notices = _geometry(path, header, spatial, shape)
         kinds = [str(kind).casefold() for kind in header.get("kinds", ())]
         colours = _COLOURS.get(kinds[other[0]], 0) if other and len(kinds) == len(sizes) else 0
-        data, offset = _place(path, header, end, sizes)
+        data, offset = _locate_voxels(path, header, end, sizes)
         axes = (spatial[2] if len(spatial) == 3 else None, spatial[1], spatial[0])
         return VoxelHead(
             path=path,
@@ -100,13 +100,13 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
 
 
 def _parsed(path: Path, file: BinaryIO | None) -> tuple[dict[str, Any], int]:
-    """Read the header's fields and where it ends."""
+    """Read the header's fields; return also where it ends."""
     import nrrd
 
     with open_file(path, file) as stream:
         start = stream.read(_LONGEST_HEADER)
     if not start.startswith(b"NRRD000"):
-        raise InputError("is no NRRD file", file=path)
+        raise InputError("is not an NRRD file", file=path)
     blank = re.search(rb"\r?\n\r?\n", start)
     end = blank.end() if blank else len(start)
     if blank is None and len(start) == _LONGEST_HEADER:
@@ -114,12 +114,12 @@ def _parsed(path: Path, file: BinaryIO | None) -> tuple[dict[str, Any], int]:
     header = dict(nrrd.read_header(io.BytesIO(start[:end])))
     missing = [name for name in ("type", "sizes", "encoding") if name not in header]
     if missing:
-        raise InputError(f"does not tell its {missing[0]}", file=path)
+        raise InputError(f"does not contain {missing[0]}", file=path)
     return header, end
 
 
 def _spatial(path: Path, header: dict[str, Any], sizes: tuple[int, ...]) -> list[int]:
-    """Tell which axes lie in space, the fastest first."""
+    """Return the axes with a direction in space, the fastest first."""
     directions = _directions(header)
     kinds = [str(kind).casefold() for kind in header.get("kinds", ())]
     axes = list(range(len(sizes)))
@@ -138,11 +138,11 @@ def _spatial(path: Path, header: dict[str, Any], sizes: tuple[int, ...]) -> list
 
 
 def _directions(header: dict[str, Any]) -> list[NDArray[np.float64]] | None:
-    """One vector an axis, NaN for an axis that lies in no space."""
-    found = header.get("space directions")
-    if found is None:
+    """Return one vector per axis, NaN for an axis without a direction in space."""
+    directions = header.get("space directions")
+    if directions is None:
         return None
-    return [np.full(3, np.nan) if row is None else np.asarray(row, dtype=float).ravel() for row in found]
+    return [np.full(3, np.nan) if row is None else np.asarray(row, dtype=float).ravel() for row in directions]
 
 
 def _geometry(
@@ -153,7 +153,7 @@ def _geometry(
         steps = [float(step) for step in np.ravel(header.get("spacings", []))]
         sizes = [steps[axis] if axis < len(steps) else np.nan for axis in spatial]
         across, along, down = ([abs(s) if np.isfinite(s) and s else 1.0 for s in sizes] + [1.0])[:3]
-        words = "does not say how the patient lies: orientation letters are not shown"
+        words = "does not contain the patient's orientation: orientation letters are not shown"
         return Grid.plain(shape, (down, along, across)), (words,)
     space = str(header.get("space", "")).casefold()
     vectors = [directions[axis] for axis in spatial]
@@ -169,12 +169,12 @@ def _geometry(
     notices: list[str] = []
     if len(origin) != 3 or not np.isfinite(origin).all():
         origin = np.zeros(3)
-        notices.append("does not say where it lies in the patient; its first voxel is taken to lie at 0")
+        notices.append("does not contain its position in the patient; the first voxel is assumed to be at 0")
     units = [_MILLIMETRES.get(str(unit), 1.0) for unit in header.get("space units", ())]
     signs = np.array(TO_LPS.get(space, (1.0, 1.0, 1.0))) * (units if len(units) == 3 else 1.0)
     if space not in TO_LPS:
         words = f"its space is {plain(space)}" if space else "its space has no name"
-        notices.append(f"{words}, so that orientation letters are not shown")
+        notices.append(f"{words}: orientation letters are not shown")
     matrix = np.column_stack([*vectors, origin]) * signs[:, None]
     return Grid.from_matrix(shape, matrix, calibrated=space in TO_LPS), tuple(notices)
 
@@ -183,7 +183,7 @@ def _dtype(path: Path, header: dict[str, Any]) -> np.dtype[Any]:
     name = str(header["type"]).strip()
     dtype = _TYPE.get(name)
     if dtype is None:
-        raise InputError(f"has voxels of type {plain(name)}; expected whole or real numbers", file=path)
+        raise InputError(f"has voxels of type {plain(name)}; expected integers or real numbers", file=path)
     endian = str(header.get("endian", "little"))
     return dtype.newbyteorder(">" if endian == "big" else "<")
 
@@ -195,14 +195,14 @@ def _packing(path: Path, header: dict[str, Any]) -> str:
     return _PACKING[name]
 
 
-def _place(path: Path, header: dict[str, Any], end: int, sizes: tuple[int, ...]) -> tuple[Path, int]:
-    """Find the file that holds the voxels, and how many of its bytes come before them."""
+def _locate_voxels(path: Path, header: dict[str, Any], end: int, sizes: tuple[int, ...]) -> tuple[Path, int]:
+    """Find the file that holds the voxels, and the number of bytes before them."""
     name = header.get("data file", header.get("datafile"))
     data, offset = path, end
     if name is not None:
         if not isinstance(name, str) or name.split()[:1] == ["LIST"] or "%" in name:
             raise InputError("has its slices in several data files; expected one", file=path)
-        data, offset = beside(path, name), 0
+        data, offset = find_data_file(path, name), 0
     lines = int(header.get("line skip", header.get("lineskip", 0)))
     skipped = int(header.get("byte skip", header.get("byteskip", 0)))
     if lines > 0:

@@ -1,4 +1,4 @@
-"""Resampling of masks from one grid to another, on request only."""
+"""Resampling of masks from one grid to another, only on request."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.untrusted import MOST_VOXELS
 
-__all__ = ["OtherGrid", "explain_difference", "regular_grid", "resample", "why_not_regular"]
+__all__ = ["OtherGrid", "explain_difference", "explain_irregularity", "regular_grid", "resample"]
 
 _HALF = 0.5
 _ROUNDING = 1e-6
 _SQUARE = 3e-5
-"""Cosine between two axes that other programs still take for a right angle."""
+"""Cosine between two axes that other programs accept as a right angle."""
 
-_TOLD = 1e-4
-"""Relative: spacings that differ by less are called the same."""
+_SAME = 1e-4
+"""Relative difference below which spacings are the same."""
 
 
-class OtherGrid(InputError):  # noqa: N818 - a question to the person, rather than an error
-    """Masks that were made on another grid than their image has.
+class OtherGrid(InputError):  # noqa: N818 - a question to the user, rather than an error
+    """Masks on another grid than their image.
 
     Attributes
     ----------
@@ -41,37 +41,37 @@ class OtherGrid(InputError):  # noqa: N818 - a question to the person, rather th
 
 
 def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
-    """Take values on one grid to another, through the patient's coordinates.
+    """Resample values from one grid to another, in the patient's coordinates.
 
     Parameters
     ----------
     values : (slices, rows, columns)
-        On `source`. A mask of bool is interpolated as 0 and 1 and belongs where that reaches one half.
+        On `source`. A mask of bool is interpolated as 0 and 1, and true from one half on.
     source, target : Grid
 
     Returns
     -------
     (slices, rows, columns) of `target`
-        Of the type of `values`, interpolated between eight; whole numbers are rounded. 0 (False) outside
-        `source`, and where its slices are missing.
+        Of the type of `values`, interpolated between eight values; integers are rounded. 0 (False) outside
+        `source`, and at its missing slices.
 
     Raises
     ------
     ValueError
-        When `values` are not of the shape of `source`, or one grid says where it lies and the other does not.
+        If `values` do not have the shape of `source`, or only one of the grids has positions.
     """
     if values.shape != source.shape:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")
     if source.calibrated != target.calibrated:
-        raise ValueError("one of the two grids does not say where it lies in the patient")
+        raise ValueError("one of the two grids has no position in the patient")
     if source.slice_offsets is not None or target.slice_offsets is not None:
-        return _converted(_slice_by_slice(values, source, target), values.dtype)
+        return _convert(_slice_by_slice(values, source, target), values.dtype)
     from scipy import ndimage
 
     swap = np.eye(4)[[2, 1, 0, 3]]  # (slice, row, column) to (column, row, slice) and back
     to_source = swap @ np.linalg.inv(source.matrix) @ target.matrix @ swap
-    # One voxel beyond the edge, values fall to 0: a mask that touches it ends half a voxel outside.
-    found = ndimage.affine_transform(
+    # One voxel beyond the edge values are 0, so that a mask at the edge ends half a voxel outside.
+    resampled = ndimage.affine_transform(
         values.astype(_real(values.dtype), copy=False),
         to_source[:3, :3],
         to_source[:3, 3],
@@ -80,60 +80,60 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
         mode="grid-constant",
         cval=0,
     )
-    return _converted(found, values.dtype)
+    return _convert(resampled, values.dtype)
 
 
 def _real(kind: np.dtype[Any]) -> np.dtype[Any]:
     return kind if kind.kind == "f" else np.dtype(np.float32)
 
 
-def _converted(found: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+def _convert(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     if kind.kind == "b":
-        return np.asarray(found >= _HALF)
+        return np.asarray(values >= _HALF)
     if kind.kind in "iu":
         ends = np.iinfo(kind)
-        found = np.clip(np.rint(found), ends.min, ends.max)
-    return np.asarray(found, dtype=kind)
+        values = np.clip(np.rint(values), ends.min, ends.max)
+    return np.asarray(values, dtype=kind)
 
 
 def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
-    """Interpolate where slices are at their own positions; gaps of missing slices stay 0."""
+    """Interpolate between slices at uneven positions; gaps of missing slices stay 0."""
     from scipy import ndimage
 
     real = values.astype(_real(values.dtype), copy=False)
-    found = np.zeros(target.shape, dtype=real.dtype)
+    resampled = np.zeros(target.shape, dtype=real.dtype)
     rows, columns = np.indices(target.shape[1:], dtype=float)
     for at in range(target.shape[0]):
-        places = target.to_patient(np.stack([np.full(rows.shape, float(at)), rows, columns], axis=-1))
-        index = np.moveaxis(source.to_index(places), -1, 0)
-        # A slice that lies on one of the source's is that, whatever rounding says.
-        near = np.rint(index[0])
-        index[0] = np.where(np.abs(index[0] - near) < _ROUNDING, near, index[0])
+        positions = target.to_patient(np.stack([np.full(rows.shape, float(at)), rows, columns], axis=-1))
+        index = np.moveaxis(source.to_index(positions), -1, 0)
+        # A slice at the position of a source slice is exactly that slice, despite rounding.
+        nearest = np.rint(index[0])
+        index[0] = np.where(np.abs(index[0] - nearest) < _ROUNDING, nearest, index[0])
         if source.uneven:
             index[0] = np.clip(index[0], 0, source.shape[0] - 1)
         part = ndimage.map_coordinates(real, index, order=1, mode="grid-constant", cval=0)
         if source.uneven:
-            part[_outside(source, source.heights(places))] = 0
-        found[at] = part
-    return found
+            part[_outside(source, source.heights(positions))] = 0
+        resampled[at] = part
+    return resampled
 
 
 def _outside(grid: Grid, heights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which heights lie beyond the slices, or where slices are missing."""
-    found = np.asarray((heights < grid.bounds[0, 0]) | (heights > grid.bounds[-1, 1]), dtype=np.bool_)
+    """Return which heights are beyond the slices, or at missing slices."""
+    outside = np.asarray((heights < grid.bounds[0, 0]) | (heights > grid.bounds[-1, 1]), dtype=np.bool_)
     for at, _ in grid.gaps:
         low, high = grid.bounds[at, 1], grid.bounds[at + 1, 0]
-        found |= (heights > low) & (heights < high)
-    return found
+        outside |= (heights > low) & (heights < high)
+    return outside
 
 
-def why_not_regular(grid: Grid) -> str:
-    """Say why formats of one spacing and axes at right angles cannot hold a grid; empty where they can."""
+def explain_irregularity(grid: Grid) -> str:
+    """Explain why formats with one spacing and orthogonal axes cannot hold a grid; empty if they can."""
     if not grid.calibrated:
         return ""
-    said = describe_slices(grid) if grid.uneven else ()
-    if said:
-        return said[0].split(". ")[0].rstrip(".")
+    sentences = describe_slices(grid) if grid.uneven else ()
+    if sentences:
+        return sentences[0].split(". ")[0].rstrip(".")
     axes = grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0)
     if np.abs(axes.T @ axes - np.eye(3)).max() <= _SQUARE:
         return ""
@@ -143,16 +143,16 @@ def why_not_regular(grid: Grid) -> str:
 
 
 def regular_grid(grid: Grid) -> Grid:
-    """Make the grid at even distances and right angles that covers a grid.
+    """Compute the grid with even distances and right angles that covers a grid.
 
-    Its slices are at the nominal distance where slices are missing, else at the smallest distance, and reach
-    as far as the slabs of the first and the last slice; its rows
-    and columns are those of the first slice, with as many more as the slices are shifted.
+    Its slices have the nominal distance if slices are missing, else the smallest distance. They extend over
+    the slabs of the first and the last slice. Its rows and columns are those of the first slice, extended by
+    the shift of the slices.
 
     Raises
     ------
     InputError
-        When it would have more voxels than can be held.
+        If it would have too many voxels.
     """
     step = grid.spacing[0]
     if grid.uneven and not grid.gaps:
@@ -176,25 +176,25 @@ def regular_grid(grid: Grid) -> Grid:
 
 
 def explain_difference(a: Grid, b: Grid) -> str:
-    """Say in one sentence how two grids differ, both named; empty when they are the same."""
+    """Describe in one sentence how two grids differ; empty if they are the same."""
     if a.same_as(b):
         return ""
     if a.shape != b.shape:
         return f"The grids differ in shape: {a.in_words()} and {b.in_words()}."
-    if not np.allclose(a.spacing, b.spacing, rtol=_TOLD, atol=0):
+    if not np.allclose(a.spacing, b.spacing, rtol=_SAME, atol=0):
         return f"The grids differ in spacing: {a.in_words()} and {b.in_words()}."
     if a.uneven or b.uneven:
-        apart = float(np.abs(a.positions - b.positions).max())
-        if apart > _TOLD * a.spacing[0]:
+        distance = float(np.abs(a.positions - b.positions).max())
+        if distance > _SAME * a.spacing[0]:
             words = f"{a.in_words()} and {b.in_words()}"
-            return f"The grids differ in the positions of their slices, by up to {apart:.3g} mm: {words}."
+            return f"The grids differ in the positions of their slices, by up to {distance:.3g} mm: {words}."
     turns = [grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0) for grid in (a, b)]
     if np.abs(turns[0] - turns[1]).max() > 1e-3:
         angle = np.degrees(np.arccos(np.clip((turns[0] * turns[1]).sum(axis=0), -1.0, 1.0))).max()
-        return f"The grids of {a.in_words()} are turned against each other by {angle:.3g} degrees."
-    places = [", ".join(f"{value:.2f}" for value in grid.matrix[:3, 3]) for grid in (a, b)]
-    away = float(np.linalg.norm(a.matrix[:3, 3] - b.matrix[:3, 3]))
+        return f"The grids of {a.in_words()} are rotated against each other by {angle:.3g} degrees."
+    origins = [", ".join(f"{value:.2f}" for value in grid.matrix[:3, 3]) for grid in (a, b)]
+    distance = float(np.linalg.norm(a.matrix[:3, 3] - b.matrix[:3, 3]))
     return (
-        f"The grids of {a.in_words()} begin at different places, ({places[0]}) and ({places[1]}) mm, "
-        f"{away:.3g} mm apart."
+        f"The grids of {a.in_words()} begin at different positions, ({origins[0]}) and ({origins[1]}) mm, "
+        f"{distance:.3g} mm apart."
     )

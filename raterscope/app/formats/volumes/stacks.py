@@ -1,4 +1,4 @@
-"""Images as volumes: one of a single slice, the pages of a TIFF, and numbered images of a folder."""
+"""Images as volumes: single images, the pages of a TIFF, and numbered images of a folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tiff_pages import find_channels
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
-from raterscope.app.formats.volumes.voxel_files import shown
+from raterscope.app.formats.volumes.voxel_files import convert_for_display
 
-__all__ = ["image_file", "load_stack", "read_pages", "stack_of"]
+__all__ = ["find_stack", "image_file", "load_stack", "read_pages"]
 
 _LONGEST_DESCRIPTION = 100_000
 _UNITS = {
@@ -31,19 +31,20 @@ _UNITS = {
 }  # fmt: skip
 _MICROMETRE = 1e-3
 _SMALLEST_PAGE = 18
-"""Bytes of the directory of a TIFF's page with one field."""
+"""Bytes of the directory of a TIFF page with one field."""
 _MOST_PAGES = 100_000
 
 
 def image_file(file: File) -> VolumeFile:
-    """Describe a PNG, a JPEG or a TIFF as a volume: of one slice, or of as many as a TIFF has pages.
+    """Describe a PNG, a JPEG or a TIFF as a volume of one slice, or of the pages of a TIFF.
 
-    An image tells no place in a patient, but a TIFF of ImageJ or OME may tell the size of a voxel.
+    An image has no position in a patient, but a TIFF of ImageJ or OME may contain the size of a voxel.
 
     Raises
     ------
     InputError
-        For a file that is none, is damaged, or claims more than 2^30 voxels, or 179 million pixels a plane.
+        For any other file, a damaged one, and one that claims more than 2^30 voxels, or 179 million pixels
+        per plane.
     """
     head = open_source(file).image()
     image, pages = head.file, head.checked_pages()
@@ -56,12 +57,12 @@ def image_file(file: File) -> VolumeFile:
         shape = (pages.slices, image.height, image.width)
         steps, notices = pages.steps or steps, pages.notices
     check_shape(path, shape)
-    said = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
-    return VolumeFile(path.name, path, Grid.plain(shape, steps), files=(path,), notices=said)
+    messages = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
+    return VolumeFile(path.name, path, Grid.plain(shape, steps), files=(path,), notices=messages)
 
 
-def stack_of(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
-    """Take images whose names differ by a number alone, and that are of one size, as slices of a volume.
+def find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
+    """Combine images of one size whose names differ only by a number to a volume; None for other images.
 
     Raises
     ------
@@ -80,8 +81,8 @@ def stack_of(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
     shape = (len(files), *files[0].grid.shape[1:])
     check_shape(folder, shape)
     words = (
-        f"{plain(folder.name)}: {len(files)} numbered images of one size are taken as slices of a volume; "
-        "open them one by one to keep them apart."
+        f"{plain(folder.name)}: {len(files)} numbered images of one size are slices of a volume; "
+        "open them one by one to keep them separate."
     )
     grid = Grid.plain(shape, files[0].grid.spacing)
     return VolumeFile(
@@ -90,10 +91,10 @@ def stack_of(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
 
 
 def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
-    """Read the pixels of what `image_file` or `stack_of` describes.
+    """Read the pixels of a volume from `image_file` or `find_stack`.
 
-    One image comes as `load_image` gives it, but more than 8 bit stay as they are. Colours are kept where
-    every slice is in colour.
+    One image is read like `load_image`, but more than 8 bit are not scaled. The volume is in colour if any
+    slice is in colour.
 
     Raises
     ------
@@ -113,21 +114,21 @@ def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
         if any(plane is None for plane in grey):
             slices = [p if p.ndim == 3 else np.repeat(p[..., None], 3, axis=2) for p in slices]
         if any(plane.shape != slices[0].shape for plane in slices):
-            raise InputError("has changed since it was looked at; open it again", file=file.path)
+            raise InputError("has changed since it was opened; open it again", file=file.path)
         values = np.stack(slices)
     if values.shape[:3] != file.grid.shape:
-        raise InputError("has changed since it was looked at; open it again", file=file.path)
-    return Volume(shown(values), file.grid)
+        raise InputError("has changed since it was opened; open it again", file=file.path)
+    return Volume(convert_for_display(values), file.grid)
 
 
 def _plane(path: Path) -> NDArray[Any]:
-    """Read one image, with all its bits where it is grey."""
+    """Read one image, with all its bits if it is grey."""
     if _is_tiff(path):
         deep = _deep_page(path)
         return load_image(path) if deep is None else deep
     from PIL import Image
 
-    read_image(path)  # looks at the size that it claims
+    read_image(path)  # checks the claimed size
     with file_errors(path), Image.open(path, formats=("PNG", "JPEG")) as image:
         if image.mode.startswith("I") and image.getexif().get(0x0112, 1) == 1:
             return np.asarray(image).copy()
@@ -141,17 +142,17 @@ def _deep_page(path: Path) -> NDArray[Any] | None:
     read_image(path)
     with file_errors(path), tifffile.TiffFile(path) as file:
         page = file.pages[0]
-        turned = page.tags.get(274) is not None and page.tags[274].value != 1
+        is_rotated = page.tags.get(274) is not None and page.tags[274].value != 1
         if (
             find_channels(file)
             or page.axes != "YX"
             or page.dtype.itemsize == 1
             or page.photometric == 3
-            or turned
+            or is_rotated
         ):
             return None
         pixels = np.asarray(page.asarray())
-        return _upright(pixels) if page.photometric == 0 else pixels
+        return _invert(pixels) if page.photometric == 0 else pixels
 
 
 def _is_tiff(path: Path) -> bool:
@@ -164,7 +165,7 @@ def read_pages(path: Path, file: Any) -> Pages:
     Raises
     ------
     InputError
-        For pages that make no volume.
+        For pages that are not a volume.
     """
     if find_channels(file):
         return Pages(1)
@@ -172,7 +173,7 @@ def read_pages(path: Path, file: Any) -> Pages:
     series = file.series[0]
     axis, notices = _slice_axis(path, series)
     if len(file.series) > 1:
-        notices = (*notices, "holds images of several sizes; those like the first are shown")
+        notices = (*notices, "holds images of several sizes; only those like the first are shown")
     slices = 1 if axis is None else int(series.shape[axis])
     return Pages(slices, _steps(file), notices)
 
@@ -188,7 +189,7 @@ def _refuse_endless(path: Path, file: Any) -> None:
 
 
 def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
-    """Tell which axis of a TIFF's array goes from slice to slice."""
+    """Find the slice axis of a TIFF's array."""
     axes, shape = series.axes, series.shape
     if "Y" not in axes or "X" not in axes:
         raise InputError(f"has the axes {plain(axes)}; expected planes of rows and columns", file=path)
@@ -203,13 +204,13 @@ def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
     others = [axes[k] for k in longer if k != depth]
     if not others:
         return depth, ()
-    words = {"C": "channel", "T": "point in time"}
-    named = " and ".join(words.get(name, f"place on axis {plain(name)}") for name in others)
+    words = {"C": "channel", "T": "time point"}
+    named = " and ".join(words.get(name, f"position on axis {plain(name)}") for name in others)
     return depth, (f"holds several volumes; the first {named} is shown",)
 
 
 def _steps(file: Any) -> tuple[float, float, float] | None:
-    """Read a voxel's (slice, row, column) in mm as ImageJ or OME writes it."""
+    """Read a voxel's size (slice, row, column) in mm as written by ImageJ or OME."""
     page = file.pages[0]
     text = str(page.description or "")[:_LONGEST_DESCRIPTION]
     if text.startswith("ImageJ="):
@@ -221,10 +222,10 @@ def _steps(file: Any) -> tuple[float, float, float] | None:
         along, across = (tag.value[1] / tag.value[0] * unit for tag in sizes)
         steps = (_number(facts.get("spacing")) * unit, along, across)
     else:
-        found = [_physical(text, axis) for axis in "ZYX"]
-        if found[1] is None or found[2] is None:
+        physical = [_physical(text, axis) for axis in "ZYX"]
+        if physical[1] is None or physical[2] is None:
             return None
-        steps = (found[0] or 1.0, found[1], found[2])
+        steps = (physical[0] or 1.0, physical[1], physical[2])
     return steps if all(0.0 < step < 1e6 for step in steps) else None
 
 
@@ -251,46 +252,46 @@ def _load_pages(path: Path, watch: Watch) -> NDArray[Any]:
         axis, _ = _slice_axis(path, series)
         assert axis is not None
         outer = [k for k, name in enumerate(series.axes) if name not in "YXS"]
-        # An axis inside a page, as of planes that lie apart, leaves fewer pages than places.
+        # If an axis is inside the pages (planar storage), there are fewer pages than index positions.
         if len(series.pages) == math.prod(series.shape[k] for k in outer) and series.axes[
             : len(outer)
         ] == "".join(series.axes[k] for k in outer):
             lengths = [series.shape[k] for k in outer]
-            wanted = [
+            selected = [
                 number
-                for number, place in enumerate(itertools.product(*map(range, lengths)))
-                if all(at == 0 for k, at in zip(outer, place, strict=True) if k != axis)
+                for number, index in enumerate(itertools.product(*map(range, lengths)))
+                if all(at == 0 for k, at in zip(outer, index, strict=True) if k != axis)
             ]
             values: NDArray[Any] | None = None
-            for done, number in enumerate(wanted):
-                watch(done / len(wanted), f"reading slice {done + 1} of {len(wanted)}")
+            for done, number in enumerate(selected):
+                watch(done / len(selected), f"reading slice {done + 1} of {len(selected)}")
                 page = series.pages[number]
                 if page is None:
                     raise InputError("lacks some of its pages", file=path)
                 plane = np.asarray(page.asarray())
                 if values is None:
-                    values = np.empty((len(wanted), *plane.shape), dtype=plane.dtype)
+                    values = np.empty((len(selected), *plane.shape), dtype=plane.dtype)
                 values[done] = plane
             assert values is not None
             order = [name for name in series.axes if name in "YXS"]
         else:
             watch(0.0, f"reading {plain(path.name)}")
-            whole = np.asarray(series.asarray())
-            pick = tuple(slice(None) if k == axis or k not in outer else 0 for k in range(whole.ndim))
-            values = whole[pick]
-            rest = [name for k, name in enumerate(series.axes) if k == axis or k not in outer]
-            values = np.moveaxis(values, rest.index(series.axes[axis]), 0)
-            order = [name for name in rest if name in "YXS"]
+            pixels = np.asarray(series.asarray())
+            pick = tuple(slice(None) if k == axis or k not in outer else 0 for k in range(pixels.ndim))
+            values = pixels[pick]
+            remaining = [name for k, name in enumerate(series.axes) if k == axis or k not in outer]
+            values = np.moveaxis(values, remaining.index(series.axes[axis]), 0)
+            order = [name for name in remaining if name in "YXS"]
         if "S" in order:
             values = np.moveaxis(values, 1 + order.index("S"), -1)
             values = values[..., :3] if values.shape[-1] >= 3 else values[..., 0]
             if values.ndim == 4 and values.dtype != np.uint8:
                 raise InputError(f"holds colours of {values.dtype}; expected 8 bit", file=path)
-        return _upright(values) if file.pages[0].photometric == 0 else values
+        return _invert(values) if file.pages[0].photometric == 0 else values
 
 
-def _upright(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Turn values whose lowest is white."""
+def _invert(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Invert values whose lowest is white."""
     if pixels.dtype.kind in "iu":
         return ~pixels
     return ~pixels if pixels.dtype.kind == "b" else np.nanmax(pixels) - pixels

@@ -1,7 +1,7 @@
-"""Files that hold one array of voxels behind a header: what they say of it, and the array itself.
+"""Files with a header and one array of voxels: common header record, and reading of the array.
 
-What a header claims is compared with what the file can hold before room is made for it, and no more is
-unpacked than the header asks for: a few kilobytes can claim a gigabyte.
+The claimed size is compared with the size of the file before memory is allocated, and no more is unpacked
+than the header claims: a few kilobytes can claim a gigabyte.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, most_unpa
 
 __all__ = [
     "VoxelHead",
-    "as_file",
-    "beside",
+    "convert_for_display",
+    "describe_volume",
+    "find_data_file",
     "read_all",
     "read_volume",
-    "shown",
 ]
 
 _CHUNK = 4 << 20
@@ -38,33 +38,33 @@ _LONGEST_WORD = 40
 
 @dataclass(frozen=True, eq=False)
 class VoxelHead:
-    """What a file says of its voxels, before they are read.
+    """Header of a voxel file.
 
     Attributes
     ----------
     path : Path
-        The file that was asked for.
+        The requested file.
     data : Path
         The file that holds the voxels; the same, unless the header is detached.
     offset : int
-        Bytes before the voxels, or before the stream that they are packed in.
+        Bytes before the voxels, or before their packed stream.
     grid : Grid
     dtype : dtype
         As on disk, byte order included.
     lengths : tuple of int
         All axes as on disk, the fastest first.
     axes : (slice, row, column)
-        Which of the axes on disk they are; None for one that is not there.
+        Their numbers among the axes on disk; None for a missing one.
     packing : str
         Empty, gzip, zlib, bzip2 or text.
     within : int
         Unpacked bytes before the first voxel.
     colours : int
-        3 or 4 where the axis that is neither slice, row nor column holds a colour's parts; else 0.
+        3 or 4 if the axis that is neither slice, row nor column holds the components of a colour; else 0.
     slope, intercept : float
-        What takes a stored value to a real one.
+        Convert a stored value to a real value.
     fields : mapping of str to object
-        The header's other fields, for readers of what their programs put there.
+        The header's other fields, for readers of a program's own fields.
     notices : tuple of str
     """
 
@@ -90,7 +90,7 @@ class VoxelHead:
 
     @property
     def layers_last(self) -> bool:
-        """True where one layer follows the other on disk."""
+        """Whether the layers are stored one after the other."""
         return not any(axis is not None and axis > 2 for axis in self.axes)
 
 
@@ -100,7 +100,7 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
     Returns
     -------
     (layers, slices, rows, columns)
-        As stored, in this computer's byte order; float64 where the file asks for a rescaling.
+        As stored, in this computer's byte order; float64 if the file specifies a rescaling.
 
     Raises
     ------
@@ -115,16 +115,16 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
     last = len(head.lengths) - 1
     spatial = [last - axis for axis in head.axes if axis is not None]
     others = [axis for axis in range(len(head.lengths)) if axis not in spatial]
-    return _rescaled(head, array.transpose(others + spatial).reshape(head.layers, *head.grid.shape))
+    return _rescale(head, array.transpose(others + spatial).reshape(head.layers, *head.grid.shape))
 
 
 def read_volume(head: VoxelHead, layer: int = 0, watch: Watch = silent) -> Volume:
-    """Read one layer of a file, or all three where they are the parts of a colour, for showing.
+    """Read one layer of a file for display, or all three if they are the components of a colour.
 
     Raises
     ------
     InputError
-        As `read_all`, or where there is no such layer.
+        As `read_all`, or if there is no such layer.
     """
     if head.colours:
         parts = read_all(head, watch)[:3]
@@ -132,31 +132,33 @@ def read_volume(head: VoxelHead, layer: int = 0, watch: Watch = silent) -> Volum
             raise InputError(f"holds colours of {parts.dtype}; expected 8 bit", file=head.path)
         return Volume(np.ascontiguousarray(np.moveaxis(parts, 0, -1)), head.grid)
     if not 0 <= layer < head.layers:
-        raise InputError(f"has {head.layers} layers; layer {layer + 1} was asked for", file=head.path)
+        raise InputError(f"has {head.layers} layers; layer {layer + 1} was requested", file=head.path)
     if head.layers_last:
         count = math.prod(head.grid.shape)
         flat = _read_values(head, layer * count, count, watch)
         order = [axis for axis in head.axes if axis is not None]
         lengths = [head.lengths[axis] for axis in sorted(order)]
-        places = [len(order) - 1 - sorted(order).index(axis) for axis in order]
-        values = _rescaled(head, flat.reshape(lengths[::-1]).transpose(places).reshape(head.grid.shape))
+        order_on_disk = [len(order) - 1 - sorted(order).index(axis) for axis in order]
+        values = _rescale(head, flat.reshape(lengths[::-1]).transpose(order_on_disk).reshape(head.grid.shape))
     else:
         values = read_all(head, watch)[layer]
-    return Volume(shown(values), head.grid)
+    return Volume(convert_for_display(values), head.grid)
 
 
-def as_file(head: VoxelHead) -> VolumeFile:
-    """Describe a file's first layer as a volume; that there are others is said."""
+def describe_volume(head: VoxelHead) -> VolumeFile:
+    """Describe a file's first layer as a volume, with a notice if there are others."""
     others = head.layers > 1 and not head.colours
     notices = (*head.notices, f"holds {head.layers} volumes; the first is shown") if others else head.notices
-    said = tuple(f"{plain(head.path.name, 200)}: {notice}." for notice in notices)
-    return VolumeFile(name=head.path.name, path=head.path, grid=head.grid, files=(head.data,), notices=said)
+    messages = tuple(f"{plain(head.path.name, 200)}: {notice}." for notice in notices)
+    return VolumeFile(
+        name=head.path.name, path=head.path, grid=head.grid, files=(head.data,), notices=messages
+    )
 
 
-def shown(values: NDArray[Any]) -> NDArray[Any]:
-    """Bring values to one of the types that a `Volume` has, exactly where one of them can hold them.
+def convert_for_display(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert values to a type of `Volume`, exactly if one of them can hold the values.
 
-    Whole numbers become uint8, int16 or uint16 where they fit; all others float32.
+    Integers become uint8, int16 or uint16 if they fit; all others float32.
     """
     kind = values.dtype
     if kind in (np.uint8, np.int16, np.uint16, np.float32):
@@ -174,34 +176,34 @@ def shown(values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float32)
 
 
-def beside(path: Path, name: str) -> Path:
+def find_data_file(path: Path, name: str) -> Path:
     """Find the data file that a detached header names, in the header's own folder or below.
 
     Raises
     ------
     InputError
-        For a name that leads out of the folder: such a header could have any file of the computer shown.
+        For a name outside the folder, because such a header could show any file of the computer.
     """
     parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
-    rooted = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
-    found = path.parent / name if name and not rooted and ".." not in parts else None
-    if found is None or not found.resolve().is_relative_to(path.parent.resolve()):
+    is_absolute = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
+    data_path = path.parent / name if name and not is_absolute and ".." not in parts else None
+    if data_path is None or not data_path.resolve().is_relative_to(path.parent.resolve()):
         raise InputError(
             f"names {plain(name)} as its data file; expected a file in the same folder", file=path
         )
-    if not found.is_file():
-        raise InputError(f"names {plain(name)} as its data file, which is not there", file=path)
-    return found
+    if not data_path.is_file():
+        raise InputError(f"names {plain(name)} as its data file, which does not exist", file=path)
+    return data_path
 
 
-def _rescaled(head: VoxelHead, values: NDArray[Any]) -> NDArray[Any]:
+def _rescale(head: VoxelHead, values: NDArray[Any]) -> NDArray[Any]:
     if (head.slope, head.intercept) == (1.0, 0.0):
         return values
     return np.asarray(values * np.float64(head.slope) + head.intercept)
 
 
 def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArray[Any]:
-    """Read `count` values after the first `start`, as one row."""
+    """Read `count` values from index `start` as a flat array."""
     with file_errors(head.path):
         if head.packing == "text":
             return _read_text(head, start, count)
@@ -210,17 +212,17 @@ def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArr
         available = head.data.stat().st_size - head.offset
         most = available if not head.packing else most_unpacked(available)
         if before + length > most:
-            room = f"holds {max(0, available):,} bytes of {'packed ' if head.packing else ''}voxels"
-            rest = f"; expected {most:,} at most, store it unpacked" if head.packing else ""
-            raise InputError(f"{room}, and its header claims {before + length:,}{rest}", file=head.path)
+            content = f"holds {max(0, available):,} bytes of {'packed ' if head.packing else ''}voxels"
+            advice = f"; expected {most:,} at most, store it unpacked" if head.packing else ""
+            raise InputError(f"{content}, and its header claims {before + length:,}{advice}", file=head.path)
         data = np.empty(length, dtype=np.uint8)
         with head.data.open("rb") as file:
             file.seek(head.offset)
-            stream = _unpacked(file, head.packing)
+            stream = _unpack(file, head.packing)
             _skip(stream, before, file if not head.packing else None)
             _fill(stream, data.data, watch, head.path)
             if head.packing:
-                stream.read(1)  # at the end of the stream, its sum is compared
+                stream.read(1)  # at the end of the stream its checksum is verified
         values = data.view(head.dtype)
         return values if head.dtype.isnative else values.astype(head.dtype.newbyteorder("="))
 
@@ -229,7 +231,7 @@ class _Stream(Protocol):
     def read(self, size: int) -> bytes: ...
 
 
-def _unpacked(file: IO[bytes], packing: str) -> _Stream:
+def _unpack(file: IO[bytes], packing: str) -> _Stream:
     if packing == "gzip":
         from isal import igzip
 
@@ -241,7 +243,7 @@ def _unpacked(file: IO[bytes], packing: str) -> _Stream:
 
 
 class _Zlib:
-    """A stream of zlib, unpacked no further than it is read."""
+    """A zlib stream, unpacked only as far as it is read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._state, self._rest = file, zlib.decompressobj(), b""
@@ -281,7 +283,7 @@ def _fill(stream: _Stream, room: memoryview, watch: Watch, path: Path) -> None:
 
 
 def _read_text(head: VoxelHead, start: int, count: int) -> NDArray[Any]:
-    longest = _LONGEST_WORD * (start + count)  # no number takes more letters than that
+    longest = _LONGEST_WORD * (start + count)  # no number has more characters
     with head.data.open("rb") as file:
         file.seek(head.offset)
         words = file.read(longest).split(maxsplit=start + count)[start : start + count]

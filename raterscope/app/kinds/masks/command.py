@@ -28,7 +28,7 @@ from raterscope.app.command_line.output import (
 from raterscope.app.command_line.selection import answered_by_options
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import MaskTable, VolumeFile
-from raterscope.app.formats.volumes.resampling import why_not_regular
+from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ClassifiedFiles, sort_files
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.masks.exports import CaseOutput, run_record, write_case
@@ -229,7 +229,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
 def _refuse_irregular(cases: Mapping[str, Case], *, may_resample: bool) -> None:
     """Refuse irregular grids before fusing, as NIfTI cannot store them, unless they may be resampled."""
     for name, case in cases.items():
-        reason = why_not_regular(case.grid)
+        reason = explain_irregularity(case.grid)
         if reason and not may_resample:
             words = (
                 "Add --resample to write a regular grid, or import the masks into a study and export DICOM"

@@ -286,9 +286,9 @@ def _shares(weight: NDArray[np.uint8]) -> Float32Array:
 
 def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Path:
     from raterscope.app.formats.masks.export import write_array
-    from raterscope.app.formats.volumes.resampling import regular_grid, resample, why_not_regular
+    from raterscope.app.formats.volumes.resampling import explain_irregularity, regular_grid, resample
 
-    if why_not_regular(grid):
+    if explain_irregularity(grid):
         regular = regular_grid(grid)
         values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
         origin = (0, 0, 0)

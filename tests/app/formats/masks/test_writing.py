@@ -226,7 +226,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, blobs, monkeypatch: pytest
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("raterscope.app.formats.masks.export.blocks_of", full)
+    monkeypatch.setattr("raterscope.app.formats.masks.export.split_blocks", full)
     with pytest.raises(InputError, match=r"a\.nii: cannot be written: No space left"):
         write_masks(path, "nifti", [Structure("a", ~blobs(SHAPE))], oblique())
     assert path.read_bytes() == before

@@ -280,7 +280,7 @@ def _die(path: str, frames: list[int]) -> None:
 def test_a_decoder_that_dies_leaves_the_program_alive(tmp_path: Path, monkeypatch) -> None:
     stream = imagecodecs.jpegls_encode(np.zeros((16, 16), np.uint8))
     file = only(packed(tmp_path / "k.dcm", stream, "1.2.840.10008.1.2.4.80"))
-    monkeypatch.setattr("raterscope.app.formats.volumes.dicom.decoded", _die)
+    monkeypatch.setattr("raterscope.app.formats.volumes.dicom.decode_frames", _die)
     with pytest.raises(InputError, match="broke its decoder"):
         load_volume(file)
 
