@@ -79,9 +79,9 @@ def _run_lengths(_: Path, data: bytes) -> object:
     size = (1 + data[0] % 40) * (1 + data[1] % 40) if len(data) > 1 else 1
     text, counts = data[2:].decode("latin-1"), list(data[2:])
     for act in (
-        lambda: shapes.counted_runs(counts, size),
-        lambda: shapes.counted_runs(shapes.compressed_counts(text), size),
-        lambda: shapes.studio_runs(counts, size),
+        lambda: shapes.read_runs(counts, size),
+        lambda: shapes.read_runs(shapes.decode_coco_counts(text), size),
+        lambda: shapes.decode_studio_runs(counts, size),
     ):
         try:
             starts, ends = act()
@@ -100,7 +100,7 @@ def _outlines(_: Path, data: bytes) -> object:
     from raterscope.app.formats.untrusted import decode_json
 
     try:
-        return shapes.fill([shapes.paired(decode_json(data))], (30, 40))
+        return shapes.fill([shapes.parse_points(decode_json(data))], (30, 40))
     except ValueError:
         return None
 

@@ -26,7 +26,7 @@ from raterscope.app.exports import (
     write_export,
 )
 from raterscope.app.formats.masks.export import REGULAR
-from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import file_name_part, write_bytes, write_table
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.jobs import Jobs
@@ -200,7 +200,7 @@ def _proposed(
 ) -> Path:
     """Propose a file; a de-identified export gets a name without identity."""
     image = None if item is None else contents.image(item)
-    stem = contents.path.stem if image is None else file_name_part(bare(Path(image.name)))
+    stem = contents.path.stem if image is None else file_name_part(strip_suffixes(Path(image.name)))
     if deidentify:
         stem = "study" if image is None else case_pseudonym(image)
     form = FORMATS[format_name]

@@ -18,7 +18,7 @@ from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
-from raterscope.app.formats.masks.naming import bare, by_path
+from raterscope.app.formats.masks.naming import parse_path, strip_suffixes
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.sources import Sources
@@ -62,7 +62,7 @@ def new_study_path(file: Path) -> Path | None:
     folder = file if file.is_dir() else file.parent
     if not os.access(folder, os.W_OK):
         return None
-    stem = file.name if file.is_dir() else bare(file)
+    stem = file.name if file.is_dir() else strip_suffixes(file)
     for number in range(1, 1000):
         path = folder / (f"{stem}.rscope" if number == 1 else f"{stem}-{number}.rscope")
         if not path.exists():
@@ -291,7 +291,7 @@ def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
 
 def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
     try:
-        match = by_path(files[number], pattern)
+        match = parse_path(files[number], pattern)
     except InputError as error:
         raise ValueError(str(error)) from error
     return None if match is None else match.annotator

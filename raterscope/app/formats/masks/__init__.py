@@ -1,4 +1,4 @@
-"""Readers and writers of masks, one module a format. `read_masks` detects the format and reads the file."""
+"""Readers and writers of masks, one module per format. `read_masks` detects the format and reads the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
+from raterscope.app.formats.masks.naming import NO_NAMES, NameParts, parse_path, strip_suffixes
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile, refuse_special
 from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
 
@@ -31,8 +31,8 @@ def holds_masks(file: File, watch: Watch = silent) -> bool | None:
     Returns
     -------
     bool or None
-        None where it could as well be an image or volume: a person must say.
-        False also for what cannot be read, and for a folder.
+        None if it could also be an image or volume, which the user must decide. False also for a folder, and
+        a file that cannot be read.
     """
     source = open_source(file)
     try:
@@ -56,7 +56,7 @@ _Kind = Literal["annotations", "segments", "label map", "segmentation", "structu
 
 
 def _kind(source: Source) -> _Kind | None:
-    """Find how a file holds masks, if it does."""
+    """Find the kind of masks in a file; None if it holds none."""
     from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 
     name = source.path.name.casefold()
@@ -91,20 +91,20 @@ def read_masks(
     ----------
     file : Path or Source
     volumes : sequence of VolumeFile
-        The images at hand. Contours need the series that they were drawn on; a mask without a place takes
-        that of the image of its name and shape, or of the only one.
+        The available images. Contours need the series that they were drawn on. A mask without a position gets
+        that of the image with its name and shape, or of the only image.
     naming : str, optional
-        What a file's name tells, as in "{item}_{annotator}_{structure}"; see `naming.by_pattern`.
+        Pattern of file names, as in "{item}_{annotator}_{structure}"; see `naming.parse_name`.
     annotator, structure : str, optional
-        By hand; the annotator goes before what the file says, the structure names what has no name.
+        Given by hand; the annotator overrides the file's, the structure names masks without a name.
     spacing : (slice, row, column), optional
-        Millimetres, for a file that does not tell.
+        Millimetres, for a file without a spacing.
     watch : Watch
 
     Raises
     ------
     InputError
-        When the file cannot be read, in a sentence that says where and why.
+        If the file cannot be read; the message contains file, line and field.
     """
     source = open_source(file)
     path = source.path
@@ -117,26 +117,30 @@ def read_masks(
         masks = tuple(replace(mask, annotator=annotator) for mask in masks)
     if structure is not None:
         masks = tuple(replace(mask, structure=mask.structure or structure) for mask in masks)
-    return replace(table, masks=tuple(_placed(mask, volumes) for mask in masks))
+    return replace(table, masks=tuple(_set_position(mask, volumes) for mask in masks))
 
 
-def _names(path: Path, naming: str | None, annotator: str | None, structure: str | None) -> Named:
-    names = (by_path(path, naming) if naming is not None else None) or NOTHING
-    return Named(names.item, annotator or names.annotator, structure or names.structure)
+def _names(path: Path, naming: str | None, annotator: str | None, structure: str | None) -> NameParts:
+    names = (parse_path(path, naming) if naming is not None else None) or NO_NAMES
+    return NameParts(names.item, annotator or names.annotator, structure or names.structure)
 
 
-def _placed(mask: RaterMask, volumes: tuple[VolumeFile, ...]) -> RaterMask:
-    """Give a mask without a place that of its image: the one of its name, or the only one."""
+def _set_position(mask: RaterMask, volumes: tuple[VolumeFile, ...]) -> RaterMask:
+    """Give a mask without a position that of its image: the image with its name, or the only one."""
     if mask.grid.calibrated:
         return mask
-    alike = [volume for volume in volumes if volume.grid.shape == mask.grid.shape]
-    named = [volume for volume in alike if mask.item and bare(Path(volume.name)) == bare(Path(mask.item))]
-    found = named if named or len(volumes) > 1 else alike
-    return replace(mask, grid=found[0].grid) if len(found) == 1 else mask
+    same_shape = [volume for volume in volumes if volume.grid.shape == mask.grid.shape]
+    named = [
+        volume
+        for volume in same_shape
+        if mask.item and strip_suffixes(Path(volume.name)) == strip_suffixes(Path(mask.item))
+    ]
+    matching = named if named or len(volumes) > 1 else same_shape
+    return replace(mask, grid=matching[0].grid) if len(matching) == 1 else mask
 
 
 def _read(
-    source: Source, volumes: tuple[VolumeFile, ...], names: Named, naming: str | None,
+    source: Source, volumes: tuple[VolumeFile, ...], names: NameParts, naming: str | None,
     spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
     path, kind = source.path, _kind(source)
@@ -159,20 +163,20 @@ def _read(
 
         return read_rtstruct(path, volumes, names, naming, watch)
     raise InputError(
-        "holds no masks that Raterscope reads; expected a NIfTI, NRRD or MetaImage label map, PNG or TIFF,"
+        "holds no readable masks; expected a NIfTI, NRRD or MetaImage label map, PNG or TIFF,"
         " DICOM SEG or RTSTRUCT, LIDC or CVAT XML, or COCO, Label Studio or labelme JSON",
         file=path,
     )
 
 
 def _read_annotations(
-    source: Source, volumes: tuple[VolumeFile, ...], names: Named,
+    source: Source, volumes: tuple[VolumeFile, ...], names: NameParts,
     spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
-    from raterscope.app.formats.masks.collector import take_masks
+    from raterscope.app.formats.masks.collector import collect_masks
     from raterscope.app.formats.masks.lidc import LidcDocument, read_lidc
 
     document = source.document()
     if isinstance(document, LidcDocument):
         return read_lidc(source.path, document, volumes, spacing, watch)
-    return take_masks(source, names, spacing, watch)
+    return collect_masks(source, names, spacing, watch)

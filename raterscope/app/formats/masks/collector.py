@@ -1,4 +1,8 @@
-"""Collector of the marks of one file: one mask for each annotator, image and structure."""
+"""Collector of the marks of one file: one mask for each annotator, image and structure.
+
+Areas of annotations are drawn on the grid of their image. Marks of contours and segments need the volume on
+which they were drawn, which is searched here too.
+"""
 
 from __future__ import annotations
 
@@ -37,38 +41,38 @@ from raterscope.app.formats.annotations import (
     RunLengths,
 )
 from raterscope.app.formats.cvat import TRACKS
-from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.masks.shapes import (
     Box,
     Drawing,
     Patch,
     circle,
     column_major,
-    compressed_counts,
-    counted_runs,
+    decode_coco_counts,
+    decode_studio_runs,
+    draw_outlines,
     ellipse,
-    nothing,
-    outlined,
-    paired,
+    empty_drawing,
+    parse_points,
+    read_runs,
     rectangle,
     row_major,
-    studio_runs,
-    united,
+    unite,
 )
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import is_number, refuse_size
 
 __all__ = [
-    "Gathering",
-    "by_label",
-    "cropped",
-    "drawing_of",
-    "part_of",
+    "MaskCollector",
+    "collect_masks",
+    "crop",
+    "find_series_volume",
+    "make_drawing",
+    "make_mask",
+    "missing_series_error",
     "refuse_total",
-    "series_among",
-    "take_masks",
-    "wanted",
+    "split_labels",
 ]
 
 _MOST_KEPT = 2_000_000_000
@@ -81,12 +85,12 @@ Origin = tuple[int, int, int]
 Voxel = TypeVar("Voxel", np.bool_, np.float32)
 
 
-def cropped(values: NDArray[Voxel], origin: Origin = (0, 0, 0)) -> tuple[Origin, NDArray[Voxel]]:
-    """Cut a mask to the box around what is not 0; of no voxels where there is nothing."""
+def crop(values: NDArray[Voxel], origin: Origin = (0, 0, 0)) -> tuple[Origin, NDArray[Voxel]]:
+    """Cut a mask to the box around its non-zero part; empty if there is none."""
     part, first = values, list(origin)
     for axis in range(3):
         others = tuple(other for other in range(3) if other != axis)
-        largest = part.dtype.kind == "u" and part.size > 0  # which is several times faster to find
+        largest = part.dtype.kind == "u" and part.size > 0  # several times faster than any()
         marked = np.flatnonzero(part.max(axis=others) if largest else part.any(axis=others))
         if not len(marked):
             return (0, 0, 0), values[:0, :0, :0].copy()
@@ -95,28 +99,28 @@ def cropped(values: NDArray[Voxel], origin: Origin = (0, 0, 0)) -> tuple[Origin,
     return (first[0], first[1], first[2]), np.ascontiguousarray(part)
 
 
-def part_of(
+def make_mask(
     annotator: str | None, item: str | None, structure: str, grid: Grid, values: NDArray[Voxel],
     origin: Origin = (0, 0, 0), coding: Coding = NOTHING_CODED,
 ) -> RaterMask:  # fmt: skip
-    """Make a mask on a grid, or on a part of it from `origin`, into a record."""
-    at, kept = cropped(values, origin)
+    """Create the record of a mask on a grid, or on a part of it from `origin`."""
+    at, kept = crop(values, origin)
     return RaterMask(annotator, item, structure, grid, at, kept, coding)
 
 
-def by_label(
+def split_labels(
     values: NDArray[np.integer], labels: Sequence[int], watch: Watch = silent
 ) -> Iterator[tuple[int, Origin, NDArray[np.bool_]]]:
-    """Give the voxels of each label as a mask within the box around them; no voxels where there are none.
+    """Yield the voxels of each label as a mask within their box; empty if there are none.
 
-    Looking for all boxes at once spares looking through the whole volume for every label.
+    All boxes are found in one pass, instead of one pass per label.
     """
     from scipy.ndimage import find_objects
 
     highest = max(labels, default=0)
     boxes = find_objects(values, highest) if 0 < highest <= _MOST_BOXES else None
     for at, label in enumerate(labels):
-        watch(at / len(labels), "looking at labels")
+        watch(at / len(labels), "separating labels")
         box = (
             boxes[label - 1] if boxes is not None and label > 0 else tuple(slice(0, n) for n in values.shape)
         )
@@ -127,14 +131,14 @@ def by_label(
 
 
 def refuse_total(path: Path, voxels: int) -> None:
-    """Refuse marks that have more voxels in all than a file of its size may ask for.
+    """Refuse marks with more voxels in total than the file's size allows.
 
     Parameters
     ----------
     path : Path
-        The file; a small one may ask for 300 million, and for 20 more with each byte that it has.
+        The file, which may have 300 million voxels and 20 more for each byte.
     voxels : int
-        In the boxes of all its marks together, counted before any is drawn.
+        Voxels in the boxes of all its marks, counted before drawing.
 
     Raises
     ------
@@ -142,7 +146,7 @@ def refuse_total(path: Path, voxels: int) -> None:
     """
     most = min(_MOST_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
     if voxels > most:
-        words = f"marks {voxels / 1e6:,.0f} million pixels in all"
+        words = f"marks {voxels / 1e6:,.0f} million pixels in total"
         raise InputError(f"{words}; expected {most // 1_000_000:,} million at most, cut it up", file=path)
 
 
@@ -151,13 +155,13 @@ Key = tuple[str | None, str | None, str]
 
 
 @dataclass
-class Gathering:
-    """Collects the marks of a file, and draws them once it is known what they add up to.
+class MaskCollector:
+    """Collector of the marks of a file, which are drawn after their total size was checked.
 
     Attributes
     ----------
     path : Path
-        For sentences.
+        For messages.
     """
 
     path: Path
@@ -167,25 +171,25 @@ class Gathering:
     _looks: dict[tuple[str | None, str | None], Grid] = field(default_factory=dict)
 
     def look(self, annotator: str | None, item: str | None, grid: Grid) -> None:
-        """Note that somebody looked at an image."""
+        """Note that an annotator looked at an image."""
         self._looks.setdefault((annotator, item), grid)
 
     def add(
         self, annotator: str | None, item: str | None, structure: str, drawing: Drawing, field: str = "",
         *, box: bool = False,
     ) -> None:  # fmt: skip
-        """Add a mark to what the annotator marked as that structure on an image that was looked at.
+        """Add a mark of an annotator, on an image that they looked at, to a structure.
 
-        A box says where something is and not what shape it has: boxes count only in a file of boxes alone.
-        `field` says where in the file the mark is, for sentences.
+        A box has a position but no shape: boxes count only in a file that has nothing else. `field` is the
+        mark's field in the file, for messages.
         """
         marks = self._boxes if box and drawing.pixels else self._marks
         marks.setdefault((annotator, item, structure), []).append((field, drawing))
 
-    def _drawn(self, pieces: list[tuple[str, Drawing]]) -> tuple[Origin, NDArray[np.bool_]]:
-        """Draw what one annotator marked as a structure on an image."""
-        whole = _around(pieces)
-        values = np.zeros((1, whole[2], whole[3]), dtype=np.bool_)
+    def _draw(self, pieces: list[tuple[str, Drawing]]) -> tuple[Origin, NDArray[np.bool_]]:
+        """Draw one annotator's marks of a structure on an image."""
+        box_around = _around(pieces)
+        values = np.zeros((1, box_around[2], box_around[3]), dtype=np.bool_)
         for where, drawing in pieces:
             try:
                 patch = drawing.draw()
@@ -194,20 +198,20 @@ class Gathering:
                     f"cannot be read: it has {error}", file=self.path, field=where or None
                 ) from None
             if patch is not None:
-                row, column, mask = patch[0] - whole[0], patch[1] - whole[1], patch[2]
+                row, column, mask = patch[0] - box_around[0], patch[1] - box_around[1], patch[2]
                 values[0, row : row + mask.shape[0], column : column + mask.shape[1]] |= mask
-        return cropped(values, (0, whole[0], whole[1]))
+        return crop(values, (0, box_around[0], box_around[1]))
 
     def masks(self, watch: Watch = silent) -> tuple[RaterMask, ...]:
-        """Give the masks.
+        """Return the masks.
 
-        Who looked at an image and did not mark a structure that others of the file marked there has an empty
-        mask of it; on an image where nobody marked anything that holds for all structures of the file.
+        An annotator who looked at an image without marking a structure that others marked there has an empty
+        mask of it. On an image without any mark this holds for all structures of the file.
 
         Raises
         ------
         InputError
-            For a mark that cannot be drawn, and for more pixels in all than the file may ask for.
+            For a mark that cannot be drawn, and for more pixels in total than allowed.
         """
         if not self._marks and self._boxes:
             self._marks, self._boxes = self._boxes, {}
@@ -216,30 +220,30 @@ class Gathering:
         marked: dict[str | None, dict[str, None]] = {}
         for _, item, structure in self._marks:
             marked.setdefault(item, {})[structure] = None
-        every = dict.fromkeys(structure for _, _, structure in self._marks)
-        fallback = every if 0 < len(every) <= _MOST_STRUCTURES else {}
-        found = []
+        all_structures = dict.fromkeys(structure for _, _, structure in self._marks)
+        fallback = all_structures if 0 < len(all_structures) <= _MOST_STRUCTURES else {}
+        masks = []
         for at, ((annotator, item), grid) in enumerate(self._looks.items()):
             watch(at / len(self._looks), "drawing marks")
             for structure in marked.get(item, fallback):
                 key = (annotator, item, structure)
                 if key not in self._marks and key in self._boxes:
-                    continue  # there is something, of a shape that is not known
-                origin, values = self._drawn(self._marks.get(key, []))
-                found.append(RaterMask(annotator, item, structure, grid, origin, values))
-        return tuple(found)
+                    continue  # the annotator marked something of unknown shape
+                origin, values = self._draw(self._marks.get(key, []))
+                masks.append(RaterMask(annotator, item, structure, grid, origin, values))
+        return tuple(masks)
 
     def notices(self) -> list[str]:
-        """Say what was left out."""
-        said = []
+        """Return messages on skipped marks."""
+        messages = []
         if "filled boxes" in self.left_out:
-            said.append("The file holds boxes alone: each was taken for a mask, filled.")
+            messages.append("The file holds only boxes: each is read as a filled mask.")
         if self._boxes:
             self.left_out["boxes"] += sum(map(len, self._boxes.values()))
-        found = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
-        if found:
-            said.append(f"Left out, for they are no masks: {', '.join(found)}.")
-        return said
+        skipped = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
+        if skipped:
+            messages.append(f"Skipped, because they are not masks: {', '.join(skipped)}.")
+        return messages
 
 
 def _around(pieces: list[tuple[str, Drawing]]) -> Box:
@@ -252,38 +256,40 @@ def _around(pieces: list[tuple[str, Drawing]]) -> Box:
 
 
 def _pixels_of(pieces: list[tuple[str, Drawing]]) -> int:
-    """Count the pixels that are drawn, and those of the mask that they make together."""
-    whole = _around(pieces)
-    return sum(drawing.pixels for _, drawing in pieces) + (whole[2] * whole[3] if len(pieces) > 1 else 0)
+    """Count the pixels of all drawings, and of their common mask."""
+    box_around = _around(pieces)
+    return sum(drawing.pixels for _, drawing in pieces) + (
+        box_around[2] * box_around[3] if len(pieces) > 1 else 0
+    )
 
 
-def series_among(
+def find_series_volume(
     volumes: Sequence[VolumeFile], series: Collection[str], instances: Collection[str]
 ) -> VolumeFile | None:
     """Find the volume that a file refers to.
 
-    The series' UID decides and, of several volumes of one series, which has the most of the slices referred
-    to; where no series fits, the slices alone. Else a single volume is taken if it has no UID of its own.
+    The series' UID decides; among several volumes of one series the one with most of the referenced slices.
+    If no series matches, the slices decide. Else a single volume is used if it has no UID.
     """
     named = set(instances)
 
     def shared(volume: VolumeFile) -> int:
         return len(named.intersection(volume.instances))
 
-    same = [volume for volume in volumes if volume.identifier and volume.identifier in series]
-    candidates = same or [volume for volume in volumes if shared(volume)]
+    same_series = [volume for volume in volumes if volume.identifier and volume.identifier in series]
+    candidates = same_series or [volume for volume in volumes if shared(volume)]
     if candidates:
         return max(candidates, key=shared)
     anonymous = [volume for volume in volumes if not volume.identifier]
     return anonymous[0] if len(anonymous) == 1 and len(volumes) == 1 else None
 
 
-def wanted(path: Path, series: Collection[str], volumes: Sequence[VolumeFile]) -> InputError:
-    """Say which series is to be added."""
-    which = plain(next(iter(series), "that it does not name"), 70)
-    others = "; the volumes at hand are others" if volumes else ""
+def missing_series_error(path: Path, series: Collection[str], volumes: Sequence[VolumeFile]) -> InputError:
+    """Return the error that names the series to add."""
+    name = plain(next(iter(series), "that it does not name"), 70)
+    others = "; the available volumes are others" if volumes else ""
     return InputError(
-        f"was drawn on the series {which}{others}; add the folder of that series first", file=path
+        f"was drawn on the series {name}{others}; add the folder of that series first", file=path
     )
 
 
@@ -291,21 +297,21 @@ Size = tuple[int, int]
 """Rows and columns."""
 
 
-def take_masks(
-    source: Source, names: Named = NOTHING,
+def collect_masks(
+    source: Source, names: NameParts = NO_NAMES,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
-    """Take the areas of a file's annotations; those of one class by one annotator in an image are one mask.
+    """Collect the areas of a file's annotations; those of one class, annotator and image are one mask.
 
-    A pixel spans from its number to the next, so that its centre is at one half. Where the file does not say
-    who looked at which image, all who marked areas looked at all images. Boxes are taken where the file has
-    no other areas.
+    A pixel extends from its number to the next, with its centre at one half. If the file does not say which
+    annotators looked at which images, all annotators with areas looked at all images. Boxes are read if the
+    file has no other areas.
 
     Parameters
     ----------
     source : Source
     names : Named
-        The annotator of what names none, and what the only structure of an empty file is called.
+        The annotator of annotations that name none, and the structure of an empty file.
     spacing : (slice, row, column), optional
         Millimetres.
     watch : Watch
@@ -313,53 +319,53 @@ def take_masks(
     Raises
     ------
     InputError
-        For an area that cannot be read, an image of no size, and a file without areas.
+        For an area that cannot be read, an image without a size, and a file without areas.
     """
     path, document = source.path, source.document()
     if document is None or "masks" not in document.expected:
-        what = "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
-        raise InputError(what, file=path)
-    gathering, grids = Gathering(path), _Grids(path, spacing)
+        problem = "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
+        raise InputError(problem, file=path)
+    collector, grids = MaskCollector(path), _Grids(path, spacing)
     items = document.items()
     for item in items:
         grids.of_item(item)
-    people: dict[str | None, None] = {}
-    remarks = Remarks(gathering.left_out)
-    for one in document.sets("masks", remarks, part(watch, 0.0, 0.5)):
-        who, title = one.annotator or names.annotator, one.item.title or path.stem
-        for annotation in one.annotations:
+    annotators: dict[str | None, None] = {}
+    remarks = Remarks(collector.left_out)
+    for annotation_set in document.sets("masks", remarks, part(watch, 0.0, 0.5)):
+        annotator, title = annotation_set.annotator or names.annotator, annotation_set.item.title or path.stem
+        for annotation in annotation_set.annotations:
             areas = [shape for shape in annotation.shapes if not isinstance(shape, Points)]
             if not areas:
-                gathering.left_out[annotation.noun] += 1
+                collector.left_out[annotation.noun] += 1
                 continue
-            grid = grids.of_annotation(annotation, one.item)
+            grid = grids.of_annotation(annotation, annotation_set.item)
             size = grid.shape[1], grid.shape[2]
             try:
-                drawing = united([drawing_of(area, size) for area in areas])
+                drawing = unite([make_drawing(area, size) for area in areas])
             except ValueError as error:
                 raise InputError(
                     f"cannot be read: it has {error}", file=path, field=annotation.field
                 ) from None
-            people[who] = None
-            gathering.look(who, title, grid)
+            annotators[annotator] = None
+            collector.look(annotator, title, grid)
             is_box = isinstance(areas[0], Rectangle)
-            gathering.add(who, title, annotation.label, drawing, annotation.field, box=is_box)
-        if one.is_complete and (whole := grids.of_item(one.item)) is not None:
-            gathering.look(who, title, whole)
-    if not people:
-        if not document.is_single or any(gathering.left_out.values()):
-            raise _without_masks(path, document, gathering)
+            collector.add(annotator, title, annotation.label, drawing, annotation.field, box=is_box)
+        if annotation_set.is_complete and (grid_of_image := grids.of_item(annotation_set.item)) is not None:
+            collector.look(annotator, title, grid_of_image)
+    if not annotators:
+        if not document.is_single or any(collector.left_out.values()):
+            raise _without_masks(path, document, collector)
         (item,) = items
-        gathering.add(names.annotator, item.title or path.stem, names.structure or "", nothing())
+        collector.add(names.annotator, item.title or path.stem, names.structure or "", empty_drawing())
     for item in items:
-        if (whole := grids.of_item(item)) is not None:
-            for who in people:
-                gathering.look(who, item.title or path.stem, whole)
-    return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
+        if (grid_of_image := grids.of_item(item)) is not None:
+            for annotator in annotators:
+                collector.look(annotator, item.title or path.stem, grid_of_image)
+    return MaskTable(path, collector.masks(part(watch, 0.5, 1.0)), tuple(collector.notices()))
 
 
-def _without_masks(path: Path, document: Document, gathering: Gathering) -> InputError:
-    if gathering.left_out[TRACKS]:
+def _without_masks(path: Path, document: Document, collector: MaskCollector) -> InputError:
+    if collector.left_out[TRACKS]:
         return InputError("follows objects through a video; export it as CVAT for images 1.1", file=path)
     return InputError(f"has no masks; expected {document.expected['masks']}", file=path)
 
@@ -372,16 +378,18 @@ class _Grids:
         self._known: dict[Size, Grid] = {}
 
     def of_item(self, item: Item) -> Grid | None:
-        """Give the grid of an image; None where the file need not have its size, and has none."""
+        """Return the grid of an image; None if its size is optional and missing."""
         if item.field is None and (item.width is None or item.height is None):
             return None
         return self._of_size(item.height, item.width, item.field)
 
     def of_annotation(self, annotation: Annotation, item: Item) -> Grid:
-        """Give the grid that an annotation was drawn on."""
+        """Return the grid that an annotation was drawn on."""
         width, height = annotation.size or (item.width, item.height)
         if item.field is None and (width is None or height is None):
-            raise InputError("does not tell the size of its image", file=self._path, field=annotation.field)
+            raise InputError(
+                "does not contain the size of its image", file=self._path, field=annotation.field
+            )
         return self._of_size(height, width, item.field or annotation.field)
 
     def _of_size(self, rows: Any, columns: Any, field: str | None) -> Grid:
@@ -394,111 +402,111 @@ class _Grids:
         return self._known.setdefault((rows, columns), grid)
 
 
-def drawing_of(area: Area, size: Size) -> Drawing:
-    """Check an area and find where it lies in an image; it is drawn later.
+def make_drawing(area: Area, size: Size) -> Drawing:
+    """Check an area and find its box in an image; it is drawn later.
 
     Raises
     ------
     ValueError
-        For values that cannot be read, in words that follow "it has".
+        For values that cannot be read; the message follows "it has".
     """
     scale = np.array([size[1], size[0]]) / 100.0
     match area:
         case Polygons(outlines, percent):
-            # Polygons of one object are parts of it, and not holes: their union.
-            points = [paired(outline) * (scale if percent else 1.0) for outline in outlines]
-            return united([outlined([one - 0.5], size) for one in points])
+            # Polygons of one object are its parts, not holes: their union.
+            points = [parse_points(outline) * (scale if percent else 1.0) for outline in outlines]
+            return unite([draw_outlines([outline - 0.5], size) for outline in points])
         case RunLengths(down=True):
-            return _whole_runs(area, size)
+            return _image_runs(area, size)
         case RunLengths():
             return _boxed_runs(area, size)
         case Brush(packed, form):
             if form not in ("rle", None) or not isinstance(packed, list):
                 raise ValueError("no packed runs")
-            return row_major(studio_runs(packed, size[0] * size[1]), size)
+            return row_major(decode_studio_runs(packed, size[0] * size[1]), size)
         case Ellipse(values, rotation, percent):
             numbers = _numbers(values, rotation, scale if percent else None)
-            return outlined([ellipse(*numbers) - 0.5], size)
+            return draw_outlines([ellipse(*numbers) - 0.5], size)
         case Rectangle():
-            return outlined([_corners(area, scale) - 0.5], size)
+            return draw_outlines([_corners(area, scale) - 0.5], size)
         case Circle(pairs):
             (x, y), (on_x, on_y) = _two(pairs, "circle")
-            return outlined([circle(x, y, math.hypot(on_x - x, on_y - y)) - 0.5], size)
+            return draw_outlines([circle(x, y, math.hypot(on_x - x, on_y - y)) - 0.5], size)
         case Corners(pairs):
             (x, y), (far_x, far_y) = _two(pairs, "rectangle")
             corners = np.array([[x, y], [far_x, y], [far_x, far_y], [x, far_y]])
-            return outlined([corners - 0.5], size)
+            return draw_outlines([corners - 0.5], size)
         case Bitmap(packed, pairs):
-            return _bitmap(paired(pairs), packed, size)
+            return _bitmap(parse_points(pairs), packed, size)
 
 
-def _whole_runs(area: RunLengths, size: Size) -> Drawing:
-    """Draw the runs that COCO has, down the columns of the whole image."""
+def _image_runs(area: RunLengths, size: Size) -> Drawing:
+    """Draw the runs of COCO, down the columns of the complete image."""
     if (area.rows, area.columns) != size:
         claimed = plain([area.rows, area.columns], 40)
         raise ValueError(f"run lengths of another size than its image, {claimed}")
-    counts = compressed_counts(area.counts) if isinstance(area.counts, str) else area.counts
+    counts = decode_coco_counts(area.counts) if isinstance(area.counts, str) else area.counts
     if not isinstance(counts, list):
         raise ValueError("no run lengths")
-    return column_major(counted_runs(counts, size[0] * size[1]), size)
+    return column_major(read_runs(counts, size[0] * size[1]), size)
 
 
 def _boxed_runs(area: RunLengths, size: Size) -> Drawing:
-    """Draw the runs that CVAT has, along the rows of a box."""
+    """Draw the runs of CVAT, along the rows of a box."""
     rows, columns, top, left = area.rows, area.columns, area.top, area.left
     if not all(type(side) is int and side > 0 for side in (rows, columns)):
         shown = f"{plain(rows, 20)} x {plain(columns, 20)}"
-        raise ValueError(f"a mask that claims a size of {shown}; expected whole numbers above 0")
+        raise ValueError(f"a mask that claims a size of {shown}; expected integers above 0")
     if top is None or left is None:
-        raise ValueError("no place")
+        raise ValueError("no position")
     if not (0 <= top <= size[0] - rows and 0 <= left <= size[1] - columns):
         raise ValueError("a mask beyond its image")
-    return row_major(counted_runs(area.counts, rows * columns), (rows, columns), (top, left))
+    return row_major(read_runs(area.counts, rows * columns), (rows, columns), (top, left))
 
 
 def _numbers(values: Mapping[str, Any], rotation: Any, scale: NDArray[np.float64] | None) -> list[float]:
     """Check four numbers along x, y, x, y, which may be in percent, and a rotation."""
-    found = [float(value) for value in (*values.values(), rotation) if is_number(value)]
-    if len(found) != len(values) + 1:
+    numbers = [float(value) for value in (*values.values(), rotation) if is_number(value)]
+    if len(numbers) != len(values) + 1:
         raise ValueError(f"no numbers for {', '.join(values)} or its rotation")
     if scale is None:
-        return found
-    return [value * by for value, by in zip(found, [*scale, *scale, 1.0], strict=True)]
+        return numbers
+    return [value * factor for value, factor in zip(numbers, [*scale, *scale, 1.0], strict=True)]
 
 
 def _corners(area: Rectangle, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    left, top, right, bottom, turned = _numbers(area.values, area.rotation, scale if area.percent else None)
+    left, top, right, bottom, rotation = _numbers(area.values, area.rotation, scale if area.percent else None)
     if area.about_corner:
-        return rectangle(left, top, right, bottom, turned)
+        return rectangle(left, top, right, bottom, rotation)
     corners = rectangle(0.0, 0.0, right - left, bottom - top)
     middle = corners.mean(axis=0)
-    turn = np.radians(turned)
-    cosine, sine = np.cos(turn), np.sin(turn)
+    angle = np.radians(rotation)
+    cosine, sine = np.cos(angle), np.sin(angle)
     return np.asarray((corners - middle) @ [[cosine, sine], [-sine, cosine]] + middle + [left, top])
 
 
 def _two(pairs: Any, noun: str) -> NDArray[np.float64]:
-    points = paired(pairs)
+    points = parse_points(pairs)
     if len(points) != 2:
         raise ValueError(f"a {noun} of {len(points)} points")
     return points
 
 
 def _bitmap(points: NDArray[np.float64], packed: Any, size: Size) -> Drawing:
-    """Find where a PNG in base64 lies, whose first pixel is at the first point, by its head."""
+    """Find the box of a PNG in base64 by its header; its first pixel is at the first point."""
     if not isinstance(packed, str) or not len(points):
         raise ValueError("no mask")
     left, top = (round(float(value)) for value in points.min(axis=0))
-    with _opened(packed) as image:
+    with _open_bitmap(packed) as image:
         if image.width > size[1] or image.height > size[0]:
             raise ValueError("a mask larger than its image")
         rows, columns = max(0, min(size[0], top + image.height)), max(0, min(size[1], left + image.width))
     box = (max(0, top), max(0, left), rows - max(0, top), columns - max(0, left))
     if min(box[2:]) <= 0:
-        return nothing()
+        return empty_drawing()
 
     def draw() -> Patch:
-        with _opened(packed) as image:
+        with _open_bitmap(packed) as image:
             values = np.asarray(image.convert("L")) > 0
         return box[0], box[1], values[box[0] - top : rows - top, box[1] - left : columns - left]
 
@@ -506,11 +514,11 @@ def _bitmap(points: NDArray[np.float64], packed: Any, size: Size) -> Drawing:
 
 
 @contextmanager
-def _opened(packed: str) -> Iterator[Any]:
+def _open_bitmap(packed: str) -> Iterator[Any]:
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(base64.b64decode(packed, validate=True)), formats=("PNG",)) as image:
             yield image
     except (binascii.Error, OSError, SyntaxError, Image.DecompressionBombError):
-        raise ValueError("a mask that is no PNG") from None
+        raise ValueError("a mask that is not a PNG") from None

@@ -1,4 +1,4 @@
-"""De-identified DICOM: what may stay is listed, and whatever is not listed goes.
+"""De-identification of DICOM: listed attributes stay, all others are removed.
 
 References
 ----------
@@ -21,7 +21,7 @@ from uuid import UUID
 from raterscope import __version__
 from raterscope.app.coding import ROLES
 
-__all__ = ["Deidentifier", "burned_in", "deidentified", "identifying_words"]
+__all__ = ["Deidentifier", "deidentify_dataset", "explain_burned_in", "identifying_words"]
 
 _KEPT_IN_MASKS = frozenset(
     {
@@ -102,7 +102,7 @@ _EMPTIED = frozenset(
         "ROIInterpreter", "OperatorsName",
     }
 )  # fmt: skip
-"""What the standard wants there, be it empty."""
+"""Attributes that the standard requires, possibly empty."""
 
 _REPLACED = {
     "Manufacturer": "Raterscope",
@@ -112,7 +112,7 @@ _REPLACED = {
     "ContentDate": "19000101",
     "ContentTime": "000000",
 }
-"""What the standard wants there with a value."""
+"""Attributes that the standard requires with a value."""
 
 _REPLACED_IN_IMAGES = _REPLACED | dict.fromkeys(
     ("Manufacturer", "ManufacturerModelName", "DeviceSerialNumber", "SoftwareVersions"), "REMOVED"
@@ -144,10 +144,10 @@ _WORDS = frozenset(
         "WHOLE_BODY", "XA", "XC", "Y", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT", "YES",
     }
 )  # fmt: skip
-"""What may stand where the standard has words of its own: others would fit a name in capitals."""
+"""Allowed values of coded strings; other values could be a name in capitals."""
 
 _RESCALED = frozenset({"HU", "US", "OD", "PCT", "MGML", "HU_MOD", "Z_EFF", "ED", "EDW"})
-"""Units of pixels, which stand where any text may."""
+"""Allowed units of pixels, in an attribute for free text."""
 
 _METHOD = "Raterscope: only listed attributes kept, UIDs replaced"
 _PROFILE = ("113100", "Basic Application Confidentiality Profile")
@@ -162,7 +162,7 @@ _IDENTIFYING = (
 )  # fmt: skip
 _SHORTEST, _SHORTEST_NAME = 3, 2
 _LETTERED = frozenset({"US", "SC", "XC", "ES", "OT", "XA", "RF", "GM", "OP", "DOC"})
-"""Modalities whose devices write text into the picture."""
+"""Modalities whose devices write text into the image."""
 _CAPTURED = frozenset(
     {"SCREEN SAVE", "SCREEN_CAPTURE", "SCREENSHOT", "SCREEN CAPTURE", "CAPTURE", "DOSE_INFO"}
 )
@@ -171,120 +171,120 @@ _CAPTURE_CLASS = "1.2.840.10008.5.1.4.1.1.7"
 
 @dataclass(frozen=True)
 class Deidentifier:
-    """Replaces identifiers by others that are always the same for one key, and cannot be led back without it.
+    """Replaces identifiers by pseudonyms that depend on a key and cannot be reversed without it.
 
     Attributes
     ----------
     key : bytes
         Secret.
     names : dict of str to str
-        What people are called in the file: the annotators, by their names.
+        Pseudonyms in the file, by annotators' names.
     """
 
     key: bytes = field(repr=False)
     names: dict[str, str] = field(default_factory=dict)
 
     def uid(self, uid: str) -> str:
-        """Give the new UID; those that the standard itself defines stay."""
+        """Return the new UID; UIDs defined by the standard stay."""
         if not uid or uid.startswith(_STANDARD):
             return uid
         return f"2.25.{UUID(bytes=self._digest('uid', uid)[:16], version=4).int}"
 
     def patient(self, dataset: Any) -> str:
-        """Give the name and number of a patient, the same in all files that have one number."""
-        told = str(
+        """Return the pseudonym of a patient, the same in all files with the same patient number."""
+        identity = str(
             dataset.get("PatientID") or dataset.get("PatientName") or dataset.get("StudyInstanceUID") or ""
         )
-        return f"P{self._digest('patient', told).hex()[:10].upper()}"
+        return f"P{self._digest('patient', identity).hex()[:10].upper()}"
 
     def text(self, text: str, identifying: Iterable[str] = (), instead: str = "") -> str:
-        """Replace annotators' names in a text; all of it where it holds what identifies somebody."""
+        """Replace annotators' names in a text; or the complete text if it contains identifying words."""
         if self._named is not None:
-            text = self._named.sub(lambda found: self._pseudonyms[tuple(_words(found[0]))], text)
+            text = self._named.sub(lambda match: self._pseudonyms[tuple(_words(match[0]))], text)
         words = _words(text)
-        return instead if any(_holds(words, _words(one)) for one in identifying) else text
+        return instead if any(_holds(words, _words(word)) for word in identifying) else text
 
     @cached_property
     def _pseudonyms(self) -> dict[tuple[str, ...], str]:
-        told = {tuple(_words(name)): new for name, new in self.names.items()}
-        return {words: new for words, new in told.items() if len("".join(words)) >= _SHORTEST_NAME}
+        pseudonyms = {tuple(_words(name)): new for name, new in self.names.items()}
+        return {words: new for words, new in pseudonyms.items() if len("".join(words)) >= _SHORTEST_NAME}
 
     @cached_property
     def _named(self) -> re.Pattern[str] | None:
-        """Any annotator's name as words of their own, however they are parted; the longest names first."""
+        """Pattern of all annotators' names as separate words with any separators; the longest names first."""
         names = sorted(self._pseudonyms, key=lambda words: -len("".join(words)))
         if not names:
             return None
-        each = "|".join(r"[\W_]+".join(map(re.escape, words)) for words in names)
-        return re.compile(rf"(?<![^\W_])(?:{each})(?![^\W_])", re.IGNORECASE)
+        alternatives = "|".join(r"[\W_]+".join(map(re.escape, words)) for words in names)
+        return re.compile(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])", re.IGNORECASE)
 
-    def _digest(self, what: str, value: str) -> bytes:
-        return hmac.digest(self.key, f"{what}\0{value.strip()}".encode(), hashlib.sha256)
+    def _digest(self, purpose: str, value: str) -> bytes:
+        return hmac.digest(self.key, f"{purpose}\0{value.strip()}".encode(), hashlib.sha256)
 
 
 def identifying_words(dataset: Any) -> frozenset[str]:
-    """List the names and numbers in a file that identify somebody, and the parts of names."""
+    """List the identifying names and numbers in a file, and the parts of names."""
     from pydicom.valuerep import PersonName
 
-    found: set[str] = set()
+    words: set[str] = set()
     for keyword in _IDENTIFYING:
         for value in _several(dataset.get(keyword)):
-            whole = str(value).strip()
-            if len(whole) >= _SHORTEST:
-                found.add(whole)
+            text = str(value).strip()
+            if len(text) >= _SHORTEST:
+                words.add(text)
             if isinstance(value, PersonName):
-                found |= {one for one in re.split(r"[\^=\s,]+", whole) if len(one) >= _SHORTEST_NAME}
-    return frozenset(found)
+                words |= {part for part in re.split(r"[\^=\s,]+", text) if len(part) >= _SHORTEST_NAME}
+    return frozenset(words)
 
 
-def burned_in(dataset: Any) -> str | None:
-    """Say why text may be burned into the pixels of an image; None where nothing speaks for it."""
-    told = str(dataset.get("BurnedInAnnotation") or "").strip().upper()
-    if told == "NO":
+def explain_burned_in(dataset: Any) -> str | None:
+    """Explain why text may be burned into the pixels of an image; None if there is no sign of it."""
+    stated = str(dataset.get("BurnedInAnnotation") or "").strip().upper()
+    if stated == "NO":
         return None
-    if told == "YES":
+    if stated == "YES":
         return "says that text is burned into its pixels"
     modality = str(dataset.get("Modality") or "").strip().upper()
-    kinds = {str(one).strip().upper() for one in _several(dataset.get("ImageType"))}
+    kinds = {str(value).strip().upper() for value in _several(dataset.get("ImageType"))}
     if kinds & _CAPTURED or str(dataset.get("SOPClassUID", "")).startswith(_CAPTURE_CLASS):
         return "is a captured screen, which often shows names"
     if modality in _LETTERED:
-        return f"is of modality {modality}, whose devices often write names into the picture"
+        return f"is of modality {modality}, whose devices often write names into the image"
     return None
 
 
-def deidentified(dataset: Any, by: Deidentifier) -> Any:
-    """Copy an image, segmentation or structure set without what could tell the patient.
+def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
+    """Copy an image, segmentation or structure set without data that could identify the patient.
 
-    Attributes stay if they are on a list: geometry, voxels, contours, references, codes, how the scanner was
-    set, and the names of structures and algorithms, cleaned of names of people. Private and unknown
-    attributes, overlays, names, dates, institutions, serial numbers, comments and descriptions go. UIDs
-    become others. Pixels stay as they are: where text may be burned into them, the file does not state that
-    the patient's identity was removed.
+    Listed attributes stay: geometry, voxels, contours, references, codes, scanner settings, and the names of
+    structures and algorithms without names of people. Private and unknown attributes, overlays, names, dates,
+    institutions, serial numbers, comments and descriptions are removed. UIDs are replaced. Pixels stay as
+    they are: if text may be burned into them, the file does not state that the patient's identity was
+    removed.
 
     Parameters
     ----------
     dataset : pydicom.Dataset
-    by : Deidentifier
-        With the same for several files, what refers to each other still does.
+    deidentifier : Deidentifier
+        The same one for several files preserves their references to each other.
 
     Returns
     -------
     pydicom.Dataset
-        With a file's meta information of its own, to be saved by `save_as`.
+        With its own file meta information, to be saved by `save_as`.
     """
     from pydicom.dataset import FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian
 
     masks = str(dataset.get("SOPClassUID", "")) in _MASKS
     lists = (_KEPT_IN_MASKS, _REPLACED) if masks else (_KEPT_IN_IMAGES, _REPLACED_IN_IMAGES)
-    work = _Copying(by, *lists, identifying_words(dataset))
-    copy = work.copied(dataset)
-    copy.PatientName = copy.PatientID = by.patient(dataset)
-    copy.PatientIdentityRemoved = "YES" if masks or burned_in(dataset) is None else "NO"
+    copier = _Copier(deidentifier, *lists, identifying_words(dataset))
+    copy = copier.copy(dataset)
+    copy.PatientName = copy.PatientID = deidentifier.patient(dataset)
+    copy.PatientIdentityRemoved = "YES" if masks or explain_burned_in(dataset) is None else "NO"
     copy.DeidentificationMethod = _METHOD
     copy.DeidentificationMethodCodeSequence = [
-        _method(*one) for one in ((_PROFILE, _CLEAN_DESCRIPTORS) if masks else (_PROFILE,))
+        _method(*method) for method in ((_PROFILE, _CLEAN_DESCRIPTORS) if masks else (_PROFILE,))
     ]
     copy.LongitudinalTemporalInformationModified = "REMOVED"
     meta = getattr(dataset, "file_meta", None) or {}
@@ -304,16 +304,16 @@ def _method(value: str, meaning: str) -> Any:
 
 
 @dataclass(frozen=True)
-class _Copying:
-    """One file's copy: what is kept, and what must not stand in it."""
+class _Copier:
+    """Copier of one file, with its lists of attributes and its identifying words."""
 
-    by: Deidentifier
+    deidentifier: Deidentifier
     kept: frozenset[str]
     replaced: dict[str, str]
     identifying: frozenset[str]
 
-    def copied(self, dataset: Any, sequence: str = "") -> Any:
-        """Copy a dataset, or an item of a sequence: codes stand in sequences of codes alone."""
+    def copy(self, dataset: Any, sequence: str = "") -> Any:
+        """Copy a dataset, or an item of a sequence; codes are copied only in sequences of codes."""
         from pydicom.datadict import keyword_for_tag
         from pydicom.dataset import Dataset
 
@@ -329,7 +329,7 @@ class _Copying:
                 setattr(copy, keyword, self.replaced[keyword])
             elif keyword in kept:
                 raw = dataset.get_item(tag)
-                if tag == _PLACES and isinstance(raw.value, bytes):  # numbers by the million, as they are
+                if tag == _PLACES and isinstance(raw.value, bytes):  # millions of numbers, copied as bytes
                     if _NUMBERS.fullmatch(raw.value):
                         copy[tag] = raw
                 else:
@@ -344,12 +344,12 @@ class _Copying:
             return
         values = _several(element.value)
         if element.VR == "SQ":
-            setattr(copy, keyword, [self.copied(item, keyword) for item in element.value])
+            setattr(copy, keyword, [self.copy(item, keyword) for item in element.value])
         elif element.VR == "UI":
-            uids = [self.by.uid(str(uid)) for uid in values]
+            uids = [self.deidentifier.uid(str(uid)) for uid in values]
             setattr(copy, keyword, uids if element.VM > 1 else uids[0] if uids else None)
         elif keyword in ("ImageType", "FrameType", "CorrectedImage", "SequenceVariant", "ScanOptions"):
-            setattr(copy, keyword, [one for one in map(str, values) if _is_word(one)])
+            setattr(copy, keyword, [value for value in map(str, values) if _is_word(value)])
         elif element.VR == "CS":
             if all(_is_word(str(value)) for value in values):
                 setattr(copy, keyword, element.value)
@@ -357,17 +357,19 @@ class _Copying:
             if str(element.value) in _RESCALED:
                 setattr(copy, keyword, element.value)
         elif keyword in _NAMED:
-            setattr(copy, keyword, self.by.text(str(element.value or ""), self.identifying, "structure"))
+            setattr(
+                copy, keyword, self.deidentifier.text(str(element.value or ""), self.identifying, "structure")
+            )
         else:
             copy[element.tag] = element
 
 
 _OF_CODES = frozenset({"CodeValue", "LongCodeValue", "URNCodeValue", "CodingSchemeDesignator", "CodeMeaning"})
 _CODED = frozenset({"AnatomicRegionSequence"})
-"""Sequences of codes whose names do not tell so."""
+"""Sequences of codes without "Code" in their names."""
 
 _NAMED = frozenset({"SegmentLabel", "ROIName"})
-"""Names that people chose."""
+"""Attributes with names chosen by people."""
 
 
 def _is_word(value: str) -> bool:
@@ -383,9 +385,9 @@ def _several(value: Any) -> list[Any]:
 
 
 def _words(text: str) -> list[str]:
-    return [one for one in re.split(r"[\W_]+", text.casefold()) if one]
+    return [word for word in re.split(r"[\W_]+", text.casefold()) if word]
 
 
 def _holds(words: list[str], part: list[str]) -> bool:
-    """Tell whether words hold others, one after the other."""
+    """Return whether words contain others as consecutive words."""
     return bool(part) and any(words[at : at + len(part)] == part for at in range(len(words)))

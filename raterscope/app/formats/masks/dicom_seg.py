@@ -14,14 +14,14 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import TISSUE, Code
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import part_of, refuse_total, series_among
-from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
-from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.collector import find_series_volume, make_mask, refuse_total
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset
+from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.masks.terminology import (
     Structure,
     code_item,
     missing_uids,
-    required_source,
+    require_source,
     segment_coding,
 )
 from raterscope.app.formats.output_files import write_together
@@ -49,30 +49,30 @@ class _Frame:
     spacing: tuple[float, float] | None
     between: float | None
     source: str | None
-    """The image that it was drawn on, where it is one."""
+    """UID of the image that it was drawn on, if there is one."""
 
 
 def read_dicom_seg(
-    path: Path, volumes: tuple[VolumeFile, ...] = (), names: Named = NOTHING, watch: Watch = silent
+    path: Path, volumes: tuple[VolumeFile, ...] = (), names: NameParts = NO_NAMES, watch: Watch = silent
 ) -> MaskTable:
     """Read each segment as a structure.
 
-    The grid is that of the series the segments were drawn on, where it is at hand and its slices are theirs,
-    by their places or, where the series' slices are uneven, by what each frame says it was drawn on; else it
-    is made of the frames' places, with slices that have no frame left empty. The annotator is who created the
-    content, else the algorithm's name where no person drew alone, else the one given.
+    The grid is that of the series on which the segments were drawn, if it is available and its slices match:
+    by position or, for uneven slices, by the image that each frame refers to. Else the grid is computed from
+    the frames' positions, and slices without a frame are empty. The annotator is the content's creator, else
+    the algorithm's name unless the segment is manual, else the given name.
 
     Raises
     ------
     InputError
-        For frames that do not make one volume, and tiles of a slide.
+        For frames that are not one volume, and tiles of a slide.
     """
     with file_errors(path), path.open("rb") as file:
         dataset = read_dataset(path, file, pixels=False)
         if "TotalPixelMatrixColumns" in dataset or str(
             dataset.get("DimensionOrganizationType", "")
         ).startswith("TILED"):
-            raise InputError("has segments of the tiles of a slide, which are not read", file=path)
+            raise InputError("has segments of tiles of a slide, which cannot be read", file=path)
         count, rows, columns = (int(dataset.get(name) or 0) for name in ("NumberOfFrames", "Rows", "Columns"))
         if count > _MOST_FRAMES:
             raise InputError(f"claims {count:,} frames; expected {_MOST_FRAMES:,} at most", file=path)
@@ -81,8 +81,8 @@ def read_dicom_seg(
         grid, slices = _grid(path, dataset, frames, (rows, columns), volumes)
         refuse_total(path, len(frames) * rows * columns)
         if _kind(dataset) != "LABELMAP":
-            chosen = _chosen(_numbers(dataset), frames)
-            refuse_total(path, sum(_slices_of(some, slices) for some in chosen.values()) * rows * columns)
+            chosen = _frames_by_segment(_numbers(dataset), frames)
+            refuse_total(path, sum(_count_slices(some, slices) for some in chosen.values()) * rows * columns)
         watch(0.1, "decoding frames")
         pixels = _pixels(path, file, (len(frames), rows, columns))
         return _table(path, dataset, frames, pixels, grid, slices, names, part(watch, 0.5, 1.0))
@@ -99,9 +99,9 @@ def _frames(dataset: Any, count: int) -> list[_Frame]:
 def _frame(own: Any, shared: Any) -> _Frame:
     def group(name: str) -> Any:
         for source in (own, shared):
-            found = source.get(name) if source is not None else None
-            if found:
-                return found[0]
+            sequence = source.get(name) if source is not None else None
+            if sequence:
+                return sequence[0]
         return {}
 
     position = group("PlanePositionSequence").get("ImagePositionPatient")
@@ -128,22 +128,22 @@ def _source(derivation: Any) -> str | None:
 def _grid(
     path: Path, dataset: Any, frames: list[_Frame], shape: tuple[int, int], volumes: tuple[VolumeFile, ...]
 ) -> tuple[Grid, list[int]]:
-    """Give the grid, and each frame's slice."""
+    """Return the grid, and each frame's slice."""
     first = frames[0]
     if first.position is None or first.turn is None or first.spacing is None:
         if any(frame.position is not None for frame in frames):
-            raise InputError("has frames without a place; expected one for each", file=path)
+            raise InputError("has frames without a position; expected one for each", file=path)
         segments = [frame.segment for frame in frames]
         if len(set(segments)) < len(segments):
-            raise InputError("has frames without a place; expected one for each", file=path)
+            raise InputError("has frames without a position; expected one for each", file=path)
         return Grid.plain((1, *shape)), [0] * len(frames)
     for frame in frames:
         if frame.position is None or frame.turn is None or frame.spacing is None:
-            raise InputError("has frames without a place; expected one for each", file=path)
+            raise InputError("has frames without a position; expected one for each", file=path)
         if not (np.allclose(frame.turn, first.turn, atol=_FLAT_TURN)
                 and np.allclose(frame.spacing, first.spacing, rtol=_SAME)):  # fmt: skip
             raise InputError("has frames that are not parallel; expected slices of one volume", file=path)
-    volume = series_among(volumes, _series(dataset), ())
+    volume = find_series_volume(volumes, _series(dataset), ())
     volume = volume or next(iter(volumes), None)
     if volume is not None:
         slices = _slices_by_position(frames, shape, volume) or _referred_slices(frames, shape, volume)
@@ -152,8 +152,8 @@ def _grid(
     return _own_grid(path, frames, shape)
 
 
-def _rows_alike(first: _Frame, shape: tuple[int, int], volume: VolumeFile) -> bool:
-    """Tell whether frames have rows and columns like a volume's."""
+def _has_same_rows(first: _Frame, shape: tuple[int, int], volume: VolumeFile) -> bool:
+    """Return whether frames have the rows and columns of a volume."""
     assert first.turn is not None
     assert first.spacing is not None
     across, down = np.array(first.turn[:3]) * first.spacing[1], np.array(first.turn[3:]) * first.spacing[0]
@@ -164,28 +164,28 @@ def _rows_alike(first: _Frame, shape: tuple[int, int], volume: VolumeFile) -> bo
 
 
 def _slices_by_position(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
-    """Find each frame's slice by its true position; None unless every frame lies on one."""
-    if not _rows_alike(frames[0], shape, volume):
+    """Find each frame's slice by its position; None unless every frame is on a slice."""
+    if not _has_same_rows(frames[0], shape, volume):
         return None
-    places = np.stack([frame.position for frame in frames if frame.position is not None])
+    positions = np.stack([frame.position for frame in frames if frame.position is not None])
     grid = volume.grid
-    found = [grid.slice_at(float(height)) for height in grid.heights(places)]
-    for place, at in zip(places, found, strict=True):
+    slices = [grid.slice_at(float(height)) for height in grid.heights(positions)]
+    for position, at in zip(positions, slices, strict=True):
         if at is None:
             return None
-        away = np.abs(grid.on_slice(place[None], at)[0]).max()
-        off = abs(float(grid.heights(place) - grid.positions[at]))
-        if away > _UNEVEN or off > _UNEVEN * grid.spacing[0]:
+        in_plane = np.abs(grid.on_slice(position[None], at)[0]).max()
+        across = abs(float(grid.heights(position) - grid.positions[at]))
+        if in_plane > _UNEVEN or across > _UNEVEN * grid.spacing[0]:
             return None
-    return [at for at in found if at is not None]
+    return [at for at in slices if at is not None]
 
 
 def _referred_slices(frames: list[_Frame], shape: tuple[int, int], volume: VolumeFile) -> list[int] | None:
-    """Find each frame's slice by the image it says it was drawn on; None unless all have rows like theirs."""
+    """Find each frame's slice by the image that it refers to; None unless all match."""
     number = {instance: at for at, instance in enumerate(volume.instances)}
-    found = [number.get(frame.source or "") for frame in frames]
-    alike = _rows_alike(frames[0], shape, volume)
-    return [at for at in found if at is not None] if alike and None not in found else None
+    slices = [number.get(frame.source or "") for frame in frames]
+    is_match = _has_same_rows(frames[0], shape, volume) and None not in slices
+    return [at for at in slices if at is not None] if is_match else None
 
 
 def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple[Grid, list[int]]:
@@ -195,11 +195,11 @@ def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple
     assert first.spacing is not None
     across, down = np.array(first.turn[:3]), np.array(first.turn[3:])
     normal = np.cross(across, down)
-    places = np.stack([frame.position for frame in frames if frame.position is not None])
-    along = places @ normal
+    positions = np.stack([frame.position for frame in frames if frame.position is not None])
+    along = positions @ normal
     different = np.unique(np.round(along / _SAME).astype(np.int64)) * _SAME
     steps = np.diff(different)
-    # The least of all steps: a file without its empty slices has larger ones too.
+    # The smallest step: a file without its empty slices has larger steps too.
     step = float(steps.min()) if len(steps) else first.between or 1.0
     if first.between and len(steps) and np.allclose(steps / first.between, np.rint(steps / first.between),
                                                    atol=_UNEVEN):  # fmt: skip
@@ -207,23 +207,23 @@ def _own_grid(path: Path, frames: list[_Frame], shape: tuple[int, int]) -> tuple
     number = (along - along.min()) / step
     slices = np.rint(number).astype(int)
     lowest = int(np.argmin(along))
-    way = normal * step
+    direction = normal * step
     if len(steps):
         highest = int(np.argmax(along))
-        way = (places[highest] - places[lowest]) / int(slices.max())
-    off = np.abs(places - (places[lowest] + slices[:, None] * way)).max()
+        direction = (positions[highest] - positions[lowest]) / int(slices.max())
+    off = np.abs(positions - (positions[lowest] + slices[:, None] * direction)).max()
     if np.abs(number - slices).max() > _UNEVEN or off > _UNEVEN * min(step, *first.spacing) + _SAME:
-        raise InputError(
-            "has frames at uneven distances; add the folder of the series that they were drawn on", file=path
-        )
-    whole = (int(slices.max()) + 1, *shape)
-    check_shape(path, whole)
-    matrix = np.column_stack([across * first.spacing[1], down * first.spacing[0], way, places[lowest]])
-    return Grid.from_matrix(whole, matrix), slices.tolist()
+        raise InputError("has frames at uneven distances; add the folder of their series first", file=path)
+    grid_shape = (int(slices.max()) + 1, *shape)
+    check_shape(path, grid_shape)
+    matrix = np.column_stack(
+        [across * first.spacing[1], down * first.spacing[0], direction, positions[lowest]]
+    )
+    return Grid.from_matrix(grid_shape, matrix), slices.tolist()
 
 
 def _series(dataset: Any) -> list[str]:
-    return [str(one.get("SeriesInstanceUID", "")) for one in dataset.get("ReferencedSeriesSequence") or ()]
+    return [str(item.get("SeriesInstanceUID", "")) for item in dataset.get("ReferencedSeriesSequence") or ()]
 
 
 def _pixels(path: Path, file: BinaryIO, shape: tuple[int, int, int]) -> NDArray[Any]:
@@ -232,7 +232,7 @@ def _pixels(path: Path, file: BinaryIO, shape: tuple[int, int, int]) -> NDArray[
     if not dataset.file_meta.TransferSyntaxUID.is_compressed:
         bits = int(dataset.BitsAllocated)
         if len(dataset.PixelData) * 8 < np.prod(shape, dtype=object) * bits:
-            raise InputError("is cut short: not all frames are there", file=path)
+            raise InputError("is cut short: frames are missing", file=path)
     return np.asarray(dataset.pixel_array).reshape(shape)
 
 
@@ -241,52 +241,54 @@ def _kind(dataset: Any) -> str:
 
 
 def _numbers(dataset: Any) -> list[int]:
-    """Give the segments' numbers, without that of a label map's background."""
+    """Return the segments' numbers, without the background of a label map."""
     numbers = [int(segment.SegmentNumber) for segment in dataset.SegmentSequence]
     if _kind(dataset) == "LABELMAP":
         return [number for number in numbers if number not in (0, dataset.get("PixelPaddingValue"))]
     return numbers
 
 
-def _chosen(numbers: list[int], frames: list[_Frame]) -> dict[int, list[int]]:
-    """Give the frames of each segment; one that names no segment is of all."""
-    found: dict[int, list[int]] = {number: [] for number in numbers}
+def _frames_by_segment(numbers: list[int], frames: list[_Frame]) -> dict[int, list[int]]:
+    """Return the frames of each segment; a frame without a segment belongs to all."""
+    frames_of: dict[int, list[int]] = {number: [] for number in numbers}
     for at, frame in enumerate(frames):
-        for number in found if frame.segment is None else [frame.segment]:
-            if number in found:
-                found[number].append(at)
-    return found
+        for number in frames_of if frame.segment is None else [frame.segment]:
+            if number in frames_of:
+                frames_of[number].append(at)
+    return frames_of
 
 
-def _marked(numbers: list[int], pixels: NDArray[Any]) -> dict[int, list[int]]:
-    """Give the frames of a label map on which each segment is."""
-    found: dict[int, list[int]] = {number: [] for number in numbers}
+def _frames_by_label(numbers: list[int], pixels: NDArray[Any]) -> dict[int, list[int]]:
+    """Return the frames of a label map on which each segment occurs."""
+    frames_of: dict[int, list[int]] = {number: [] for number in numbers}
     for at, plane in enumerate(pixels):
         for number in np.unique(plane).tolist():
-            if number in found:
-                found[number].append(at)
-    return found
+            if number in frames_of:
+                frames_of[number].append(at)
+    return frames_of
 
 
-def _slices_of(chosen: list[int], slices: list[int]) -> int:
+def _count_slices(chosen: list[int], slices: list[int]) -> int:
     """Count the slices from the first to the last of some frames."""
     return max(slices[at] for at in chosen) - min(slices[at] for at in chosen) + 1 if chosen else 0
 
 
 def _table(
     path: Path, dataset: Any, frames: list[_Frame], pixels: NDArray[Any], grid: Grid, slices: list[int],
-    names: Named, watch: Watch,
+    names: NameParts, watch: Watch,
 ) -> MaskTable:  # fmt: skip
     kind, numbers = _kind(dataset), _numbers(dataset)
     creator = text_of(str(dataset.get("ContentCreatorName") or "").replace("^", " ").strip())
     largest = float(dataset.get("MaximumFractionalValue") or 255)
     item = next(iter(_series(dataset)), "") or names.item
-    frames_of = _marked(numbers, pixels) if kind == "LABELMAP" else _chosen(numbers, frames)
-    total = sum(_slices_of(some, slices) for some in frames_of.values())
+    frames_of = (
+        _frames_by_label(numbers, pixels) if kind == "LABELMAP" else _frames_by_segment(numbers, frames)
+    )
+    total = sum(_count_slices(some, slices) for some in frames_of.values())
     refuse_total(path, total * grid.shape[1] * grid.shape[2])
-    found: list[RaterMask] = []
+    masks: list[RaterMask] = []
     for order, segment in enumerate(dataset.SegmentSequence):
-        watch(order / len(dataset.SegmentSequence), "looking at segments")
+        watch(order / len(dataset.SegmentSequence), "reading segments")
         number = int(segment.SegmentNumber)
         if number not in frames_of:
             continue
@@ -294,7 +296,7 @@ def _table(
         chosen = frames_of[number]
         low = min((slices[at] for at in chosen), default=0)
         values: NDArray[Any] = np.zeros(
-            (_slices_of(chosen, slices), *grid.shape[1:]),
+            (_count_slices(chosen, slices), *grid.shape[1:]),
             dtype=np.float32 if kind == "FRACTIONAL" else np.bool_,
         )
         for at in chosen:
@@ -305,17 +307,17 @@ def _table(
                 shares = plane == number if kind == "LABELMAP" else plane != 0
             values[slices[at] - low] = np.maximum(values[slices[at] - low], shares)
         algorithm = text_of(str(segment.get("SegmentAlgorithmName") or ""))
-        drawn = str(segment.get("SegmentAlgorithmType", "")) == "MANUAL"
-        annotator = creator or ("" if drawn else algorithm) or names.annotator
+        algorithm_type = str(segment.get("SegmentAlgorithmType", ""))
+        annotator = creator or ("" if algorithm_type == "MANUAL" else algorithm) or names.annotator
         coding = segment_coding(segment)
-        found.append(part_of(annotator, item or None, label, grid, values, (low, 0, 0), coding))
-    return MaskTable(path, tuple(found))
+        masks.append(make_mask(annotator, item or None, label, grid, values, (low, 0, 0), coding))
+    return MaskTable(path, tuple(masks))
 
 
 _STEPS = 255
 _LONGEST_LABEL = 64
 _SERIES_NUMBER = 900
-_WANTED = (
+_REQUIRED = (
     "PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID", "StudyDate",
     "StudyTime", "ReferringPhysicianName",
 )  # fmt: skip
@@ -327,24 +329,25 @@ def write_dicom_seg(
 ) -> list[Path]:  # fmt: skip
     """Write masks as a binary segmentation, or probabilities as a fractional one, to 1/510 exact.
 
-    Where there are both, each kind has its file. Segments may overlap; slices without a segment have no
+    If there are both, each kind has its own file. Segments may overlap; slices without a segment have no
     frame. See `export.write_masks`.
     """
-    source = required_source(path, source, grid)
-    masks = [one for one in structures if one.values.dtype == np.bool_]
-    maps = [one for one in structures if one.values.dtype != np.bool_]
-    for one in maps:
-        low, high = float(one.values.min()), float(one.values.max())
+    source = require_source(path, source, grid)
+    masks = [structure for structure in structures if structure.values.dtype == np.bool_]
+    maps = [structure for structure in structures if structure.values.dtype != np.bool_]
+    for structure in maps:
+        low, high = float(structure.values.min()), float(structure.values.max())
         if not (low >= 0.0 and high <= 1.0):
             raise InputError(
-                f"{plain(one.name)} has values from {low:g} to {high:g}; expected probabilities, or NIfTI",
+                f"{plain(structure.name)} has values from {low:g} to {high:g}; expected probabilities,"
+                " or NIfTI",
                 file=path,
             )
     file = path if path.suffix.casefold() == ".dcm" else path.with_name(path.name + ".dcm")
     files, kinds = [file], [masks or maps]
     if masks and maps:
         files, kinds = [file, file.with_name(f"{file.stem}_probability.dcm")], [masks, maps]
-    heads = _completed([read_dataset(one, pixels=False) for one in source.files], grid)
+    heads = _complete_heads([read_dataset(file_path, pixels=False) for file_path in source.files], grid)
     with write_together(files) as drafts:
         for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
             try:
@@ -355,16 +358,16 @@ def write_dicom_seg(
                     file=path,
                 ) from error
             if deidentify is not None:
-                dataset = deidentified(dataset, deidentify)
+                dataset = deidentify_dataset(dataset, deidentify)
             dataset.save_as(draft, enforce_file_format=True)
     return files
 
 
-def _completed(heads: list[Any], grid: Grid) -> list[Any]:
-    """Put into the heads of the slices what the standard wants there and scanners leave out."""
+def _complete_heads(heads: list[Any], grid: Grid) -> list[Any]:
+    """Add attributes that the standard requires and scanners omit to the headers of the slices."""
     frame, study = missing_uids(heads[0])
     for head in heads:
-        for keyword in _WANTED:
+        for keyword in _REQUIRED:
             if keyword not in head:
                 setattr(head, keyword, None)
         if not head.get("SliceThickness"):
@@ -386,8 +389,8 @@ def _positions(grid: Grid) -> list[Any]:
     ]
 
 
-def _described(number: int, structure: Structure, method: Any) -> Any:
-    """Describe a segment; of a structure of which nothing is known, that it is tissue."""
+def _describe_segment(number: int, structure: Structure, method: Any) -> Any:
+    """Describe a segment; an unknown structure is called tissue."""
     import highdicom
     from pydicom.sr.coding import Code as Concept
 
@@ -425,14 +428,14 @@ def _segmentation(
     method = highdicom.AlgorithmIdentificationSequence(
         name=description[:_LONGEST_LABEL], family=codes.cid7162.ClusterAnalysis, version=__version__
     )
-    segments = [_described(at, one, method) for at, one in enumerate(structures, start=1)]
+    segments = [_describe_segment(at, structure, method) for at, structure in enumerate(structures, start=1)]
     binary = structures[0].values.dtype == np.bool_
     kinds = highdicom.seg.SegmentationTypeValues
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is odd in the series, which was said when it was read
+        warnings.simplefilter("ignore")  # about oddities of the series, which were reported when it was read
         return highdicom.seg.Segmentation(
             source_images=list(heads),
-            pixel_array=np.stack([one.values for one in structures], axis=-1),
+            pixel_array=np.stack([structure.values for structure in structures], axis=-1),
             segmentation_type=kinds.BINARY if binary else kinds.FRACTIONAL,
             segment_descriptions=segments,
             series_instance_uid=generate_uid(prefix=None),
@@ -448,7 +451,7 @@ def _segmentation(
             content_label="CONSENSUS",
             series_description=description[:_LONGEST_LABEL],
             content_description=description[:_LONGEST_LABEL],
-            # A file with all slices may have them in any order, which its grid has not.
+            # With all slices in one file their order may differ from the grid's.
             plane_positions=None if len(heads) == grid.shape[0] else _positions(grid),
-            omit_empty_frames=any(bool(one.values.any()) for one in structures),
+            omit_empty_frames=any(bool(structure.values.any()) for structure in structures),
         )

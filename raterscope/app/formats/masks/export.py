@@ -1,4 +1,4 @@
-"""Export of masks: the formats by name, NIfTI files, and de-identified copies of the images."""
+"""Export of masks: formats by name, NIfTI files, and de-identified copies of images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import THREADS, Look, Watch, no_look, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset, explain_burned_in
 from raterscope.app.formats.masks.terminology import Structure, file_names
 from raterscope.app.formats.output_files import make_folder, write_together
 from raterscope.app.formats.records import VolumeFile
@@ -52,7 +52,7 @@ class Writer(Protocol):
         deidentify: Deidentifier | None = None,
         description: str = "",
     ) -> list[Path]:
-        """Write, and give the files."""
+        """Write the structures; return the files."""
 
 
 def _nifti() -> Writer:
@@ -83,12 +83,12 @@ WRITERS: dict[str, Callable[[], Writer]] = {
     "dicom-seg": _dicom_seg,
     "rtstruct": _rtstruct,
 }
-"""By the format's name: a call loads the writer."""
+"""Loaders of writers by the format's name."""
 
 REGULAR = ("nifti", "seg.nrrd")
-"""Formats that hold slices at even distances and axes at right angles alone."""
+"""Formats that hold only slices at even distances and axes at right angles."""
 
-INSTEAD = "Resample to a regular grid (--resample, or when the window asks), or write DICOM SEG or RTSTRUCT"
+INSTEAD = "Resample to a regular grid (--resample, or in the window), or write DICOM SEG or RTSTRUCT"
 
 
 def write_masks(
@@ -107,7 +107,7 @@ def write_masks(
     Parameters
     ----------
     path : Path
-        The file; where a format needs several, their names begin with its stem.
+        The file; if a format needs several, their names begin with its stem.
     kind : str
     structures : sequence of Structure
         At least one, all on the grid.
@@ -115,40 +115,42 @@ def write_masks(
     source : VolumeFile, optional
         The DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
     deidentify : Deidentifier, optional
-        Leave out of a DICOM file whatever could tell the patient.
+        Removes from a DICOM file all data that could identify the patient.
     resample : bool
-        Take structures to a regular grid where the slices are uneven or tilted and the format holds regular
-        grids alone.
+        Resample structures to a regular grid if the slices are uneven or tilted and the format holds only
+        regular grids.
     description : str
-        What the file is of, in ASCII; formats cut it where they have less room.
+        Description of the file in ASCII, cut to the format's limit.
 
     Returns
     -------
     list of Path
-        The files, which are whole.
+        The complete files.
 
     Raises
     ------
     InputError
-        When there is nothing to write, the format cannot hold it, or a file cannot be written.
+        If there is nothing to write, the format cannot hold it, or a file cannot be written.
     """
     path = Path(path)
     if kind not in WRITERS:
-        raise InputError(f"{plain(kind)} is no format of masks; expected one of {', '.join(WRITERS)}")
+        raise InputError(f"{plain(kind)} is not a format of masks; expected one of {', '.join(WRITERS)}")
     if not structures:
         raise InputError("there is no mask to write", file=path)
-    for one in structures:
-        if one.values.shape != grid.shape:
+    for structure in structures:
+        if structure.values.shape != grid.shape:
             raise InputError(
-                f"{plain(one.name)} has {' x '.join(map(str, one.values.shape))} voxels; the grid has"
-                f" {' x '.join(map(str, grid.shape))}",
+                f"{plain(structure.name)} has {' x '.join(map(str, structure.values.shape))} voxels; "
+                f"the grid has {' x '.join(map(str, grid.shape))}",
                 file=path,
             )
     if kind in REGULAR and (reason := explain_irregularity(grid)):
         if not resample:
             raise InputError(f"cannot be written: {reason}. {INSTEAD}", file=path)
         regular = regular_grid(grid)
-        structures = [replace(one, values=resampled(one.values, grid, regular)) for one in structures]
+        structures = [
+            replace(structure, values=resampled(structure.values, grid, regular)) for structure in structures
+        ]
         grid = regular
     return WRITERS[kind]()(
         path, structures, grid, source=source, deidentify=deidentify, description=description
@@ -158,7 +160,7 @@ def write_masks(
 _SCANNER = 1
 _MOST_IN_ONE = 255
 _DESCRIPTION = 79
-"""Bytes of the header that a description has room for."""
+"""Bytes of the header for a description."""
 
 
 def write_nifti(
@@ -166,29 +168,31 @@ def write_nifti(
     structures: Sequence[Structure],
     grid: Grid,
     *,
-    source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
-    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
+    source: VolumeFile | None = None,  # noqa: ARG001 - common to all writers of masks
+    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to remove
     description: str = "",
 ) -> list[Path]:
-    """Write one file of all masks, label k the k-th of them, where they do not overlap; else one file each.
+    """Write all masks as one label map, label k for the k-th mask; one file each if they overlap.
 
-    Maps get one file each. No file tells more than values and geometry, so that there is nothing to take out.
+    Maps get one file each. The files hold only values and geometry; there is nothing to de-identify.
     See `export.write_masks`.
     """
-    masks = [one for one in structures if one.values.dtype == np.bool_]
-    maps = [one for one in structures if one.values.dtype != np.bool_]
+    masks = [structure for structure in structures if structure.values.dtype == np.bool_]
+    maps = [structure for structure in structures if structure.values.dtype != np.bool_]
     suffix = ".nii" if path.name.casefold().endswith(".nii") else ".nii.gz"
     labels = _labels(masks, grid)
     files: list[Path]
     arrays: list[NDArray[Any]]
-    whole = path if path.name.casefold().endswith(suffix) else path.with_name(path.name + suffix)
+    single_file = path if path.name.casefold().endswith(suffix) else path.with_name(path.name + suffix)
     if not maps and labels is not None:
-        files, arrays = [whole], [labels]
+        files, arrays = [single_file], [labels]
     elif len(structures) == 1:
-        files, arrays = [whole], [maps[0].values.astype(np.float32)]
+        files, arrays = [single_file], [maps[0].values.astype(np.float32)]
     else:
-        files = file_names(path, suffix, [one.name for one in structures])
-        arrays = [one.values.astype(np.float32 if one in maps else np.uint8) for one in structures]
+        files = file_names(path, suffix, [structure.name for structure in structures])
+        arrays = [
+            structure.values.astype(np.float32 if structure in maps else np.uint8) for structure in structures
+        ]
     with write_together(files) as drafts:
         for draft, array in zip(drafts, arrays, strict=True):
             write_array(draft, array, grid, description)
@@ -196,14 +200,14 @@ def write_nifti(
 
 
 def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
-    """Make one label map of masks; None where they overlap."""
+    """Combine masks to one label map; None if they overlap."""
     if len(masks) > _MOST_IN_ONE:
         return None
     labels = np.zeros(grid.shape, dtype=np.uint8)
-    for label, one in enumerate(masks, start=1):
-        if labels[one.values].any():
+    for label, mask in enumerate(masks, start=1):
+        if labels[mask.values].any():
             return None
-        labels[one.values] = label
+        labels[mask.values] = label
     return labels
 
 
@@ -211,10 +215,10 @@ def write_array(
     path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look,
     origin: tuple[int, int, int] = (0, 0, 0),
 ) -> None:  # fmt: skip
-    """Write (Z, Y, X) values on a grid, as they are, packed where the path ends in ".gz".
+    """Write (Z, Y, X) values on a grid as they are, packed if the path ends in ".gz".
 
-    They begin at the voxel `origin`; the grid's other voxels are 0. `look` is called every megabyte,
-    and may raise what ends the work.
+    They begin at the voxel `origin`; the grid's other voxels are 0. `look` is called every megabyte; an
+    exception ends the work.
     """
     import nibabel
     from nibabel.spatialimages import HeaderDataError
@@ -228,7 +232,7 @@ def write_array(
     image.set_sform(affine, code=code)
     try:
         image.set_qform(affine, code=code, strip_shears=False)
-    except HeaderDataError:  # a tilted stack, which only the sform can tell
+    except HeaderDataError:  # a tilted stack, which only the sform can hold
         image.set_qform(None, code=0)
     image.header.set_slope_inter(1.0, 0.0)
     head = io.BytesIO()
@@ -250,51 +254,51 @@ def _open_packed(path: Path) -> IO[bytes]:
 
 
 def write_dicom_images(
-    folder: Path, source: VolumeFile, by: Deidentifier, watch: Watch = silent
+    folder: Path, source: VolumeFile, deidentifier: Deidentifier, watch: Watch = silent
 ) -> tuple[list[Path], list[str]]:
-    """Write every file of a DICOM series without what could tell the patient, numbered in slice order.
+    """Write every file of a DICOM series without data that could identify the patient, in slice order.
 
-    Pixels are as they were, packed as they were.
+    Pixels and their compression are unchanged.
 
     Returns
     -------
     files : list of Path
     warnings : list of str
-        Why the pixels may tell the patient all the same, a sentence each.
+        Reasons why the pixels may still identify the patient, one sentence each.
 
     Raises
     ------
     InputError
-        When a file cannot be read or written.
+        If a file cannot be read or written.
     """
     make_folder(folder)
     written: list[Path] = []
-    doubtful: dict[str, int] = {}
+    warnings: dict[str, int] = {}
     digits = max(4, len(str(len(source.files))))
     for number, path in enumerate(source.files, start=1):
         watch((number - 1) / len(source.files), f"writing image {number:,} of {len(source.files):,}")
         with file_errors(path):
             dataset = read_dataset(path, pixels=True)
-            why = burned_in(dataset)
-            copy = deidentified(dataset, by)
-        if why is not None:
-            doubtful[why] = doubtful.get(why, 0) + 1
+            reason = explain_burned_in(dataset)
+            copy = deidentify_dataset(dataset, deidentifier)
+        if reason is not None:
+            warnings[reason] = warnings.get(reason, 0) + 1
         file = folder / f"{number:0{digits}d}.dcm"
         with write_together([file]) as (draft,):
             copy.save_as(draft, enforce_file_format=True)
         written.append(file)
-    many = len(source.files)
+    total = len(source.files)
     return written, [
-        f"{plain(folder.name)}: {count:,} of {many:,} images: the file {why}. Look at the pixels before you "
-        "pass them on."
-        for why, count in doubtful.items()
+        f"{plain(folder.name)}: {count:,} of {total:,} images: the file {reason}. Check the pixels before "
+        "you pass them on."
+        for reason, count in warnings.items()
     ]
 
 
 def write_nifti_image(
     path: Path, source: VolumeFile, watch: Watch = silent, *, resample: bool = False
 ) -> tuple[list[Path], list[str]]:
-    """Write a volume's values as NIfTI, which tells nothing but values and geometry.
+    """Write a volume as NIfTI, which holds only values and geometry.
 
     Parameters
     ----------
@@ -302,7 +306,7 @@ def write_nifti_image(
     source : VolumeFile
     watch : Watch
     resample : bool
-        Take uneven or tilted slices to a regular grid.
+        Resample uneven or tilted slices to a regular grid.
 
     Returns
     -------
@@ -313,11 +317,11 @@ def write_nifti_image(
     Raises
     ------
     InputError
-        When the volume is in colour, NIfTI does not hold its grid, or a file cannot be read or written.
+        If the volume is in colour, NIfTI cannot hold its grid, or a file cannot be read or written.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
     if volume.values.ndim != 3:
-        raise InputError("is in colour; export its masks alone, or as DICOM", file=path)
+        raise InputError("is in colour; export only its masks, or as DICOM", file=path)
     values, grid = volume.values, volume.grid
     if reason := explain_irregularity(grid):
         if not resample:
@@ -325,8 +329,10 @@ def write_nifti_image(
         grid = regular_grid(grid)
         values = resampled(values, volume.grid, grid)
     first = source.files[0]
-    why = burned_in(read_dataset(first, pixels=False)) if Source(first).format == "DICOM" else None
+    burned_in = (
+        explain_burned_in(read_dataset(first, pixels=False)) if Source(first).format == "DICOM" else None
+    )
     with write_together([path]) as (draft,):
         write_array(draft, values, grid)
-    warning = f"{plain(path.name)}: the file {why}. Look at the pixels before you pass them on."
-    return [path], [] if why is None else [warning]
+    warning = f"{plain(path.name)}: the file {burned_in}. Check the pixels before you pass them on."
+    return [path], [] if burned_in is None else [warning]

@@ -15,8 +15,8 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import MOST_PIXELS
-from raterscope.app.formats.masks.collector import by_label, cropped, part_of
-from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.collector import crop, make_mask, split_labels
+from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.records import MaskTable, RaterMask, refuse_special
 from raterscope.app.formats.sources import SNIFFED, Source, image_kind
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
@@ -30,31 +30,31 @@ _MOST_LABELS = 1000
 _MOST_COLOURS = 64
 _FEW = 32
 _MANY = 256
-_LOOKED_AT = 64_000_000
-"""Voxels; whether a larger file is a mask is not looked up."""
+_LARGEST_CHECKED = 64_000_000
+"""Voxels of the largest file that is checked for masks."""
 
 _SHADES = 48
 _FEW_GREYS = 8
-_ENOUGH = 4_000_000
-"""Pixels that are looked at for greys, of rows all over the image."""
+_GREY_SAMPLE = 4_000_000
+"""Pixels that are checked for greys, in rows all over the image."""
 
-_ALIKE = 0.8
+_EQUAL_NEIGHBOURS = 0.8
 """Share of equal neighbours: 0.9 in patches ten pixels across, up to 0.7 in dark photographs."""
 
 _BAND = 256
-"""Rows that are looked at together."""
+"""Rows of one band."""
 
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
 _IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp")
 
 
 def is_voxel_file(path: Path) -> bool:
-    """Tell by its name whether a file is NIfTI, NRRD or MetaImage."""
+    """Return whether a file is NIfTI, NRRD or MetaImage, by its name."""
     return path.name.casefold().endswith(_VOXEL_SUFFIXES)
 
 
 def is_plain_image(path: Path) -> bool:
-    """Tell by its name whether a file is an image that may hold a mask without loss."""
+    """Return whether a file is an image of a lossless format, by its name."""
     return path.name.casefold().endswith(_IMAGE_SUFFIXES)
 
 
@@ -66,8 +66,7 @@ class LabelMap:
     ----------
     grid : Grid
     values : (layers, slices, rows, columns)
-        Greys, the indices of a palette, or of an image in colours their numbers; of a volume cropped to what
-        is not 0.
+        Greys, indices of a palette, or numbers of colours; a volume is cropped to its non-zero part.
     origin : (slice, row, column)
         First voxel of `values` in the grid.
     colours : (C,) uint32, optional
@@ -85,16 +84,18 @@ class LabelMap:
         return self.values.nbytes
 
     def looks_marked(self) -> bool | None:
-        """Tell from the values whether these are masks; None where it could as well be an image."""
+        """Return whether the values are masks; None if they could also be an image."""
         values = self.values
         size = len(values) * math.prod(self.grid.shape)
         empty = 1.0 - np.count_nonzero(values) / size
         if values.dtype.kind == "f":
             low, high = float(values.min(initial=0)), float(values.max(initial=0))
             if not (low >= 0.0 and high <= 1.0):
-                return None if _is_whole(values) and low >= 0 and len(np.unique(values)) <= _FEW else False
-            settled = empty + float(np.count_nonzero(values == 1)) / size
-            return True if settled > 0.5 else None
+                return (
+                    None if _are_integers(values) and low >= 0 and len(np.unique(values)) <= _FEW else False
+                )
+            certain = empty + float(np.count_nonzero(values == 1)) / size
+            return True if certain > 0.5 else None
         labels = _labels(values, _MANY)
         if labels is None or min(labels, default=0) < 0:
             return False
@@ -103,31 +104,31 @@ class LabelMap:
         return True if len(labels) <= _FEW and empty > 0.5 else None
 
     def has_greys(self) -> bool:
-        """Tell whether an image is in greys as photographs are: many, that differ between neighbours.
+        """Return whether an image has the greys of a photograph: many, which differ between neighbours.
 
-        Labels lie in patches: two neighbours off the ground, which is the commonest value, mostly have the
-        same.
+        Labels form patches: two neighbours outside the background, which is the commonest value, are mostly
+        equal.
         """
         values = self.values
         if values.dtype.kind not in "iu":
             return False
-        rows = values[..., :: -(-values.size // _ENOUGH), :]
+        rows = values[..., :: -(-values.size // _GREY_SAMPLE), :]
         greys, count = np.unique(rows, return_counts=True)
         if len(greys) <= _FEW_GREYS:
             return False
-        ground = greys[np.argmax(count)]
+        background = greys[np.argmax(count)]
         left, right = rows[..., :-1], rows[..., 1:]
-        marked = (left != ground) & (right != ground)
-        return bool(marked.any() and (left == right)[marked].mean() < _ALIKE)
+        marked = (left != background) & (right != background)
+        return bool(marked.any() and (left == right)[marked].mean() < _EQUAL_NEIGHBOURS)
 
 
 def holds_label_map(source: Source, watch: Watch = silent) -> bool | None:
-    """Tell from the values whether a file holds masks; None where it could as well be an image."""
+    """Return whether a file holds masks, by its values; None if it could also be an image."""
     if not is_plain_image(source.path):
         head = source.voxels()
         if head.colours:
             return False
-        if math.prod(head.lengths) > _LOOKED_AT:
+        if math.prod(head.lengths) > _LARGEST_CHECKED:
             return None
     holds = source.label_map(watch).looks_marked()
     if holds is False:
@@ -141,7 +142,7 @@ def read_values(source: Source, watch: Watch = silent) -> LabelMap:
     Raises
     ------
     InputError
-        For a file that cannot be read, or is in colours that are no labels.
+        For a file that cannot be read, or has colours that are not labels.
     """
     path = source.path
     if is_plain_image(path):
@@ -163,15 +164,15 @@ def read_values(source: Source, watch: Watch = silent) -> LabelMap:
 
 
 def read_label_map(
-    source: Source, names: Named = NOTHING,
+    source: Source, names: NameParts = NO_NAMES,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
-    """Make masks of the voxels of a file.
+    """Read masks from the voxels of a file.
 
     - One value beside 0, which is 1 or the largest of its type: a mask of one structure.
-    - Other whole numbers: each a structure, "label 3".
-    - Fractions between 0 and 1: probabilities. So are, in parts of 255, the greys of a PNG or TIFF with many.
-    - Colours, of which black (else the commonest) is the background: each a structure, "colour #ff0000".
+    - Other integers: each a structure, "label 3".
+    - Fractions between 0 and 1: probabilities; also the greys of a PNG or TIFF with many, divided by 255.
+    - Colours: each a structure, "colour #ff0000", except the background, which is black or the commonest.
     - Several volumes in one file: each a structure, "layer 2".
 
     Raises
@@ -184,33 +185,33 @@ def read_label_map(
     grid, layers = label_map.grid, len(label_map.values)
     if spacing is not None and not grid.calibrated:
         grid = Grid.plain(grid.shape, spacing, calibrated=True)
-    found: list[RaterMask] = []
+    masks: list[RaterMask] = []
     for layer, array in enumerate(label_map.values):
         step = part(watch, 0.7 + 0.3 * layer / layers, 0.7 + 0.3 * (layer + 1) / layers)
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if label_map.colours is not None:
-            found += _of_colours(array, label_map.colours, names, grid)
-        elif array.dtype.kind == "f" and not _is_whole(array):
-            found.append(_of_probabilities(path, array, names._replace(structure=name), grid))
+            masks += _colour_masks(array, label_map.colours, names, grid)
+        elif array.dtype.kind == "f" and not _are_integers(array):
+            masks.append(_probability_mask(path, array, names._replace(structure=name), grid))
         elif is_plain_image(path) and array.dtype == np.uint8 and _has_shades(array):
             shares = array.astype(np.float32) / np.float32(255)
-            found.append(_of_probabilities(path, shares, names._replace(structure=name), grid))
-            notices.append("Its greys were taken for probabilities, white for 1.")
+            masks.append(_probability_mask(path, shares, names._replace(structure=name), grid))
+            notices.append("Its greys are read as probabilities, white as 1.")
         else:
-            found += _of_labels(path, array, names._replace(structure=name), grid, step)
+            masks += _label_masks(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
-        notices.append(f"Holds {layers} volumes, and each was taken for a structure of its own.")
-    return MaskTable(path, tuple(_moved(mask, label_map.origin) for mask in found), tuple(notices))
+        notices.append(f"Holds {layers} volumes; each is read as a structure.")
+    return MaskTable(path, tuple(_shift(mask, label_map.origin) for mask in masks), tuple(notices))
 
 
-def _moved(mask: RaterMask, by: tuple[int, int, int]) -> RaterMask:
-    if not mask.values.size or by == (0, 0, 0):
+def _shift(mask: RaterMask, offset: tuple[int, int, int]) -> RaterMask:
+    if not mask.values.size or offset == (0, 0, 0):
         return mask
-    slice_, row, column = (start + step for start, step in zip(mask.origin, by, strict=True))
+    slice_, row, column = (start + step for start, step in zip(mask.origin, offset, strict=True))
     return replace(mask, origin=(slice_, row, column))
 
 
-def _is_whole(values: NDArray[Any]) -> bool:
+def _are_integers(values: NDArray[Any]) -> bool:
     return all(bool((plane == np.rint(plane)).all()) for plane in values)
 
 
@@ -220,7 +221,7 @@ def _has_shades(values: NDArray[Any]) -> bool:
 
 
 def _labels(values: NDArray[Any], most: int) -> list[int] | None:
-    """Give the values other than 0, in order; None when there are more than `most`."""
+    """Return the values other than 0, sorted; None if there are more than `most`."""
     seen: set[int] = set()
     for band in _bands(values, 2):
         marked = band[band != 0]
@@ -233,11 +234,13 @@ def _labels(values: NDArray[Any], most: int) -> list[int] | None:
     return sorted(seen)
 
 
-def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch: Watch) -> list[RaterMask]:
-    start, values = cropped(values)
+def _label_masks(
+    path: Path, values: NDArray[Any], names: NameParts, grid: Grid, watch: Watch
+) -> list[RaterMask]:
+    start, values = crop(values)
     small = values.dtype.kind in "iu" and values.dtype.itemsize <= 4
     if not small and not (np.abs(values) < 2**53).all():  # NaN too
-        raise InputError("has values that are no labels; expected whole numbers", file=path)
+        raise InputError("has values that are not labels; expected integers", file=path)
     labels = _labels(values, _MOST_LABELS) if values.size else []
     if labels is None or min(labels, default=0) < 0:
         raise InputError(
@@ -247,10 +250,10 @@ def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch
         )
     largest = int(np.iinfo(values.dtype).max) if values.dtype.kind in "iu" else 255
     if len(labels) <= 1 and set(labels) <= {1, 255, largest}:
-        return [part_of(names.annotator, names.item, names.structure or "", grid, values != 0, start)]
-    whole = values if values.dtype.kind in "iu" else values.astype(np.int64)
+        return [make_mask(names.annotator, names.item, names.structure or "", grid, values != 0, start)]
+    integers = values if values.dtype.kind in "iu" else values.astype(np.int64)
     return [
-        part_of(
+        make_mask(
             names.annotator,
             names.item,
             f"{names.structure or ''} label {label}".strip(),
@@ -258,11 +261,11 @@ def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch
             mask,
             (start[0] + origin[0], start[1] + origin[1], start[2] + origin[2]),
         )
-        for label, origin, mask in by_label(whole, labels, watch)
+        for label, origin, mask in split_labels(integers, labels, watch)
     ]
 
 
-def _of_probabilities(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> RaterMask:
+def _probability_mask(path: Path, values: NDArray[Any], names: NameParts, grid: Grid) -> RaterMask:
     low, high = float(values.min(initial=0)), float(values.max(initial=0))
     if not (low >= -1e-6 and high <= 1 + 1e-6):
         raise InputError(
@@ -270,15 +273,15 @@ def _of_probabilities(path: Path, values: NDArray[Any], names: Named, grid: Grid
             file=path,
         )
     shares = np.clip(values, 0.0, 1.0).astype(np.float32)
-    return part_of(names.annotator, names.item, names.structure or "", grid, shares)
+    return make_mask(names.annotator, names.item, names.structure or "", grid, shares)
 
 
-def _of_colours(
-    values: NDArray[Any], colours: NDArray[np.uint32], names: Named, grid: Grid
+def _colour_masks(
+    values: NDArray[Any], colours: NDArray[np.uint32], names: NameParts, grid: Grid
 ) -> list[RaterMask]:
-    """Make a mask of each colour; `values` counts in `colours`, 0 the background."""
+    """Create a mask of each colour; `values` are indices into `colours`, 0 is the background."""
     return [
-        part_of(names.annotator, names.item, f"{names.structure or ''} colour #{colour:06x}".strip(), grid,
+        make_mask(names.annotator, names.item, f"{names.structure or ''} colour #{colour:06x}".strip(), grid,
                 values == number)
         for number, colour in enumerate(colours.tolist()) if number
     ]  # fmt: skip
@@ -290,7 +293,7 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
     Returns
     -------
     values : (1, pages, rows, columns)
-        Greys or the indices of a palette; of an image in colours their numbers.
+        Greys, indices of a palette, or numbers of colours.
     colours : (C,) uint32, or None
         Red, green and blue of each number.
     """
@@ -300,68 +303,68 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
             pages = _tiff_pages(path, file)
         else:
             if not image_kind(file.read(SNIFFED)) and path.suffix.casefold() != ".bmp":
-                raise InputError("is no PNG, BMP or TIFF image", file=path)
-            found = _png_colours(path, file)
-            if found is not None:
-                return found
+                raise InputError("is not a PNG, BMP or TIFF image", file=path)
+            coloured = _png_colours(path, file)
+            if coloured is not None:
+                return coloured
             pages = _pillow(path, file)
     if pages.ndim == 3:
         return pages[None], None
-    return _counted(path, pages)
+    return _number_colours(path, pages)
 
 
-def _counted(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
+def _number_colours(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
     if all((band[..., :1] == band).all() for band in _bands(pages)):
         return pages[None, ..., 0], None
     colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
     for band in _bands(pages):
-        packed = _packed(band).ravel()
+        packed = _pack_colours(band).ravel()
         first, lengths = _runs(packed)
-        colours, place = np.unique(np.concatenate([colours, packed[first]]), return_inverse=True)
-        count = np.bincount(place, weights=np.concatenate([count, lengths])).astype(np.int64)
+        colours, index = np.unique(np.concatenate([colours, packed[first]]), return_inverse=True)
+        count = np.bincount(index, weights=np.concatenate([count, lengths])).astype(np.int64)
         if len(colours) > _MOST_COLOURS:
             raise InputError(_too_many_colours(), file=path)
-    rank, chosen = _ranked(colours, count)
+    rank, chosen = _rank_colours(colours, count)
     values = np.empty(pages.shape[:-1], dtype=np.uint8)
     for into, band in zip(_bands(values, 2), _bands(pages), strict=True):
-        into[...] = rank[np.searchsorted(colours, _packed(band))]
+        into[...] = rank[np.searchsorted(colours, _pack_colours(band))]
     return values[None], chosen
 
 
 def _runs(packed: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Give where each run of one colour begins, and its length: a mask changes colour seldom along a row."""
+    """Return the beginning and length of each run of one colour; a mask has few runs in a row."""
     first = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
     return first, np.diff(np.append(first, len(packed)))
 
 
-def _ranked(
+def _rank_colours(
     colours: NDArray[np.uint32], count: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Give numbers to sorted colours, 0 to the background (black, else the commonest), and their order."""
-    ground = 0 if colours[0] == 0 else int(np.argmax(count))
-    order = np.concatenate([[ground], np.delete(np.arange(len(colours)), ground)])
+    """Rank sorted colours, 0 for the background (black, else the commonest); return ranks and order."""
+    background = 0 if colours[0] == 0 else int(np.argmax(count))
+    order = np.concatenate([[background], np.delete(np.arange(len(colours)), background)])
     rank = np.empty(len(order), dtype=np.uint8)
     rank[order] = np.arange(len(order))
     return rank, colours[order]
 
 
 def _bands(pages: NDArray[Any], inner: int = 3) -> Iterator[NDArray[Any]]:
-    """Give an image piece by piece, some rows of a page at a time; `inner` axes belong to one page."""
+    """Yield an image in bands of rows of a page; `inner` axes belong to one page."""
     for page in pages.reshape(-1, *pages.shape[-inner:]) if pages.size else ():
         for row in range(0, len(page), _BAND):
             yield page[row : row + _BAND]
 
 
-def _packed(pixels: NDArray[Any]) -> NDArray[np.uint32]:
-    """Make red, green and blue one number."""
+def _pack_colours(pixels: NDArray[Any]) -> NDArray[np.uint32]:
+    """Combine red, green and blue to one number."""
     red, green, blue = (pixels[..., channel].astype(np.uint32) for channel in range(3))
     return np.asarray(red << 16 | green << 8 | blue, dtype=np.uint32)
 
 
 def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
-    """Read a PNG in colours some rows at a time, as `_pixels` does; None for any other image.
+    """Read a PNG in colours in bands of rows, as `_pixels` does; None for any other image.
 
-    A few kB may hold 169 million pixels: of them one byte each is kept.
+    A few kB may hold 169 million pixels, of which one byte each is stored.
     """
     from PIL import Image
 
@@ -378,14 +381,14 @@ def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.u
     colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
     row = 0
     for band in png_rows(file, width, height):
-        packed = _packed(band).ravel()
+        packed = _pack_colours(band).ravel()
         first, lengths = _runs(packed)
-        here, place = np.unique(packed[first], return_inverse=True)
-        colours = np.concatenate([colours, here[~np.isin(here, colours)]])
+        band_colours, index = np.unique(packed[first], return_inverse=True)
+        colours = np.concatenate([colours, band_colours[~np.isin(band_colours, colours)]])
         if len(colours) > _MOST_COLOURS and not _is_grey(colours).all():
             raise InputError(_too_many_colours(), file=path)
         order = np.argsort(colours)
-        number = order[np.searchsorted(colours, here, sorter=order)][place]
+        number = order[np.searchsorted(colours, band_colours, sorter=order)][index]
         count = np.concatenate([count, np.zeros(len(colours) - len(count), dtype=np.int64)])
         count += np.bincount(number, weights=lengths, minlength=len(colours)).astype(np.int64)
         numbers[0, 0, row : row + len(band)] = np.repeat(number, lengths).reshape(band.shape[:2])
@@ -395,7 +398,7 @@ def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.u
         chosen = None
     else:
         order = np.argsort(colours)
-        ranked, chosen = _ranked(colours[order], count[order])
+        ranked, chosen = _rank_colours(colours[order], count[order])
         rank = np.empty(len(colours), dtype=np.uint8)
         rank[order] = ranked
     for rows in _bands(numbers, 2):
@@ -408,7 +411,7 @@ def _is_grey(colours: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 
 def _too_many_colours() -> str:
-    return f"has more than {_MOST_COLOURS} colours; expected a mask with one colour a structure"
+    return f"has more than {_MOST_COLOURS} colours; expected a mask with one colour per structure"
 
 
 def _refuse_large(path: Path, pixels: int, most: int) -> None:
@@ -417,7 +420,7 @@ def _refuse_large(path: Path, pixels: int, most: int) -> None:
 
 
 def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
-    """Read an image whole; in colours it has at most a quarter as many pixels."""
+    """Read a complete image; in colours it may have at most a quarter of the pixels."""
     from PIL import Image
 
     file.seek(0)

@@ -1,7 +1,7 @@
-"""LIDC-IDRI: the nodules that up to four radiologists outlined on a chest CT, in XML.
+"""LIDC-IDRI: nodules outlined by up to four radiologists on a chest CT, in XML.
 
-An outline runs through the pixels just outside the nodule, so that they do not belong to it; an outline
-with inclusion FALSE is that of a hole, to which its own pixels belong.
+An outline runs through the pixels just outside the nodule, which do not belong to it. An outline with
+inclusion FALSE is the outline of a hole, and its pixels belong to the hole.
 
 References
 ----------
@@ -25,7 +25,12 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Kind
-from raterscope.app.formats.masks.collector import cropped, refuse_total, series_among, wanted
+from raterscope.app.formats.masks.collector import (
+    crop,
+    find_series_volume,
+    missing_series_error,
+    refuse_total,
+)
 from raterscope.app.formats.masks.shapes import fill
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import check_shape, text_of
@@ -33,7 +38,7 @@ from raterscope.app.formats.untrusted import check_shape, text_of
 __all__ = ["SIDE", "LidcDocument", "draw_outline", "read_lidc"]
 
 SIDE = 512
-"""Pixels of a row and a column of every CT of the collection."""
+"""Pixels of a row and a column of all CTs in the collection."""
 
 _LISTED = 30
 _MOST_SLICES = 5000
@@ -59,7 +64,7 @@ class _Nodule:
 
 
 class LidcDocument(Document):
-    """A parsed file. Its contours lie in a volume: `read_lidc` needs the series that they were drawn on.
+    """A parsed file. `read_lidc` needs the series on which its contours were drawn.
 
     Attributes
     ----------
@@ -78,16 +83,16 @@ def read_lidc(
 ) -> MaskTable:  # fmt: skip
     """Read the nodules of 3 mm and more.
 
-    The readers have no names in these files: they are "reader 1" and so on in the order of their sessions.
-    Nodules of several readers that share a voxel are one structure, "nodule 1" the one that most readers
-    outlined; a reader who did not has an empty mask of it.
+    Readers have no names in these files: they are "reader 1" and so on in the order of their sessions.
+    Nodules of several readers that share a voxel are one structure; "nodule 1" is the one outlined by most
+    readers. The other readers have an empty mask of it.
 
-    Without the CT the grid is made of the places of the outlines' slices, and `spacing`.
+    Without the CT the grid is computed from the positions of the outlines' slices, and `spacing`.
 
     Raises
     ------
     InputError
-        For a file without sessions or outlines, and one that is of another CT than is at hand.
+        For a file without sessions or outlines, and a file of another CT than the available one.
     """
     root = document.root
     sessions = root.findall("readingSession")
@@ -98,13 +103,13 @@ def read_lidc(
         nodule for reader, session in enumerate(sessions)
         for nodule in _nodules(path, session, reader, left_out)
     ]  # fmt: skip
-    said = [f"Left out: {', '.join(f'{what} {n}' for what, n in left_out.items())}."] if left_out else []
+    skipped = [f"Skipped: {', '.join(f'{words} {n}' for words, n in left_out.items())}."] if left_out else []
     if not nodules:
         raise InputError(
-            f"has no outlines of nodules of 3 mm or more{f' ({said[0]})' if said else ''}", file=path
+            f"has no outlines of nodules of 3 mm or more{f' ({skipped[0]})' if skipped else ''}", file=path
         )
     uid = text_of(next((e.text or "" for e in root.iter("SeriesInstanceUid")), ""))
-    grid, slices, notices = _place(path, uid, nodules, volumes, spacing)
+    grid, slices, notices = _find_grid(path, uid, nodules, volumes, spacing)
     notices += _drop_unplaced(nodules, slices)
     if len(nodules) > _MOST_NODULES:
         words = f"has {len(nodules):,} nodules of 3 mm and more; expected {_MOST_NODULES} at most"
@@ -113,29 +118,29 @@ def read_lidc(
     for at, nodule in enumerate(nodules):
         watch(at / len(nodules), "filling outlines")
         _draw(path, nodule, grid, slices)
-    found = []
-    for number, group in enumerate(_together(nodules), start=1):
+    masks = []
+    for number, group in enumerate(_group_nodules(nodules), start=1):
         for reader in range(len(sessions)):
             origin, mask = _union([nodule for nodule in group if nodule.reader == reader])
-            found.append(
+            masks.append(
                 RaterMask(f"reader {reader + 1}", uid or None, f"nodule {number}", grid, origin, mask)
             )
-    return MaskTable(path, tuple(found), (*notices, *said))
+    return MaskTable(path, tuple(masks), (*notices, *skipped))
 
 
 def _nodules(path: Path, session: Any, reader: int, left_out: Counter[str]) -> list[_Nodule]:
     marks = len(session.findall("nonNodule"))
     if marks:
-        left_out["marks that are no nodules"] += marks
-    found = []
+        left_out["marks that are not nodules"] += marks
+    nodules = []
     for element in session.findall("unblindedReadNodule"):
         outlines = [_outline(path, roi) for roi in element.findall("roi")]
         kept = [outline for outline in outlines if len(outline.points) > 1]
         if kept:
-            found.append(_Nodule(reader, kept))
+            nodules.append(_Nodule(reader, kept))
         else:
             left_out["nodules under 3 mm, which are points"] += 1
-    return found
+    return nodules
 
 
 def _outline(path: Path, roi: Any) -> _Outline:
@@ -148,22 +153,22 @@ def _outline(path: Path, roi: Any) -> _Outline:
         if not np.isfinite(z) or any(abs(value) >= 2**31 for point in points for value in point):
             raise ValueError
     except ValueError:
-        raise InputError("has a place that is no number", file=path, field="edgeMap") from None
+        raise InputError("has a coordinate that is not a number", file=path, field="edgeMap") from None
     instance = text_of(roi.findtext("imageSOP_UID") or "")
     hole = (roi.findtext("inclusion") or "").strip().upper() == "FALSE"
     return _Outline(z, instance, np.array(points, dtype=np.int64).reshape(-1, 2), hole)
 
 
-def _place(
+def _find_grid(
     path: Path, uid: str, nodules: list[_Nodule], volumes: tuple[VolumeFile, ...],
     spacing: tuple[float, float, float] | None,
 ) -> tuple[Grid, dict[tuple[str, float], int], list[str]]:  # fmt: skip
-    """Give the grid, and the slice of each outline by its UID and place."""
+    """Return the grid, and the slice of each outline by its UID and position."""
     outlines = [outline for nodule in nodules for outline in nodule.outlines]
     keys = {(outline.instance, outline.z) for outline in outlines}
-    volume = series_among(volumes, [uid] if uid else [], {outline.instance for outline in outlines})
+    volume = find_series_volume(volumes, [uid] if uid else [], {outline.instance for outline in outlines})
     if volume is None and volumes:
-        raise wanted(path, [uid] if uid else [], volumes)
+        raise missing_series_error(path, [uid] if uid else [], volumes)
     if volume is not None:
         return volume.grid, _slices(path, volume, keys), []
     heights = sorted({z for _, z in keys})
@@ -177,57 +182,57 @@ def _place(
     check_shape(path, (count, SIDE, SIDE))
     affine = (across, 0, 0, 0, 0, along, 0, 0, 0, 0, step, heights[0])
     grid = Grid((count, SIDE, SIDE), affine, calibrated=spacing is not None)
-    said = (
-        "The CT is not at hand: its place is not known, and only the slices from the first outline to the"
-        " last are there"
+    message = (
+        "The CT is not available: its position is unknown, and the grid has only the slices from the first"
+        " outline to the last"
     )
-    said += "." if spacing else ", with one pixel counted as one millimetre; add the CT for true sizes."
-    return grid, {key: round((key[1] - heights[0]) / step) for key in keys}, [said]
+    message += "." if spacing else ", with one pixel as one millimetre; add the CT for true sizes."
+    return grid, {key: round((key[1] - heights[0]) / step) for key in keys}, [message]
 
 
 def _slices(path: Path, volume: VolumeFile, keys: set[tuple[str, float]]) -> dict[tuple[str, float], int]:
-    """Find the slices in a volume, by their UIDs or else by their height; those that are missing are left."""
+    """Find the slices in a volume, by their UIDs or else by their heights; missing slices are skipped."""
     grid = volume.grid
     directions = grid.matrix[:3, :3] / np.linalg.norm(grid.matrix[:3, :3], axis=0)
     if directions[0, 0] < 0.99 or directions[1, 1] < 0.99:
         raise InputError(
-            f"counts pixels from the right and the front; {plain(volume.name, 60)} lies otherwise, so that it"
-            " cannot be its CT",
+            f"counts pixels from the right and the front; {plain(volume.name, 60)} has another orientation"
+            " and cannot be its CT",
             file=path,
         )
     number = {uid: at for at, uid in enumerate(volume.instances)}
-    found = {}
+    slices = {}
     for uid, z in keys:
-        place = np.array([grid.matrix[0, 3], grid.matrix[1, 3], z])
-        at = number[uid] if uid in number else grid.slice_at(float(grid.heights(place)))
+        position = np.array([grid.matrix[0, 3], grid.matrix[1, 3], z])
+        at = number[uid] if uid in number else grid.slice_at(float(grid.heights(position)))
         if at is not None:
-            found[uid, z] = at
-    if not found:
+            slices[uid, z] = at
+    if not slices:
         z = next(iter(keys))[1]
         raise InputError(
-            f"has an outline at {z:g} mm, which is no slice of {plain(volume.name, 60)}", file=path
+            f"has an outline at {z:g} mm, which is not a slice of {plain(volume.name, 60)}", file=path
         )
-    return found
+    return slices
 
 
 def _drop_unplaced(nodules: list[_Nodule], slices: dict[tuple[str, float], int]) -> list[str]:
-    """Take out the outlines that lie on no slice, and list them."""
-    left: list[str] = []
+    """Drop the outlines that are not on a slice; return notices that list them."""
+    dropped: list[str] = []
     for number, nodule in enumerate(list(nodules), 1):
-        lost = [one for one in nodule.outlines if (one.instance, one.z) not in slices]
-        left += [f"nodule {number} by reader {nodule.reader + 1} at {one.z:g} mm" for one in lost]
-        nodule.outlines = [one for one in nodule.outlines if (one.instance, one.z) in slices]
+        lost = [outline for outline in nodule.outlines if (outline.instance, outline.z) not in slices]
+        dropped += [f"nodule {number} by reader {nodule.reader + 1} at {outline.z:g} mm" for outline in lost]
+        nodule.outlines = [outline for outline in nodule.outlines if (outline.instance, outline.z) in slices]
     nodules[:] = [nodule for nodule in nodules if nodule.outlines]
-    more = f"; and {len(left) - _LISTED:,} more" if len(left) > _LISTED else ""
-    words = "; ".join(left[:_LISTED])
-    if not left:
+    more = f"; and {len(dropped) - _LISTED:,} more" if len(dropped) > _LISTED else ""
+    words = "; ".join(dropped[:_LISTED])
+    if not dropped:
         return []
-    noun = "outline" if len(left) == 1 else "outlines"
-    return [f"{len(left):,} {noun} could not be placed: the CT has no slice there ({words}{more})."]
+    noun = "outline" if len(dropped) == 1 else "outlines"
+    return [f"{len(dropped):,} {noun} could not be placed: the CT has no slice there ({words}{more})."]
 
 
 def _voxels(nodule: _Nodule, slices: dict[tuple[str, float], int]) -> int:
-    """Count the voxels of the box around a nodule, or those of all its outlines where that is more."""
+    """Count the voxels of the box around a nodule, or of all its outlines if these are more."""
     points = np.concatenate([outline.points for outline in nodule.outlines])
     at = [slices[outline.instance, outline.z] for outline in nodule.outlines]
     columns, rows = (np.ptp(points, axis=0) + 1).tolist()
@@ -244,16 +249,16 @@ def _draw(path: Path, nodule: _Nodule, grid: Grid, slices: dict[tuple[str, float
     mask = np.zeros((high - low + 1, bottom - top + 1, right - left + 1), dtype=np.bool_)
     for outline, which in sorted(zip(nodule.outlines, at, strict=True), key=lambda pair: pair[0].hole):
         draw_outline(mask[which - low], outline.points - [left, top], hole=outline.hole)
-    nodule.origin, nodule.mask = cropped(mask, (low, int(top), int(left)))
+    nodule.origin, nodule.mask = crop(mask, (low, int(top), int(left)))
 
 
 def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: bool) -> None:
-    """Add to a slice what an outline holds, or take a hole out of it; holes come last.
+    """Add the inside of an outline to a slice, or remove a hole from it; holes come last.
 
     Parameters
     ----------
     plane : (Y, X) bool
-        Changed.
+        Changed in place.
     points : (N, 2) int
         Column and row, all on the slice.
     hole : bool
@@ -269,8 +274,8 @@ def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: b
         plane |= inside
 
 
-def _together(nodules: list[_Nodule]) -> list[list[_Nodule]]:
-    """Group nodules that share a voxel, directly or by way of others; the most read first."""
+def _group_nodules(nodules: list[_Nodule]) -> list[list[_Nodule]]:
+    """Group nodules that share a voxel, directly or through others; groups with most readers first."""
     groups: list[list[_Nodule]] = []
     for nodule in nodules:
         touched = [group for group in groups if any(_overlap(nodule, other) for other in group)]
@@ -284,16 +289,16 @@ def _together(nodules: list[_Nodule]) -> list[list[_Nodule]]:
     )  # fmt: skip
 
 
-def _overlap(one: _Nodule, other: _Nodule) -> bool:
-    low = np.maximum(one.origin, other.origin)
-    high = np.minimum(np.add(one.origin, one.mask.shape), np.add(other.origin, other.mask.shape))
+def _overlap(nodule: _Nodule, other: _Nodule) -> bool:
+    low = np.maximum(nodule.origin, other.origin)
+    high = np.minimum(np.add(nodule.origin, nodule.mask.shape), np.add(other.origin, other.mask.shape))
     if (high <= low).any():
         return False
     first, second = (
-        tuple(slice(a, b) for a, b in zip(low - nodule.origin, high - nodule.origin, strict=True))
-        for nodule in (one, other)
+        tuple(slice(a, b) for a, b in zip(low - each.origin, high - each.origin, strict=True))
+        for each in (nodule, other)
     )
-    return bool((one.mask[first] & other.mask[second]).any())
+    return bool((nodule.mask[first] & other.mask[second]).any())
 
 
 def _union(nodules: list[_Nodule]) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:

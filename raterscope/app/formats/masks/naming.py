@@ -1,4 +1,4 @@
-"""Annotator, image and structure from the names of files."""
+"""Annotator, image and structure parsed from file names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from raterscope.app.errors import InputError, plain
 
-__all__ = ["NOTHING", "Named", "bare", "by_path", "by_pattern", "common_parts"]
+__all__ = ["NO_NAMES", "NameParts", "compare_names", "parse_name", "parse_path", "strip_suffixes"]
 
 _SUFFIXES = re.compile(
     r"(\.seg)?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?json|xml|dcm|[ct]sv)$",
@@ -33,36 +33,36 @@ _IDLE = {
     "annotation", "annotations", "contour", "contours", "roi", "prob", "probability", "pred", "prediction",
     "by", "of", "from", "binary", "output", "final",
 }  # fmt: skip
-_MOST_WILD = 6
+_MOST_FIELDS = 6
 
 
-class Named(NamedTuple):
-    """What a name tells; None where it does not."""
+class NameParts(NamedTuple):
+    """Parts of a name; None for a missing part."""
 
     item: str | None = None
     annotator: str | None = None
     structure: str | None = None
 
 
-NOTHING = Named()
+NO_NAMES = NameParts()
 
 
-def bare(path: Path) -> str:
-    """Give a file's name without its suffixes: case07 for case07.seg.nrrd."""
+def strip_suffixes(path: Path) -> str:
+    """Return a file's name without its suffixes: case07 for case07.seg.nrrd."""
     return _SUFFIXES.sub("", path.name) or path.name
 
 
-def by_pattern(text: str, pattern: str) -> Named | None:
-    """Take a name apart.
+def parse_name(text: str, pattern: str) -> NameParts | None:
+    """Parse a name by a pattern.
 
     Parameters
     ----------
     text : str
-        A name without its suffix, with as many folders before it as the pattern has, "/" between.
+        A name without its suffix, preceded by as many folders as the pattern has, separated by "/".
     pattern : str
-        A name with {item}, {annotator} and {structure}, each at most once, and * for what does not matter:
-        "{item}_{annotator}_{structure}", "{annotator}/{item}". Where it can be read in several ways, the item
-        takes the most, and the first of the others the least.
+        A name with {item}, {annotator} and {structure}, each at most once, and * for any other text:
+        "{item}_{annotator}_{structure}", "{annotator}/{item}". If there are several solutions, the item is
+        the longest, and the first of the others the shortest.
 
     Returns
     -------
@@ -74,11 +74,16 @@ def by_pattern(text: str, pattern: str) -> Named | None:
         For a pattern with another field, a field twice, or none.
     """
     parts = re.split(r"(\{[^{}]*\}|\*)", pattern)
-    wild = [part[1:-1] for part in parts if part.startswith("{") and part.endswith("}")]
-    if not wild or len(set(wild)) != len(wild) or set(wild) - set(_FIELDS) or len(parts) > 2 * _MOST_WILD:
+    fields = [part[1:-1] for part in parts if part.startswith("{") and part.endswith("}")]
+    if (
+        not fields
+        or len(set(fields)) != len(fields)
+        or set(fields) - set(_FIELDS)
+        or len(parts) > 2 * _MOST_FIELDS
+    ):
         raise InputError(
-            f'"{plain(pattern)}" is no pattern of names; expected {{item}}, {{annotator}} or {{structure}}, '
-            "each at most once, as in {item}_{annotator}"
+            f'"{plain(pattern)}" is not a pattern of names; expected {{item}}, {{annotator}} or '
+            "{structure}, each at most once, as in {item}_{annotator}"
         )
     expression = ""
     for part in parts:
@@ -88,22 +93,22 @@ def by_pattern(text: str, pattern: str) -> Named | None:
             expression += f"(?P<{part[1:-1]}>[^/]+{'' if part == '{item}' else '?'})"
         else:
             expression += re.escape(part)
-    found = re.fullmatch(expression, text[-400:])
-    return None if found is None else Named(**found.groupdict())
+    match = re.fullmatch(expression, text[-400:])
+    return None if match is None else NameParts(**match.groupdict())
 
 
-def by_path(path: Path, pattern: str) -> Named | None:
-    """Take the name of a file apart, and of as many folders above it as the pattern has."""
+def parse_path(path: Path, pattern: str) -> NameParts | None:
+    """Parse the name of a file, and of as many folders above it as the pattern has."""
     folders = path.parent.parts[-pattern.count("/") :] if "/" in pattern else ()
-    return by_pattern("/".join([*folders, bare(path)]), pattern)
+    return parse_name("/".join([*folders, strip_suffixes(path)]), pattern)
 
 
-def common_parts(paths: Iterable[Path]) -> dict[Path, Named]:
-    """Find out what differs between the names of files that belong together.
+def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
+    """Derive annotator, image and structure from the differences between the names of related files.
 
-    Names and the folders below the first that all share are cut at _ - . and blanks. Words such as "reader"
-    and "case" tell which piece is whose; else a piece with a number that differs is the image, one of letters
-    the annotator, and what all names share is the image (with a number) or the structure (without).
+    Names, and folders below the common one, are split at _ - . and blanks. Words such as "reader" and "case"
+    determine the parts. Else a differing piece with a number is the image, one of letters the annotator. A
+    piece that all names share is the image (with a number) or the structure (without).
     """
     files = list(dict.fromkeys(Path(path) for path in paths))
     shared = 0
@@ -113,25 +118,25 @@ def common_parts(paths: Iterable[Path]) -> dict[Path, Named]:
         shared += 1
     pieces = {path: _pieces(path, shared) for path in files}
     if len({len(row) for row in pieces.values()}) > 1:
-        return {path: _by_words(row) for path, row in pieces.items()}
+        return {path: _parse_words(row) for path, row in pieces.items()}
     columns = [column for column in zip(*pieces.values(), strict=True) if column]
     if not columns:
         return {}
     role = _roles(columns)
-    return {path: _named(row, role) for path, row in pieces.items()}
+    return {path: _make_parts(row, role) for path, row in pieces.items()}
 
 
 def _pieces(path: Path, shared: int) -> list[str]:
-    """Cut a name, and the folders below the first so many, which all files share, into words."""
+    """Split a name, and the folders after the first `shared` ones, into words."""
     folders = path.parent.parts[shared:]
-    joined: list[str] = []
-    for word in (*folders, *(word for word in re.split(r"[_\-. ]+", bare(path)) if word)):
-        both = joined and word.isdigit() and len(joined) > len(folders)
-        if both and (_BARE_PERSON.fullmatch(joined[-1]) or _BARE_THING.fullmatch(joined[-1])):
-            joined[-1] = f"{joined[-1]} {word}"
+    words: list[str] = []
+    for word in (*folders, *(word for word in re.split(r"[_\-. ]+", strip_suffixes(path)) if word)):
+        may_join = words and word.isdigit() and len(words) > len(folders)
+        if may_join and (_BARE_PERSON.fullmatch(words[-1]) or _BARE_THING.fullmatch(words[-1])):
+            words[-1] = f"{words[-1]} {word}"
         else:
-            joined.append(word)
-    return joined
+            words.append(word)
+    return words
 
 
 def _is_person(word: str) -> bool:
@@ -147,43 +152,43 @@ def _has_number(word: str) -> bool:
 
 
 def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Tell which column of pieces is what."""
+    """Assign roles to the columns of pieces."""
     role: dict[int, str] = {}
     varying = [at for at, column in enumerate(columns) if len(set(column)) > 1]
     idle = {at for at, column in enumerate(columns) if all(word.casefold() in _IDLE for word in column)}
 
-    def take(name: str, candidates: Iterable[int]) -> None:
+    def assign(name: str, candidates: Iterable[int]) -> None:
         if name not in role.values():
             for at in candidates:
                 if at not in role and at not in idle:
                     role[at] = name
                     return
 
-    everywhere = range(len(columns))
-    take("annotator", (at for at in everywhere if all(map(_is_person, columns[at]))))
-    take("item", (at for at in varying if all(map(_is_thing, columns[at]))))
+    all_columns = range(len(columns))
+    assign("annotator", (at for at in all_columns if all(map(_is_person, columns[at]))))
+    assign("item", (at for at in varying if all(map(_is_thing, columns[at]))))
     if len(varying) > 1:
-        take("item", (at for at in varying if all(map(_has_number, columns[at]))))
-        take("annotator", (at for at in varying))
-        take("item", (at for at in varying))
-        take("structure", (at for at in varying))
-    elif "item" not in role.values() or any(_is_thing(columns[at][0]) for at in set(everywhere) - set(role)):
-        take("annotator", varying)
-    constant = [at for at in everywhere if at not in varying]
+        assign("item", (at for at in varying if all(map(_has_number, columns[at]))))
+        assign("annotator", (at for at in varying))
+        assign("item", (at for at in varying))
+        assign("structure", (at for at in varying))
+    elif "item" not in role.values() or any(_is_thing(columns[at][0]) for at in set(all_columns) - set(role)):
+        assign("annotator", varying)
+    constant = [at for at in all_columns if at not in varying]
     if len(columns[0]) == 1 and "annotator" not in role.values():
         return role
-    take("item", (at for at in constant if _has_number(columns[at][0]) or _is_thing(columns[at][0])))
-    take("structure", (at for at in constant if not _has_number(columns[at][0])))
+    assign("item", (at for at in constant if _has_number(columns[at][0]) or _is_thing(columns[at][0])))
+    assign("structure", (at for at in constant if not _has_number(columns[at][0])))
     return role
 
 
-def _named(row: Sequence[str], role: dict[int, str]) -> Named:
-    return Named(**{name: row[at] for at, name in role.items()})
+def _make_parts(row: Sequence[str], role: dict[int, str]) -> NameParts:
+    return NameParts(**{name: row[at] for at, name in role.items()})
 
 
-def _by_words(row: Sequence[str]) -> Named:
-    """Name what the words of one name alone tell."""
+def _parse_words(row: Sequence[str]) -> NameParts:
+    """Derive the parts from the words of a single name."""
     person = next((word for word in row if _is_person(word)), None)
     thing = next((word for word in row if word != person and _is_thing(word) and _has_number(word)), None)
-    rest = [word for word in row if word not in (person, thing) and word.casefold() not in _IDLE]
-    return Named(thing, person, rest[0] if len(rest) == 1 else None)
+    others = [word for word in row if word not in (person, thing) and word.casefold() not in _IDLE]
+    return NameParts(thing, person, others[0] if len(others) == 1 else None)

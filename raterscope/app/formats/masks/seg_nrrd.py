@@ -1,4 +1,4 @@
-"""The .seg.nrrd of 3D Slicer: named segments, in one or several layers of labels."""
+"""3D Slicer's .seg.nrrd: named segments in one or several layers of labels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import by_label, part_of
+from raterscope.app.formats.masks.collector import make_mask, split_labels
 from raterscope.app.formats.masks.deidentify import Deidentifier
-from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.masks.terminology import (
     Structure,
-    refuse_maps,
+    require_masks,
     terminology_coding,
     terminology_tag,
 )
@@ -40,20 +40,20 @@ _MOST_SEGMENTS = 10_000
 
 
 def has_segments(head: VoxelHead) -> bool:
-    """Tell by its header whether an NRRD file has segments."""
+    """Return whether an NRRD file has segments, by its header."""
     return any(_FIELD.fullmatch(str(key)) for key in head.fields)
 
 
-def read_seg_nrrd(head: VoxelHead, names: Named = NOTHING, watch: Watch = silent) -> MaskTable:
+def read_seg_nrrd(head: VoxelHead, names: NameParts = NO_NAMES, watch: Watch = silent) -> MaskTable:
     """Read each segment as a structure.
 
-    A segment without a label has its number plus one, as files had before segments could share a layer:
-    there, layer and segment were one.
+    A segment without a label has its number plus one. In older files, in which segments could not share a
+    layer, each segment is a layer.
 
     Raises
     ------
     InputError
-        For a file without segments, and for a segment in a layer that is not there.
+        For a file without segments, and for a segment in a missing layer.
     """
     path = head.path
     segments = _segments(path, head.fields)
@@ -62,8 +62,8 @@ def read_seg_nrrd(head: VoxelHead, names: Named = NOTHING, watch: Watch = silent
         layers = np.rint(layers).astype(np.int64)
     placed: dict[int, dict[int, int]] = {}
     for number, segment in segments.items():
-        alone = "LabelValue" not in segment and len(layers) > 1
-        layer = _number(path, segment.get("Layer"), number if alone else 0)
+        is_layer = "LabelValue" not in segment and len(layers) > 1
+        layer = _number(path, segment.get("Layer"), number if is_layer else 0)
         if not 0 <= layer < len(layers):
             raise InputError(
                 f"has {len(layers)} layers; expected one for each segment", file=path,
@@ -71,16 +71,18 @@ def read_seg_nrrd(head: VoxelHead, names: Named = NOTHING, watch: Watch = silent
             )  # fmt: skip
         label = _number(path, segment.get("LabelValue"), 1 if len(layers) > 1 else number + 1)
         placed.setdefault(layer, {})[number] = label
-    found: dict[int, RaterMask] = {}
+    masks_by_number: dict[int, RaterMask] = {}
     for order, (layer, labels) in enumerate(placed.items()):
         step = part(watch, 0.7 + 0.3 * order / len(placed), 0.7 + 0.3 * (order + 1) / len(placed))
-        masks = by_label(layers[layer], list(labels.values()), step)
+        masks = split_labels(layers[layer], list(labels.values()), step)
         for number, (_, origin, mask) in zip(labels, masks, strict=True):
             name = text_of(segments[number].get("Name", "")) or f"segment {number + 1}"
             coding = terminology_coding(segments[number].get("Tags", ""), segments[number].get("Color", ""))
-            found[number] = part_of(names.annotator, names.item, name, head.grid, mask, origin, coding)
-    notices = tuple(f"{plain(path.name)}: {one}." for one in head.notices)
-    return MaskTable(path, tuple(found[number] for number in sorted(found)), notices)
+            masks_by_number[number] = make_mask(
+                names.annotator, names.item, name, head.grid, mask, origin, coding
+            )
+    notices = tuple(f"{plain(path.name)}: {notice}." for notice in head.notices)
+    return MaskTable(path, tuple(masks_by_number[number] for number in sorted(masks_by_number)), notices)
 
 
 def _segments(path: Path, header: Mapping[str, Any]) -> dict[int, dict[str, str]]:
@@ -112,25 +114,25 @@ def write_seg_nrrd(
     structures: Sequence[Structure],
     grid: Grid,
     *,
-    source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
-    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
+    source: VolumeFile | None = None,  # noqa: ARG001 - common to all writers of masks
+    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to remove
     description: str = "",
 ) -> list[Path]:
     """Write each mask as a segment; segments share a layer as long as they do not overlap.
 
-    The file tells no more than names, colours, voxels and geometry, so that there is nothing to take out.
-    Its header is ASCII: a name's accents are left out. See `export.write_masks`.
+    The file holds only names, colours, voxels and geometry; there is nothing to de-identify. Its header is
+    ASCII: accents of names are dropped. See `export.write_masks`.
     """
     import nrrd
 
-    refuse_maps(path, structures, "NIfTI or DICOM SEG")
+    require_masks(path, structures, "NIfTI or DICOM SEG")
     file = path if path.name.casefold().endswith(".nrrd") else path.with_name(path.name + ".seg.nrrd")
     layers, placed = _layers(structures, grid)
     voxels = layers[0].T if len(layers) == 1 else np.stack(layers).transpose(0, 3, 2, 1)
     with write_together([file]) as (draft,):
         nrrd.write(
             str(draft), np.asfortranarray(voxels),
-            _header(structures, grid, placed, len(layers) > 1) | _described(description),
+            _header(structures, grid, placed, len(layers) > 1) | _description_field(description),
             index_order="F",
         )  # fmt: skip
     return [file]
@@ -139,12 +141,12 @@ def write_seg_nrrd(
 def _layers(
     structures: Sequence[Structure], grid: Grid
 ) -> tuple[list[NDArray[np.uint8]], list[tuple[int, int]]]:
-    """Put each mask into the first layer where nothing is in its way; gives its layer and label."""
+    """Put each mask into the first layer without overlap; return its layer and label."""
     layers: list[NDArray[np.uint8]] = []
     used: list[int] = []
     placed = []
-    for one in structures:
-        mask = np.asarray(one.values, dtype=np.bool_)
+    for structure in structures:
+        mask = np.asarray(structure.values, dtype=np.bool_)
         free = (at for at, layer in enumerate(layers) if used[at] < _MOST_LABELS and not layer[mask].any())
         layer = next(free, len(layers))
         if layer == len(layers):
@@ -174,22 +176,22 @@ def _header(
         header["spacings"] = ([np.nan] if layered else []) + [1.0, 1.0, 1.0]
     slices, rows, columns = grid.shape
     extent = f"0 {columns - 1} 0 {rows - 1} 0 {slices - 1}"
-    for number, (one, (layer, label)) in enumerate(zip(structures, placed, strict=True)):
+    for number, (structure, (layer, label)) in enumerate(zip(structures, placed, strict=True)):
         prefix = f"Segment{number}_"
         header[prefix + "ID"] = f"Segment_{number + 1}"
-        header[prefix + "Name"] = _ascii(one.title) or f"segment {number + 1}"
-        header[prefix + "Color"] = " ".join(f"{value / 255:.6f}" for value in one.shade)
+        header[prefix + "Name"] = _ascii(structure.title) or f"segment {number + 1}"
+        header[prefix + "Color"] = " ".join(f"{value / 255:.6f}" for value in structure.shade)
         header[prefix + "Extent"] = extent
         header[prefix + "Layer"] = str(layer)
         header[prefix + "LabelValue"] = str(label)
-        header[prefix + "Tags"] = terminology_tag(one.coding)
+        header[prefix + "Tags"] = terminology_tag(structure.coding)
     header["Segmentation_MasterRepresentation"] = "Binary labelmap"
     header["Segmentation_ContainedRepresentationNames"] = "Binary labelmap|"
     header["Segmentation_ReferenceImageExtentOffset"] = "0 0 0"
     return header
 
 
-def _described(description: str) -> dict[str, Any]:
+def _description_field(description: str) -> dict[str, Any]:
     return {"description": _ascii(description)} if description else {}
 
 

@@ -1,10 +1,10 @@
-"""Shapes on the pixel grid: polygons, run lengths, outlines, and their size before they are drawn.
+"""Shapes on the pixel grid: polygons, run lengths and outlines, with boxes known before drawing.
 
 A pixel belongs to a polygon when its centre is inside by the even-odd rule: a ray from it crosses the outline
-an odd number of times. A centre that lies on the outline belongs when the inside is to its right or, on a
-level edge, below it, so that polygons that share an edge share no pixel.
+an odd number of times. A centre on the outline belongs if the inside is to its right or, on a horizontal
+edge, below it. Thus polygons that share an edge share no pixel.
 
-A few bytes of run lengths can stand for a billion pixels: the extent of the runs is known before memory is
+A few bytes of run lengths can encode a billion pixels: the extent of the runs is known before memory is
 allocated for them.
 """
 
@@ -22,21 +22,21 @@ __all__ = [
     "Drawing",
     "Patch",
     "Runs",
-    "box_of",
     "circle",
     "column_major",
-    "compressed_counts",
-    "counted_runs",
+    "decode_coco_counts",
+    "decode_studio_runs",
+    "draw_outlines",
     "ellipse",
+    "empty_drawing",
     "fill",
-    "nothing",
-    "outlined",
-    "outlines",
-    "paired",
+    "find_box",
+    "parse_points",
+    "read_runs",
     "rectangle",
     "row_major",
-    "studio_runs",
-    "united",
+    "trace_outlines",
+    "unite",
 ]
 
 
@@ -48,31 +48,31 @@ Patch = tuple[int, int, NDArray[np.bool_]]
 """Top row, left column, and the mask from there."""
 
 Box = tuple[int, int, int, int]
-"""Top row, left column, and how many rows and columns from there."""
+"""Top row, left column, number of rows, number of columns."""
 
 
-def box_of(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Box | None:
-    """Give the box that the mask of `fill` has at most; None where it would be empty.
+def find_box(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Box | None:
+    """Find the largest box of the mask that `fill` draws; None if it would be empty.
 
     Raises
     ------
     ValueError
-        For points that are no numbers.
+        For points that are not numbers.
     """
     drawn = [outline for outline in outlines if len(outline) >= 3]
     if not drawn:
         return None
-    every = np.concatenate(drawn)
-    if not np.isfinite(every).all():
-        raise ValueError("a point is no place")
-    (low_x, low_y), (high_x, high_y) = every.min(axis=0).tolist(), every.max(axis=0).tolist()
+    points = np.concatenate(drawn)
+    if not np.isfinite(points).all():
+        raise ValueError("a point is not a position")
+    (low_x, low_y), (high_x, high_y) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     top, bottom = max(0, math.ceil(low_y)), min(shape[0], math.floor(high_y) + 1)
     left, right = max(0, math.ceil(low_x)), min(shape[1], math.floor(high_x) + 1)
     return (top, left, bottom - top, right - left) if bottom > top and right > left else None
 
 
 def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Patch | None:
-    """Make outlines into one mask, by even-odd: an outline within another is a hole.
+    """Fill outlines to one mask by the even-odd rule: an outline within another is a hole.
 
     Parameters
     ----------
@@ -80,20 +80,20 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
         Column and row; the centre of the first pixel is at (0, 0). Each is closed from its last point to the
         first.
     shape : (rows, columns)
-        Of the image; what lies beyond is cut off.
+        Of the image, to which the mask is cut.
 
     Returns
     -------
-    (top, left, mask), or None when no pixel's centre is inside.
+    (top, left, mask), or None if no pixel's centre is inside.
 
     Raises
     ------
     ValueError
-        For points that are no numbers, and for more crossings than can be meant.
+        For points that are not numbers, and for too many crossings.
     """
     drawn = [np.asarray(outline, dtype=float) for outline in outlines]
     drawn = [outline for outline in drawn if len(outline) >= 3]
-    box = box_of(drawn, shape)
+    box = find_box(drawn, shape)
     if box is None:
         return None
     top, left, rows, columns = box
@@ -107,7 +107,7 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
 def _crossings(
     start: NDArray[np.float64], end: NDArray[np.float64], rows: tuple[int, int], columns: tuple[int, int]
 ) -> NDArray[np.uint8]:
-    """Mark, 0 or 1, the pixels at which a row enters or leaves the inside."""
+    """Mark with 1 the pixels at which a row enters or leaves the inside."""
     (top, bottom), (left, right) = rows, columns
     upper, lower = np.minimum(start[:, 1], end[:, 1]), np.maximum(start[:, 1], end[:, 1])
     first = np.clip(np.ceil(upper), top, bottom).astype(np.int64)
@@ -131,19 +131,19 @@ def _crossings(
         edge = np.repeat(some, count)
         offset = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
         row = first[edge] + offset
-        # From its upper end and divided last, so that an edge is crossed at one place whichever way it goes.
+        # From its upper end and divided last, so that both directions of an edge give the same crossing.
         across = above[edge, 0] + (row - above[edge, 1]) * run[edge] / rise[edge]
         column = np.clip(np.ceil(across), left, right).astype(np.int64)
         kept = column < right
-        places = (row[kept] - top) * width + (column[kept] - left)
-        where, times = np.unique(places, return_counts=True)
+        crossings = (row[kept] - top) * width + (column[kept] - left)
+        where, times = np.unique(crossings, return_counts=True)
         flat[where] ^= (times & 1).astype(np.uint8)
         done, begin = int(ends[stop - 1]), stop
     return turns
 
 
-def paired(values: Any) -> NDArray[np.float64]:
-    """Make points of a flat list x, y, x, y ... or of a list of pairs; (N, 2).
+def parse_points(values: Any) -> NDArray[np.float64]:
+    """Convert a flat list x, y, x, y ... or a list of pairs to points, (N, 2).
 
     Raises
     ------
@@ -151,51 +151,51 @@ def paired(values: Any) -> NDArray[np.float64]:
         For anything else.
     """
     if not isinstance(values, (list, tuple)):
-        raise ValueError("no list of points")
+        raise ValueError("not a list of points")
     try:
         points = np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("points that are no numbers") from None
+        raise ValueError("points that are not numbers") from None
     if points.ndim == 1 and len(points) % 2 == 0:
         points = points.reshape(-1, 2)
     if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-        raise ValueError("points that are no pairs of numbers")
+        raise ValueError("points that are not pairs of numbers")
     return points
 
 
-def ellipse(x: float, y: float, across: float, down: float, turned: float = 0.0) -> NDArray[np.float64]:
-    """Give an ellipse as a polygon of 360 sides; `turned` in degrees, clockwise as seen."""
+def ellipse(x: float, y: float, across: float, down: float, rotation: float = 0.0) -> NDArray[np.float64]:
+    """Approximate an ellipse by a polygon of 360 sides; `rotation` in degrees, clockwise on screen."""
     angle = np.arange(_SIDES) * (2 * np.pi / _SIDES)
-    along, aside = across * np.cos(angle), down * np.sin(angle)
-    cosine, sine = math.cos(math.radians(turned)), math.sin(math.radians(turned))
-    return np.stack([x + along * cosine - aside * sine, y + along * sine + aside * cosine], axis=1)
+    along, sideways = across * np.cos(angle), down * np.sin(angle)
+    cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
+    return np.stack([x + along * cosine - sideways * sine, y + along * sine + sideways * cosine], axis=1)
 
 
 def circle(x: float, y: float, radius: float) -> NDArray[np.float64]:
-    """Give a circle as a polygon of 360 sides."""
+    """Approximate a circle by a polygon of 360 sides."""
     return ellipse(x, y, radius, radius)
 
 
 def rectangle(
-    left: float, top: float, width: float, height: float, turned: float = 0.0
+    left: float, top: float, width: float, height: float, rotation: float = 0.0
 ) -> NDArray[np.float64]:
-    """Give a rectangle's corners; `turned` in degrees, clockwise as seen, about its first corner."""
+    """Compute a rectangle's corners; `rotation` in degrees, clockwise on screen, about its first corner."""
     corners = np.array([[0.0, 0.0], [width, 0.0], [width, height], [0.0, height]])
-    cosine, sine = math.cos(math.radians(turned)), math.sin(math.radians(turned))
+    cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
     return np.asarray(corners @ np.array([[cosine, sine], [-sine, cosine]]) + [left, top])
 
 
 Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""First pixel of each run, and the one after its last; in order, and without an empty run."""
+"""First pixel of each run, and the pixel after its last; sorted, without empty runs."""
 
 
-def counted_runs(counts: Sequence[Any], size: int) -> Runs:
+def read_runs(counts: Sequence[Any], size: int) -> Runs:
     """Read run lengths, background first.
 
     Raises
     ------
     ValueError
-        When the lengths are no whole numbers, or do not fill a mask of `size` pixels.
+        If the lengths are not integers, or do not fill a mask of `size` pixels.
     """
     if not all(type(count) is int and 0 <= count <= size for count in counts) or sum(counts) != size:
         raise ValueError("run lengths that do not fill the mask")
@@ -204,23 +204,23 @@ def counted_runs(counts: Sequence[Any], size: int) -> Runs:
     return _without_empty(starts[1::2], ends[1::2])
 
 
-def compressed_counts(text: str) -> list[int]:
-    """Decode the run lengths that COCO packs into a string.
+def decode_coco_counts(text: str) -> list[int]:
+    """Decode COCO's run lengths, packed into a string.
 
-    Five bits a letter, from "0" upwards, the low ones first; a sixth says that more follow. From the fourth
-    length on, the difference to the one before the last is stored.
+    Each character, counted from "0", holds five bits, the low ones first; the sixth bit means that more
+    follow. From the fourth length on, the difference to the one before the last is stored.
 
     Raises
     ------
     ValueError
-        For a letter that is none of the code, and a length that is cut short or below 0.
+        For an invalid character, and a length that is cut short or negative.
     """
     counts: list[int] = []
     value, shift = 0, 0
     for letter in text:
         code = ord(letter) - 48
         if not 0 <= code < 64 or shift > 40:
-            raise ValueError("packed run lengths that are none")
+            raise ValueError("invalid packed run lengths")
         value |= (code & 31) << shift
         shift += 5
         if code & 32:
@@ -230,7 +230,7 @@ def compressed_counts(text: str) -> list[int]:
         if len(counts) > 2:
             value += counts[-2]
         if value < 0:
-            raise ValueError("packed run lengths that are none")
+            raise ValueError("invalid packed run lengths")
         counts.append(value)
         value = shift = 0
     if shift:
@@ -238,40 +238,40 @@ def compressed_counts(text: str) -> list[int]:
     return counts
 
 
-def studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
+def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
     """Decode a Label Studio brush, which packs red, green, blue and opacity of every pixel.
 
-    A head gives the number of values (32 bit), the bits of a value (5 bit, less one), and four sizes of
-    counts (4 bit each, less one). Then, until all values are there: one bit that says whether one value is
-    repeated, two that choose a size, the count less one in that many bits, and the value or the values.
+    The header has the number of values (32 bit), the bits of a value minus one (5 bit), and four sizes of
+    counts minus one (4 bit each). Then follow, until all values are decoded: one bit, whether one value is
+    repeated; two bits that choose a size; the count minus one in that many bits; and the value or the values.
 
     Parameters
     ----------
     packed : sequence of bytes, 0 to 255
     pixels : int
-        What the image has; the number of values that the head claims must be four times that.
+        Pixels of the image; the header must claim four times as many values.
 
     Returns
     -------
     Runs
-        Of the pixels that are not wholly transparent.
+        Of the pixels that are not completely transparent.
 
     Raises
     ------
     ValueError
-        For bytes that are none, end early, or claim another number of values.
+        For invalid bytes, an early end, or another number of values.
     """
     try:
         content = bytes(packed)
     except (TypeError, ValueError):
-        raise ValueError("packed runs that are no bytes") from None
+        raise ValueError("packed runs that are not bytes") from None
     bits = _Bits(content)
     count = bits.take(32)
     if count != 4 * pixels:
         raise ValueError(f"packed runs of {count:,} values for {pixels:,} pixels")
     word = bits.take(5) + 1
     if word != 8:
-        raise ValueError(f"packed runs of {word} bits a value")
+        raise ValueError(f"packed runs of {word} bits per value")
     sizes = [bits.take(4) + 1 for _ in range(4)]
     starts, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     at = 0
@@ -282,7 +282,10 @@ def studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
             raise ValueError("packed runs beyond the image")
         if repeated:
             opaque = bits.take(8) > 0
-            first, last = np.array([at // 4]), np.array([stop // 4])  # of those whose fourth value is here
+            first, last = (
+                np.array([at // 4]),
+                np.array([stop // 4]),
+            )  # pixels whose fourth value is in the run
             if opaque:
                 starts.append(first)
                 ends.append(last)
@@ -300,7 +303,7 @@ def _without_empty(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Runs:
 
 
 class _Bits:
-    """Reads bits from bytes, the high ones first."""
+    """Reader of bits from bytes, the high ones first."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -327,14 +330,14 @@ class _Bits:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A mark on a plane.
+    """A drawing on a plane, to be drawn later.
 
     Attributes
     ----------
     box : (top, left, rows, columns)
-        Where it lies at most.
+        Its largest possible extent.
     draw : callable
-        Draws it. It may raise ValueError, whose text follows "it has".
+        Draws it. May raise ValueError; the message follows "it has".
     """
 
     box: Box
@@ -346,58 +349,58 @@ class Drawing:
         return self.box[2] * self.box[3]
 
 
-def nothing() -> Drawing:
-    """Give a mark without a pixel."""
+def empty_drawing() -> Drawing:
+    """Return a drawing without a pixel."""
     return Drawing((0, 0, 0, 0), lambda: None)
 
 
-def outlined(outlines: Sequence[NDArray[np.floating]], shape: tuple[int, int]) -> Drawing:
-    """Give the mark that `fill` draws.
+def draw_outlines(outlines: Sequence[NDArray[np.floating]], shape: tuple[int, int]) -> Drawing:
+    """Return the drawing that `fill` draws.
 
     Raises
     ------
     ValueError
-        For points that are no numbers.
+        For points that are not numbers.
     """
-    box = box_of(outlines, shape)
-    return nothing() if box is None else Drawing(box, lambda: fill(outlines, shape))
+    box = find_box(outlines, shape)
+    return empty_drawing() if box is None else Drawing(box, lambda: fill(outlines, shape))
 
 
-def united(drawings: Sequence[Drawing]) -> Drawing:
-    """Give marks as one."""
-    some = [one for one in drawings if one.pixels]
-    if len(some) < 2:
-        return some[0] if some else nothing()
-    top, left = (min(one.box[k] for one in some) for k in (0, 1))
-    bottom, right = (max(one.box[k] + one.box[k + 2] for one in some) for k in (0, 1))
+def unite(drawings: Sequence[Drawing]) -> Drawing:
+    """Combine drawings to one."""
+    filled = [drawing for drawing in drawings if drawing.pixels]
+    if len(filled) < 2:
+        return filled[0] if filled else empty_drawing()
+    top, left = (min(drawing.box[k] for drawing in filled) for k in (0, 1))
+    bottom, right = (max(drawing.box[k] + drawing.box[k + 2] for drawing in filled) for k in (0, 1))
 
     def draw() -> Patch:
-        whole = np.zeros((bottom - top, right - left), dtype=np.bool_)
-        for one in some:
-            if (patch := one.draw()) is not None:
+        mask_of_all = np.zeros((bottom - top, right - left), dtype=np.bool_)
+        for drawing in filled:
+            if (patch := drawing.draw()) is not None:
                 row, column, mask = patch
                 rows, columns = mask.shape
-                whole[row - top : row - top + rows, column - left : column - left + columns] |= mask
-        return top, left, whole
+                mask_of_all[row - top : row - top + rows, column - left : column - left + columns] |= mask
+        return top, left, mask_of_all
 
     return Drawing((top, left, bottom - top, right - left), draw)
 
 
 def row_major(runs: Runs, shape: tuple[int, int], origin: tuple[int, int] = (0, 0)) -> Drawing:
-    """Give the mark that runs along the rows of `shape` make, which lies at `origin`."""
-    (top, left, rows, columns), draw = _of_runs(runs, shape[1])
+    """Return the drawing of runs along the rows of `shape`, at `origin`."""
+    (top, left, rows, columns), draw = _draw_runs(runs, shape[1])
     row, column = origin
     return Drawing((row + top, column + left, rows, columns), lambda: (row + top, column + left, draw()))
 
 
 def column_major(runs: Runs, shape: tuple[int, int]) -> Drawing:
-    """Give the mark that runs down the columns of `shape` make."""
-    (left, top, columns, rows), draw = _of_runs(runs, shape[0])
+    """Return the drawing of runs down the columns of `shape`."""
+    (left, top, columns, rows), draw = _draw_runs(runs, shape[0])
     return Drawing((top, left, rows, columns), lambda: (top, left, np.ascontiguousarray(draw().T)))
 
 
-def _of_runs(runs: Runs, length: int) -> tuple[Box, Callable[[], NDArray[np.bool_]]]:
-    """Give the box around runs in lines of a length: first line, first pixel in it, lines, pixels a line."""
+def _draw_runs(runs: Runs, length: int) -> tuple[Box, Callable[[], NDArray[np.bool_]]]:
+    """Return the box around runs: first line, first pixel in it, lines, pixels per line; and its drawing."""
     starts, ends = runs
     if not len(starts):
         return (0, 0, 0, 0), lambda: np.zeros((0, 0), dtype=np.bool_)
@@ -421,11 +424,11 @@ def _of_runs(runs: Runs, length: int) -> tuple[Box, Callable[[], NDArray[np.bool
 
 
 _STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""East, south, west, north, in columns and rows."""
+"""Steps east, south, west and north, in columns and rows."""
 
 
-def outlines(mask: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
-    """Walk around every part of a mask and every hole in it.
+def trace_outlines(mask: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
+    """Trace the outline of every part of a mask and every hole in it.
 
     Parameters
     ----------
@@ -434,38 +437,40 @@ def outlines(mask: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
     Returns
     -------
     list of (N, 2) arrays
-        The corners of each outline, column and row, where the centre of the first pixel is at (0, 0). Pixels
-        that touch at a corner alone have outlines of their own. A pixel is in the mask when it lies within an
-        odd number of the outlines.
+        The corners of each outline, column and row; the centre of the first pixel is at (0, 0). Pixels that
+        touch only at a corner have separate outlines. A pixel is in the mask if it is within an odd number of
+        outlines.
     """
     padded = np.pad(mask, 1)
     inside, up, left = padded[1:-1, 1:-1], padded[:-2, 1:-1], padded[1:-1, :-2]
     down, right = padded[2:, 1:-1], padded[1:-1, 2:]
     rows, columns = mask.shape
-    # Which ways an edge leaves from each corner of a pixel: one bit each, the inside always to the right.
+    # Directions of the edges that leave each corner of a pixel: one bit each, the inside always to the right.
     leaving = np.zeros((rows + 1, columns + 1), dtype=np.uint8)
     leaving[:-1, :-1] |= (inside & ~up).view(np.uint8)
     leaving[:-1, 1:] |= (inside & ~right).view(np.uint8) << 1
     leaving[1:, 1:] |= (inside & ~down).view(np.uint8) << 2
     leaving[1:, :-1] |= (inside & ~left).view(np.uint8) << 3
     starts = np.argwhere(leaving).tolist()
-    ways = {(column, row): int(leaving[row, column]) for row, column in starts}
-    found = []
+    directions = {(column, row): int(leaving[row, column]) for row, column in starts}
+    closed = []
     for row, column in starts:
-        while ways[column, row]:
-            found.append(_walk(ways, (column, row)))
-    return found
+        while directions[column, row]:
+            closed.append(_walk(directions, (column, row)))
+    return closed
 
 
-def _walk(ways: dict[tuple[int, int], int], start: tuple[int, int]) -> NDArray[np.float64]:
-    """Follow edges from a corner back to it, taking them away."""
-    first = heading = (ways[start] & -ways[start]).bit_length() - 1
+def _walk(directions: dict[tuple[int, int], int], start: tuple[int, int]) -> NDArray[np.float64]:
+    """Follow edges from a corner back to it, and remove them."""
+    first = heading = (directions[start] & -directions[start]).bit_length() - 1
     at, corners = start, []
     while True:
         at = (at[0] + _STEPS[heading][0], at[1] + _STEPS[heading][1])
-        # To the right before straight on, so that the walk stays with its own pixel where two touch.
-        turn = next(way % 4 for way in (heading + 1, heading, heading + 3) if ways[at] & (1 << way % 4))
-        ways[at] &= ~(1 << turn)
+        # Right before straight on, so that the walk stays at its own pixel where two touch.
+        turn = next(
+            step % 4 for step in (heading + 1, heading, heading + 3) if directions[at] & (1 << step % 4)
+        )
+        directions[at] &= ~(1 << turn)
         if turn != heading:
             corners.append(at)
         heading = turn

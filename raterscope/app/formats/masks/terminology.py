@@ -1,4 +1,4 @@
-"""Names of structures and what they stand for: a table of TG-263 names, and a search of coded concepts.
+"""Terminology of structures: a table of TG-263 names, a search of coded concepts, and codes in files.
 
 References
 ----------
@@ -39,15 +39,15 @@ __all__ = [
     "Structure",
     "add_codes",
     "code_item",
-    "concepts",
     "file_names",
     "find_code",
+    "list_concepts",
     "missing_uids",
-    "refuse_maps",
-    "required_source",
+    "require_masks",
+    "require_source",
     "roi_coding",
     "segment_coding",
-    "suggested",
+    "suggest_coding",
     "terminology_coding",
     "terminology_tag",
     "tg263_name",
@@ -69,12 +69,12 @@ CATEGORIES = (
     _SPACE,
     Code("105590001", "SCT", "Substance"),
 )
-"""CID 7150, those of most structures first."""
+"""CID 7150, the most frequent first."""
 
 _LEFT, _RIGHT = Code("7771000", "SCT", "Left"), Code("24028007", "SCT", "Right")
 _BOTH = Code("51440002", "SCT", "Right and left")
 
-# TG-263 name without a side, SNOMED CT code, meaning, whether it has sides, other usual names.
+# TG-263 name without a side, SNOMED CT code, meaning, whether it has sides, other common names.
 _ORGANS: tuple[tuple[str, str, str, bool, tuple[str, ...]], ...] = (
     ("A_Aorta", "15825003", "Aorta", False, ("Aorta",)),
     ("A_Pulmonary", "81040000", "Pulmonary artery", False, ("Pulmonary artery",)),
@@ -148,25 +148,25 @@ _SIDES = {
     "bilateral": _BOTH,
 }  # fmt: skip
 LATERALITIES = {"left": _LEFT, "right": _RIGHT, "both": _BOTH}
-"""Sides of the body, which modify a type (CID 244)."""
+"""Sides of the body, as modifiers of a type (CID 244)."""
 
 _SUFFIXES = {_LEFT: "_L", _RIGHT: "_R", _BOTH: "s"}
 _MOST_FOUND = 100
 
 
 @dataclass(frozen=True)
-class _Named:
-    """A TG-263 name and what it stands for."""
+class _Entry:
+    """A TG-263 name and its coding."""
 
     name: str
     coding: Coding
 
 
-def suggested(name: str) -> Coding:
-    """Suggest what a structure stands for by its name alone; nothing where the name is not a usual one."""
-    found = _known().get(_plain(name))
-    if found is not None:
-        return found.coding
+def suggest_coding(name: str) -> Coding:
+    """Suggest the coding of a structure by its name; `NOTHING_CODED` if the name is unknown."""
+    entry = _entries().get(_normalise(name))
+    if entry is not None:
+        return entry.coding
     target = _TARGET.fullmatch(name.strip())
     if target is None:
         return NOTHING_CODED
@@ -175,108 +175,110 @@ def suggested(name: str) -> Coding:
 
 
 def tg263_name(name: str) -> str:
-    """Give the TG-263 name of a structure; empty where its name is not a usual one."""
-    found = _known().get(_plain(name))
-    return "" if found is None else found.name
+    """Return the TG-263 name of a structure; empty if its name is unknown."""
+    entry = _entries().get(_normalise(name))
+    return "" if entry is None else entry.name
 
 
 def tg263_names() -> tuple[str, ...]:
-    """List the TG-263 names of the table, in order, with sides where there are."""
-    names = {one.name for one in _known().values() if one.coding.role}
+    """List the TG-263 names of the table, sorted, with sides if there are any."""
+    names = {entry.name for entry in _entries().values() if entry.coding.role}
     return (*_TARGETS, *sorted(names, key=str.casefold))
 
 
 @cache
-def concepts() -> tuple[Code, ...]:
-    """List the concepts that a structure may be: those of CID 7151 and 9534 first, then all of SNOMED CT.
+def list_concepts() -> tuple[Code, ...]:
+    """List possible concepts of a structure: CID 7151 and 9534 first, then all of SNOMED CT.
 
-    It takes about a second the first time, most of it to load the dictionary.
+    The first call takes about a second, mostly to load the dictionary.
     """
     from pydicom.sr.codedict import codes
 
-    found: dict[tuple[str, str], Code] = {}
+    concepts_by_code: dict[tuple[str, str], Code] = {}
     for group in (codes.cid7151, codes.cid9534, codes.SCT):
         listed = [getattr(group, name) for name in group.dir()]
-        # Of several words for one concept the shortest.
-        for one in sorted(listed, key=lambda code: (len(code.meaning), code.meaning.casefold())):
-            if 0 < len(one.meaning) <= 64 and "\\" not in one.meaning:
-                key = one.value, one.scheme_designator
-                found.setdefault(key, Code(*key, one.meaning))
-    return tuple(found.values())
+        # The shortest of several meanings of one concept.
+        for entry in sorted(listed, key=lambda code: (len(code.meaning), code.meaning.casefold())):
+            if 0 < len(entry.meaning) <= 64 and "\\" not in entry.meaning:
+                key = entry.value, entry.scheme_designator
+                concepts_by_code.setdefault(key, Code(*key, entry.meaning))
+    return tuple(concepts_by_code.values())
 
 
 def usual_category(code: Code) -> Code | None:
-    """Give the category of a concept of the table of names; None for any other."""
+    """Return the category of a concept of the table of names; None for any other."""
     return _categories().get((code.value, code.scheme))
 
 
 @cache
 def _categories() -> dict[tuple[str, str], Code]:
-    known = (*(one.coding for one in _known().values()), *map(suggested, _TARGETS))
+    codings = (*(entry.coding for entry in _entries().values()), *map(suggest_coding, _TARGETS))
     return {
-        (one.type.value, one.type.scheme): one.category
-        for one in known
-        if one.type is not None and one.category is not None
+        (coding.type.value, coding.type.scheme): coding.category
+        for coding in codings
+        if coding.type is not None and coding.category is not None
     }
 
 
 def find_code(text: str) -> tuple[Code, ...]:
-    """Find concepts by "SCT:80891009", by a value alone, or by words of the meaning; the best ones first."""
+    """Find concepts by "SCT:80891009", by a value, or by words of the meaning; the best matches first."""
     scheme, _, value = text.strip().rpartition(":")
-    exact = [one for one in _by_value().get(value, ()) if scheme in ("", one.scheme)]
+    exact = [code for code in _by_value().get(value, ()) if scheme in ("", code.scheme)]
     if exact:
         return tuple(exact)
     words = text.casefold().split()
-    fitting = [(meaning, one) for meaning, one in _folded() if all(word in meaning for word in words)]
-    wanted = " ".join(words)
-    fitting.sort(key=lambda pair: 0 if pair[0] == wanted else 1 if pair[0].startswith(wanted) else 2)
-    return tuple(one for _, one in fitting[:_MOST_FOUND])
+    matches = [(meaning, code) for meaning, code in _folded() if all(word in meaning for word in words)]
+    text = " ".join(words)
+    matches.sort(key=lambda pair: 0 if pair[0] == text else 1 if pair[0].startswith(text) else 2)
+    return tuple(code for _, code in matches[:_MOST_FOUND])
 
 
 @cache
 def _by_value() -> dict[str, list[Code]]:
-    found: dict[str, list[Code]] = {}
-    for one in concepts():
-        found.setdefault(one.value, []).append(one)
-    return found
+    codes_by_value: dict[str, list[Code]] = {}
+    for code in list_concepts():
+        codes_by_value.setdefault(code.value, []).append(code)
+    return codes_by_value
 
 
 @cache
 def _folded() -> tuple[tuple[str, Code], ...]:
-    return tuple((one.meaning.casefold(), one) for one in concepts())
+    return tuple((code.meaning.casefold(), code) for code in list_concepts())
 
 
 @cache
-def _known() -> dict[str, _Named]:
-    found: dict[str, _Named] = {}
+def _entries() -> dict[str, _Entry]:
+    entries: dict[str, _Entry] = {}
     for name, value, meaning, sided, others in _ORGANS:
         code = Code(value, "SCT", meaning)
         bare = Coding(category=_ANATOMY, type=code, role="ORGAN")
-        for called in (name, *others):
-            found[_plain(called)] = _Named(name, bare)
+        for alias in (name, *others):
+            entries[_normalise(alias)] = _Entry(name, bare)
         if not sided:
             continue
         for word, side in _SIDES.items():
             if side is _BOTH and name.endswith("s"):
                 continue
             coding = Coding(category=_ANATOMY, type=code, modifier=side, role="ORGAN")
-            for called in (name, *others):
+            for alias in (name, *others):
                 at_end = f"{name}{_SUFFIXES[side]}"
-                found[_plain(f"{called} {word}")] = found[_plain(f"{word} {called}")] = _Named(at_end, coding)
-        for called in () if name.endswith("s") else (name, *others):
+                entries[_normalise(f"{alias} {word}")] = entries[_normalise(f"{word} {alias}")] = _Entry(
+                    at_end, coding
+                )
+        for alias in () if name.endswith("s") else (name, *others):
             both = Coding(category=_ANATOMY, type=code, modifier=_BOTH, role="ORGAN")
-            found[_plain(f"{called}s")] = _Named(f"{name}s", both)
+            entries[_normalise(f"{alias}s")] = _Entry(f"{name}s", both)
     for name, code in _ABNORMALITIES.items():
-        found[_plain(name)] = _Named(name, Coding(category=_ABNORMAL, type=code))
-    for called in ("External", "Body"):
-        found[_plain(called)] = _Named("External", Coding(category=_SPACE, type=_BODY, role="EXTERNAL"))
-    return found
+        entries[_normalise(name)] = _Entry(name, Coding(category=_ABNORMAL, type=code))
+    for alias in ("External", "Body"):
+        entries[_normalise(alias)] = _Entry("External", Coding(category=_SPACE, type=_BODY, role="EXTERNAL"))
+    return entries
 
 
-def _plain(name: str) -> str:
-    """Make spellings of a name the same: no case, and one space for what parts its words."""
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip())
-    return " ".join(re.split(r"[\s_.-]+", parted.casefold()))
+def _normalise(name: str) -> str:
+    """Normalise the spelling of a name: lower case, words separated by one blank."""
+    separated = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip())
+    return " ".join(re.split(r"[\s_.-]+", separated.casefold()))
 
 
 _LONGEST_VALUE = 16
@@ -287,7 +289,7 @@ _CONTEXTS = ("Segmentation category and type - 3D Slicer General Anatomy list",
 
 
 def segment_coding(segment: Any) -> Coding:
-    """Read what an item of the segment sequence says; what cannot be read is left unknown."""
+    """Read the coding of an item of the segment sequence; unreadable parts stay unknown."""
     category = _code(segment, "SegmentedPropertyCategoryCodeSequence")
     kind = _code(segment, "SegmentedPropertyTypeCodeSequence")
     first = next(iter(segment.get("SegmentedPropertyTypeCodeSequence") or ()), None)
@@ -318,7 +320,7 @@ def roi_coding(contours: Any, observation: Any) -> Coding:
 
 
 def code_item(code: Code) -> Any:
-    """Make an item of a DICOM code sequence; its attribute depends on the length of the value."""
+    """Create an item of a DICOM code sequence; its attribute depends on the length of the value."""
     from pydicom.dataset import Dataset
 
     item = Dataset()
@@ -333,7 +335,7 @@ def code_item(code: Code) -> Any:
 
 
 def add_codes(observation: Any, coding: Coding) -> None:
-    """State the codes of a structure in an item of the RT ROI observations."""
+    """Add the codes of a structure to an item of the RT ROI observations."""
     if coding.type is not None:
         observation.RTROIIdentificationCodeSequence = [code_item(coding.type)]
         if coding.category is not None:
@@ -345,19 +347,19 @@ def add_codes(observation: Any, coding: Coding) -> None:
 def terminology_coding(tags: str, colour: str) -> Coding:
     """Read the tags and the colour of a segment of a .seg.nrrd."""
     shade = _fractions(colour)
-    entry = next((one for one in tags.split("|") if one.startswith(_TAG)), None)
+    entry = next((tag for tag in tags.split("|") if tag.startswith(_TAG)), None)
     if entry is None:
         return Coding(colour=shade)
-    fields = [_triplet(one) for one in entry.removeprefix(_TAG).split("~")]
+    fields = [_triplet(field) for field in entry.removeprefix(_TAG).split("~")]
     _, category, kind, modifier, _, region = (*fields, *[None] * 6)[:6]
     return Coding(category=category, type=kind, modifier=modifier, region=region, colour=shade)
 
 
 def terminology_tag(coding: Coding) -> str:
-    """Write codes as the tag of a segment; "|" alone where nothing is known."""
+    """Format codes as the tag of a segment; only "|" if nothing is known."""
     if coding.type is None:
         return "|"
-    fields = [_CONTEXTS[0], *(_caret(one) for one in (coding.category, coding.type, coding.modifier))]
+    fields = [_CONTEXTS[0], *(_caret(code) for code in (coding.category, coding.type, coding.modifier))]
     fields += [_CONTEXTS[1], _caret(coding.region), _caret(None)]
     return f"{_TAG}{'~'.join(fields)}|"
 
@@ -369,10 +371,10 @@ def _code(dataset: Any, sequence: str) -> Code | None:
     item = items[0]
     value = item.get("CodeValue") or item.get(_LONG) or item.get(_URN) or ""
     scheme = item.get("CodingSchemeDesignator") or ("URN" if item.get(_URN) else "")
-    return _made(str(value), str(scheme), str(item.get("CodeMeaning") or ""))
+    return _make_code(str(value), str(scheme), str(item.get("CodeMeaning") or ""))
 
 
-def _made(value: str, scheme: str, meaning: str) -> Code | None:
+def _make_code(value: str, scheme: str, meaning: str) -> Code | None:
     try:
         return Code(value.strip(), scheme.strip(), text_of(meaning.strip()) or value.strip())
     except ValueError:
@@ -381,14 +383,14 @@ def _made(value: str, scheme: str, meaning: str) -> Code | None:
 
 def _triplet(text: str) -> Code | None:
     parts = text.split("^")
-    return _made(parts[1], parts[0], parts[2]) if len(parts) == 3 and parts[1] else None
+    return _make_code(parts[1], parts[0], parts[2]) if len(parts) == 3 and parts[1] else None
 
 
 def _caret(code: Code | None) -> str:
     if code is None:
         return "^^"
     parts = (code.scheme, code.value, code.meaning)
-    return "^".join("".join(one for one in part if one not in "^~|\\") for part in parts)
+    return "^".join("".join(letter for letter in part if letter not in "^~|\\") for part in parts)
 
 
 def _colour(values: object) -> Colour | None:
@@ -417,17 +419,17 @@ def _colour_of_lab(values: Sequence[int] | None) -> Colour | None:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """One mask or map to be written.
+    """One mask or map for export.
 
     Attributes
     ----------
     name : str
     values : (Z, Y, X) bool or float32
-        On the whole grid: a mask; a probability, 0 to 1; for NIfTI any map.
+        On the complete grid: a mask; a probability, 0 to 1; for NIfTI any map.
     colour : (red, green, blue)
-        0 to 255; used where the coding has none.
+        0 to 255; used if the coding has none.
     coding : Coding
-        What it stands for.
+        Its coded meaning.
     """
 
     name: str
@@ -446,13 +448,13 @@ class Structure:
         return self.coding.colour or self.colour
 
 
-def required_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
-    """Give the DICOM series that a DICOM file refers to.
+def require_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
+    """Return the DICOM series that a DICOM file refers to.
 
     Raises
     ------
     InputError
-        Where there is none, or it is on another grid.
+        If there is none, or it is on another grid.
     """
     if source is None or not source.identifier or not source.files:
         raise InputError(
@@ -467,28 +469,29 @@ def required_source(path: Path, source: VolumeFile | None, grid: Grid) -> Volume
 
 
 def missing_uids(head: Any) -> tuple[str, str]:
-    """Give the frame of reference and the study of a series; or new ones, always the same."""
+    """Return the UIDs of the frame of reference and the study of a series; or new ones, always the same."""
     series = str(head.get("SeriesInstanceUID") or head.get("SOPInstanceUID") or "")
-    made = [f"2.25.{uuid5(NAMESPACE_OID, f'{series} {what}').int}" for what in ("frame", "study")]
+    uids = [f"2.25.{uuid5(NAMESPACE_OID, f'{series} {purpose}').int}" for purpose in ("frame", "study")]
     return (
-        str(head.get("FrameOfReferenceUID") or made[0]),
-        str(head.get("StudyInstanceUID") or made[1]),
+        str(head.get("FrameOfReferenceUID") or uids[0]),
+        str(head.get("StudyInstanceUID") or uids[1]),
     )
 
 
-def refuse_maps(path: Path, structures: Sequence[Structure], instead: str) -> None:
-    """Refuse what is no mask, in a format that holds masks alone."""
-    for one in structures:
-        if one.values.dtype != np.bool_:
+def require_masks(path: Path, structures: Sequence[Structure], instead: str) -> None:
+    """Refuse maps in a format that holds only masks."""
+    for structure in structures:
+        if structure.values.dtype != np.bool_:
             raise InputError(
-                f"{plain(one.name)} is a map, and the format holds masks alone; write {instead}", file=path
+                f"{plain(structure.name)} is a map, but the format holds only masks; write {instead}",
+                file=path,
             )
 
 
 def file_names(path: Path, suffix: str, names: Sequence[str]) -> list[Path]:
     """Name the files of several structures: liver_probability.nii.gz beside liver.nii.gz."""
     stem = path.name[: -len(suffix)] if path.name.casefold().endswith(suffix) else path.name
-    taken: set[str] = set()
+    used: set[str] = set()
     return [
-        path.with_name(f"{unique_name(f'{stem}_{file_name_part(name)}', taken)}{suffix}") for name in names
+        path.with_name(f"{unique_name(f'{stem}_{file_name_part(name)}', used)}{suffix}") for name in names
     ]

@@ -172,7 +172,7 @@ class TiffSource:
 
     def _decode(self, page: Any, index: int) -> NDArray[Any]:
         offset, size = page.dataoffsets[index], page.databytecounts[index]
-        # What claims more than stored would be unpacked to gigabytes.
+        # Larger data could be unpacked to gigabytes.
         most = 2 * page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize + (1 << 16)
         if size > most:
             raise InputError("cannot be read: the image is damaged or cut short", file=self._path)

@@ -21,8 +21,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
-from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.masks.terminology import Structure, file_names, suggested
+from raterscope.app.formats.masks.naming import strip_suffixes
+from raterscope.app.formats.masks.terminology import Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import (
     file_name_part,
     format_number,
@@ -310,14 +310,14 @@ def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], s
     """
     if structure in chosen:
         return chosen[structure]
-    return merged(imported.get(structure, NOTHING_CODED), suggested(structure))
+    return merged(imported.get(structure, NOTHING_CODED), suggest_coding(structure))
 
 
 def coding_source(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
     """Return the origin of a structure's codes: "chosen", "file", "name", or "" for none."""
     if structure in chosen:
         return "chosen"
-    of_files, of_name = imported.get(structure, NOTHING_CODED), suggested(structure)
+    of_files, of_name = imported.get(structure, NOTHING_CODED), suggest_coding(structure)
     if of_files.specific or (of_files.type is not None and of_name.type is None):
         return "file"
     return "name" if of_name.type is not None else ""
@@ -466,7 +466,7 @@ def _suggest_export(export: str) -> str:
 
 
 def _file_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
-    return bare(Path(entry.name)) if by is None else case_pseudonym(entry)
+    return strip_suffixes(Path(entry.name)) if by is None else case_pseudonym(entry)
 
 
 def _title(entry: ImageEntry, by: Deidentifier | None) -> str:

@@ -15,9 +15,9 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.collector import cropped
+from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
-from raterscope.app.formats.masks.naming import Named, bare
+from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.records import ImageFile, MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.resampling import OtherGrid, resample
@@ -92,11 +92,11 @@ def assign_raters(
     attributed: list[AttributedMask] = []
     unnamed: dict[Path, str] = {}
     for table in tables:
-        name = names.get(table.path, Named())
+        name = names.get(table.path, NameParts())
         for mask in table.masks:
             rater = TRUTH_WORD if truth else assigned.get(table.path) or mask.annotator or name.annotator
             if rater is None:
-                unnamed.setdefault(table.path, bare(table.path))
+                unnamed.setdefault(table.path, strip_suffixes(table.path))
             structure = mask.structure or name.structure or NAMELESS
             annotator = None if rater is None or is_truth(rater) else rater
             attributed.append(AttributedMask(table.path, annotator, structure, mask.item, name.item, mask))
@@ -217,7 +217,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
         return PlacedMask(
             image, attributed.annotator, attributed.structure, mask.origin, mask.values, mask.coding
         )
-    origin, values = cropped(resample(mask.whole(), mask.grid, grid))
+    origin, values = crop(resample(mask.whole(), mask.grid, grid))
     if mask.values.any() and not values.any():
         raise InputError("marks nothing within the image it is resampled to", file=attributed.file)
     return PlacedMask(image, attributed.annotator, attributed.structure, origin, values, mask.coding)

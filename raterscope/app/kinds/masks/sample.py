@@ -16,9 +16,9 @@ from raterscope.algorithms.masks.metrics import dice
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.mask_crowds import SimulatedCase, SimulatedRater, simulate_case
 from raterscope.app.errors import counted, plain
-from raterscope.app.formats.masks.collector import cropped
+from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.export import write_array
-from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.masks.exports import (
@@ -171,7 +171,7 @@ def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch
         patient = nodule.patient.rpartition("-")[2]
         image = add_case(study, f"LIDC-{patient} nodule {nodule.number}", nodule.grid).id
         for number, mask in enumerate(nodule.masks, start=1):
-            origin, values = cropped(mask, nodule.origin)
+            origin, values = crop(mask, nodule.origin)
             masks.append(PlacedMask(image, f"{patient} R{number}", "nodule", origin, values))
     return add_masks(study, masks, file, [_CITATION], watch)
 
@@ -213,7 +213,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
     clock = time.perf_counter()
     with Study.open(study_path) as study:
         entries = study.images()
-        divided = [entry.id for entry in entries if bare(Path(entry.name)) == two_schools()[0]]
+        divided = [entry.id for entry in entries if strip_suffixes(Path(entry.name)) == two_schools()[0]]
         complete = _fused(study, [entry.id for entry in entries], MaskPlan(), part(watch, 0.4, 0.6))
         parted = _fused(study, divided, MaskPlan.make("mixture"), part(watch, 0.6, 0.7))
         truth = {name: _truth(study, complete, name) for name in complete.inputs.given}
@@ -257,7 +257,7 @@ def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str
         case = answer.inputs.given[name]
         inputs = [{"file": STUDY, "case": name, "simulated": bool(truth[name])}]
         record = run_record(answer, name, inputs)
-        path = folder / f"{file_name_part(bare(Path(name)))}{ending}"
+        path = folder / f"{file_name_part(strip_suffixes(Path(name)))}{ending}"
         path.mkdir(parents=True, exist_ok=True)
         output = CaseOutput(case.grid, outcome.fusion, case.records, record, truth[name])
         write_case(path, output, part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes)))

@@ -11,7 +11,7 @@ from pydicom.dataelem import DataElement
 from pydicom.tag import Tag
 
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
+from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.records import VolumeFile
@@ -88,7 +88,7 @@ def planted(request, tmp_path: Path, series: Callable[..., VolumeFile]):
 def test_nothing_that_tells_the_patient_is_left(planted, tmp_path: Path) -> None:
     dataset = planted
     path = tmp_path / "b.dcm"
-    deidentified(dataset, BY).save_as(path, enforce_file_format=True)
+    deidentify_dataset(dataset, BY).save_as(path, enforce_file_format=True)
     content = path.read_bytes().upper()
     assert [secret for secret in SECRETS if secret.upper() in content] == []
     read = pydicom.dcmread(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.masks.naming import bare, by_path, by_pattern, common_parts
+from raterscope.app.formats.masks.naming import compare_names, parse_name, parse_path, strip_suffixes
 
 
 @pytest.mark.parametrize(
@@ -20,20 +20,20 @@ from raterscope.app.formats.masks.naming import bare, by_path, by_pattern, commo
     ],
 )
 def test_patterns(text: str, pattern: str, expected: object) -> None:
-    assert by_pattern(text, pattern) == expected
+    assert parse_name(text, pattern) == expected
 
 
 @pytest.mark.parametrize("pattern", ["liver", "{who}", "{item}{item}", "{item}" + "*" * 20])
 def test_patterns_that_are_none(pattern: str) -> None:
     with pytest.raises(InputError, match="no pattern of names"):
-        by_pattern("a", pattern)
+        parse_name("a", pattern)
 
 
 def test_folders_count_where_the_pattern_has_them() -> None:
     path = Path("study/anna/case1.seg.nrrd")
-    assert bare(path) == "case1"
-    assert by_path(path, "{annotator}/{item}") == ("case1", "anna", None)
-    assert by_path(path, "{item}") == ("case1", None, None)
+    assert strip_suffixes(path) == "case1"
+    assert parse_path(path, "{annotator}/{item}") == ("case1", "anna", None)
+    assert parse_path(path, "{item}") == ("case1", None, None)
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_folders_count_where_the_pattern_has_them() -> None:
     ],
 )
 def test_what_differs_between_names(names: list[str], expected: list[object]) -> None:
-    assert list(common_parts(map(Path, names)).values()) == expected
+    assert list(compare_names(map(Path, names)).values()) == expected

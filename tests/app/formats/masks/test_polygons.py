@@ -11,13 +11,13 @@ from hypothesis.extra.numpy import arrays
 from raterscope.app.formats.masks.shapes import (
     Drawing,
     column_major,
-    compressed_counts,
-    counted_runs,
+    decode_coco_counts,
+    decode_studio_runs,
     fill,
-    outlines,
+    read_runs,
     rectangle,
     row_major,
-    studio_runs,
+    trace_outlines,
 )
 
 SHAPE = (12, 15)
@@ -87,18 +87,18 @@ def test_an_outline_that_crosses_its_rows_without_end_is_refused() -> None:
 
 @given(arrays(bool, st.tuples(st.integers(1, 9), st.integers(1, 9))))
 def test_outlines_give_the_mask_again(mask: np.ndarray) -> None:
-    np.testing.assert_array_equal(drawn(*outlines(mask), shape=mask.shape), mask)
+    np.testing.assert_array_equal(drawn(*trace_outlines(mask), shape=mask.shape), mask)
 
 
 def test_pixels_that_touch_at_a_corner_have_outlines_of_their_own() -> None:
-    found = outlines(np.eye(3, dtype=bool))
+    found = trace_outlines(np.eye(3, dtype=bool))
     assert [len(outline) for outline in found] == [4, 4, 4]
 
 
 @given(arrays(bool, st.tuples(st.integers(1, 7), st.integers(1, 7))))
 def test_runs_down_the_columns_and_along_the_rows(mask: np.ndarray) -> None:
-    down = column_major(counted_runs(runs(mask.T.ravel()), mask.size), mask.shape)
-    along = row_major(counted_runs(runs(mask.ravel()), mask.size), mask.shape)
+    down = column_major(read_runs(runs(mask.T.ravel()), mask.size), mask.shape)
+    along = row_major(read_runs(runs(mask.ravel()), mask.size), mask.shape)
     for drawing in (down, along):
         np.testing.assert_array_equal(pixels_of(drawing, mask.shape), mask)
         if not mask.any():
@@ -108,8 +108,8 @@ def test_runs_down_the_columns_and_along_the_rows(mask: np.ndarray) -> None:
 def test_the_box_of_runs_is_no_larger_than_their_pixels() -> None:
     mask = np.zeros((30, 40), dtype=bool)
     mask[5:9, 11:14] = True
-    assert column_major(counted_runs(runs(mask.T.ravel()), mask.size), mask.shape).box == (5, 11, 4, 3)
-    assert row_major(counted_runs(runs(mask.ravel()), mask.size), mask.shape, (2, 1)).box == (7, 12, 4, 3)
+    assert column_major(read_runs(runs(mask.T.ravel()), mask.size), mask.shape).box == (5, 11, 4, 3)
+    assert row_major(read_runs(runs(mask.ravel()), mask.size), mask.shape, (2, 1)).box == (7, 12, 4, 3)
 
 
 def runs(values: np.ndarray) -> list[int]:
@@ -125,7 +125,7 @@ def runs(values: np.ndarray) -> list[int]:
 @pytest.mark.parametrize("counts", [[3], [0, 10], [-1, 10], [4, 5.0], ["9"], [2**70, 1], [True] * 9])
 def test_runs_that_do_not_fill_the_mask_are_refused(counts: list[object]) -> None:
     with pytest.raises(ValueError, match="run lengths"):
-        counted_runs(counts, 9)
+        read_runs(counts, 9)
 
 
 def packed(counts: list[int]) -> str:
@@ -143,13 +143,13 @@ def packed(counts: list[int]) -> str:
 
 @given(st.lists(st.integers(0, 10**6), max_size=30))
 def test_packed_run_lengths(counts: list[int]) -> None:
-    assert compressed_counts(packed(counts)) == counts
+    assert decode_coco_counts(packed(counts)) == counts
 
 
 @pytest.mark.parametrize("text", ["P", "\n", "é", "o" * 40, "@"])
 def test_packed_run_lengths_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="packed run lengths"):
-        compressed_counts(text)
+        decode_coco_counts(text)
 
 
 def brush(values: list[int], *, repeat: bool) -> list[int]:
@@ -175,7 +175,7 @@ def brush(values: list[int], *, repeat: bool) -> list[int]:
 def test_brushes(values: list[int], repeat: bool) -> None:
     values = values[: len(values) // 4 * 4]
     shape = (1, len(values) // 4)
-    found = pixels_of(row_major(studio_runs(brush(values, repeat=repeat), shape[1]), shape), shape)
+    found = pixels_of(row_major(decode_studio_runs(brush(values, repeat=repeat), shape[1]), shape), shape)
     assert found.ravel().tolist() == [value > 0 for value in values[3::4]]
 
 
@@ -183,6 +183,6 @@ def test_a_brush_is_not_believed() -> None:
     good = brush([0] * 40, repeat=True)
     for bad, pixels in ((good, 11), (good[:-1], 10), (good[:5], 10), ([*good[:3], 41, *good[4:]], 10)):
         with pytest.raises(ValueError, match="packed runs"):
-            studio_runs(bad, pixels)
+            decode_studio_runs(bad, pixels)
     with pytest.raises(ValueError, match="no bytes"):
-        studio_runs([256], 1)
+        decode_studio_runs([256], 1)

@@ -12,9 +12,9 @@ from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.terminology import (
     Structure,
-    concepts,
     find_code,
-    suggested,
+    list_concepts,
+    suggest_coding,
     tg263_name,
     tg263_names,
 )
@@ -165,7 +165,7 @@ class TestNames:
             (code.value, code.scheme_designator) for code in (getattr(codes.DCM, n) for n in codes.DCM.dir())
         }
         for name in (*tg263_names(), "Neoplasm", "Edema"):
-            coding = suggested(name)
+            coding = suggest_coding(name)
             for code in (coding.category, coding.type, coding.modifier):
                 assert code is None or (code.value, code.scheme) in known_codes, name
             assert coding.type is not None, name
@@ -185,7 +185,7 @@ class TestNames:
         ],
     )
     def test_usual_names_are_recognised(self, name, meaning, side, role, label):
-        coding = suggested(name)
+        coding = suggest_coding(name)
         assert coding.type.meaning == meaning
         assert (coding.modifier and coding.modifier.meaning) == side
         assert coding.role == role
@@ -193,13 +193,13 @@ class TestNames:
 
     @pytest.mark.parametrize("name", ["structure", "heartburn", "gtvx", "label 1", "", "left", "R"])
     def test_other_names_are_not(self, name):
-        assert suggested(name) == Coding()
+        assert suggest_coding(name) == Coding()
 
     def test_the_search_finds_the_plainest_concept_first(self):
         assert find_code("heart")[0].value == "80891009"
         assert [concept.meaning for concept in find_code("SCT:108369006")] == ["Neoplasm"]
         assert find_code("there is nothing like it") == ()
-        assert len({(concept.value, concept.scheme) for concept in concepts()}) == len(concepts())
+        assert len({(concept.value, concept.scheme) for concept in list_concepts()}) == len(list_concepts())
 
 
 class TestChosen:
