@@ -228,10 +228,10 @@ def test_a_pyramid_is_made_once_and_known_by_content(tmp_path, colours, cache):
     )
     assert told[0][1] == "decoding the image"
     assert [share for share, _ in told] == sorted(share for share, _ in told)
-    assert told[-1] == (1.0, "making smaller copies of the image")
+    assert told[-1] == (1.0, "building smaller copies of the image")
     (tmp_path / "a.png").rename(tmp_path / "b.png")
     os.utime(tmp_path / "b.png", (1, 1))
-    open_pyramid(tmp_path / "b.png", "sha256:1", lambda *_, **__: pytest.fail("made anew"), cache=cache)
+    open_pyramid(tmp_path / "b.png", "sha256:1", lambda *_, **__: pytest.fail("built again"), cache=cache)
     save(tmp_path / "b.png", 255 - colours, "png")
     np.testing.assert_array_equal(whole(open_pyramid(tmp_path / "b.png", cache=cache)), 255 - colours)
 
@@ -269,7 +269,7 @@ def test_a_tile_that_does_not_agree_with_its_checksum_is_not_shown_and_made_anew
     data = bytearray(kept.read_bytes())
     data[500] ^= 1
     kept.write_bytes(data)
-    with pytest.raises(InputError, match="The copy of this image in the cache was damaged; it is made anew"):
+    with pytest.raises(InputError, match="The cached copy of this image was damaged; it is built again"):
         whole(reader)
     np.testing.assert_array_equal(whole(open_pyramid(tmp_path / "a.png", cache=cache)), colours)
 
@@ -297,7 +297,7 @@ def test_what_was_not_looked_at_for_longest_goes_first(tmp_path, colours):
 def test_nothing_is_left_of_a_pyramid_that_was_cancelled(tmp_path, colours, cache):
     for name, kind in (("a.png", "png"), ("a.tif", "strips")):
         save(tmp_path / name, colours, kind)
-        for when in ("decoding the image", "making smaller copies of the image"):
+        for when in ("decoding the image", "building smaller copies of the image"):
 
             def watch(share: float, words: str, when: str = when, **_: object) -> None:
                 if words == when and share > 0.1:

@@ -150,13 +150,13 @@ def test_cvat_shapes(written) -> None:
     np.testing.assert_array_equal(found["anna", "a.png", "e"], ellipse)
     np.testing.assert_array_equal(found["anna", "a.png", "t"], ((x - 10) / 2) ** 2 + ((y - 5) / 4) ** 2 < 1)
     assert ("anna", "a.png", "b") not in found
-    assert table.notices == ("Left out, for they are no masks: points 1, boxes 1.",)
+    assert table.notices == ("Skipped, because they are not masks: points 1, boxes 1.",)
 
 
 def test_boxes_count_in_a_file_of_boxes(written) -> None:
     table = read_masks(written(cvat('<box label="b" xtl="0" ytl="0" xbr="3" ybr="2"/>')))
     assert by_key(table)["anna", "a.png", "b"].sum() == 6
-    assert "boxes alone" in table.notices[0]
+    assert "only boxes" in table.notices[0]
 
 
 def test_a_project_has_the_assignees_of_its_tasks(written) -> None:
@@ -182,7 +182,7 @@ def test_a_job_file_without_marks_on_an_image(written) -> None:
     [
         ('<mask label="c" rle="0,99" left="3" top="2" width="6" height="3"/>', "do not fill"),
         ('<mask label="c" rle="0,18" left="19" top="2" width="6" height="3"/>', "beyond its image"),
-        ('<mask label="c" rle="0,18" left="a" top="2" width="6" height="3"/>', "no place"),
+        ('<mask label="c" rle="0,18" left="a" top="2" width="6" height="3"/>', "no position"),
         ('<mask label="c" rle="0,18" left="0" top="2" width="-6" height="3"/>', "claims a size"),
         ('<polygon label="c" points="1,1;nan,1;4,3"/>', "no pairs of numbers"),
         ('<ellipse label="c" cx="1" cy="" rx="1" ry="1"/>', "no numbers"),
@@ -290,7 +290,7 @@ def test_labelme(written) -> None:
     assert found["anna", "a.png", "r"].sum() == 12
     y, x = np.mgrid[:10, :20] + 0.5
     np.testing.assert_array_equal(found["anna", "a.png", "c"], (x - 10) ** 2 + (y - 5) ** 2 < 9)
-    assert table.notices == ("Left out, for they are no masks: points 1.",)
+    assert table.notices == ("Skipped, because they are not masks: points 1.",)
 
 
 def test_labelme_of_who_marked_nothing(written) -> None:

@@ -71,7 +71,7 @@ def test_the_series_is_asked_for(contours, series: Callable[..., VolumeFile]) ->
     for volumes in ([], [series((4, 20, 30), PatientID="x"), series((2, 9, 9))]):
         with pytest.raises(InputError, match=f"drawn on the series {volume.identifier}"):
             read_masks(path, volumes)
-    with pytest.raises(InputError, match="the volumes at hand are others"):
+    with pytest.raises(InputError, match="the available volumes are others"):
         read_masks(path, [series((2, 9, 9))])
     fitting = read_masks(path, [series(SHAPE)])
     np.testing.assert_array_equal(fitting.masks[0].whole(), mask)
@@ -90,7 +90,7 @@ def test_a_contour_belongs_to_the_slice_it_refers_to(contours) -> None:
     table = read_masks(make(lambda dataset: shifted(dataset, 100.0)), [volume])
     np.testing.assert_array_equal(table.masks[0].whole(), mask)
     assert table.notices == (
-        "1 contour lies off the slice that it refers to, and was placed on that slice "
+        "1 contour is off the slice that it refers to, and was placed on that slice "
         "(liver_anna, contour 1 at 157.50 mm, 100.00 mm from the slice).",
     )
 

@@ -157,7 +157,7 @@ def test_a_palette_counts_by_its_numbers_and_colours_by_themselves(tmp_path: Pat
     photograph = np.random.default_rng(0).integers(0, 255, (40, 40, 3)).astype(np.uint8)
     Image.fromarray(photograph).save(tmp_path / "photograph.png")
     assert holds_masks(tmp_path / "photograph.png") is False
-    with pytest.raises(InputError, match="colours; expected a mask with one colour a structure"):
+    with pytest.raises(InputError, match="colours; expected a mask with one colour per structure"):
         read_masks(tmp_path / "photograph.png")
 
 

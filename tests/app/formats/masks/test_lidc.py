@@ -57,7 +57,7 @@ def test_the_outline_itself_is_outside(written) -> None:
     expected = np.zeros((512, 512), dtype=bool)
     expected[21:26, 11:15] = True
     np.testing.assert_array_equal(one.whole()[0], expected)
-    assert "CT is not at hand" in table.notices[0]
+    assert "CT is not available" in table.notices[0]
 
 
 def test_a_hole_has_its_outline(written) -> None:
@@ -86,7 +86,7 @@ def test_nodules_that_overlap_are_one_structure(written) -> None:
     }  # fmt: skip
     assert table.masks[0].grid.shape == (4, 512, 512)
     assert (
-        table.notices[1] == "Left out: marks that are no nodules 2, nodules under 3 mm, which are points 1."
+        table.notices[1] == "Skipped: marks that are not nodules 2, nodules under 3 mm, which are points 1."
     )
 
 
@@ -114,7 +114,7 @@ def test_the_ct_gives_the_slices(written, series: Callable[..., VolumeFile]) -> 
     assert table.notices == ()
     with pytest.raises(InputError, match="add the folder of that series first"):
         read_masks(written(message(nodule(roi(ring(3, 4, 9, 12))), uid="1.2.3")), [volume])
-    with pytest.raises(InputError, match="no slice of"):
+    with pytest.raises(InputError, match="not a slice of"):
         read_masks(written(message(nodule(roi(ring(3, 4, 9, 12), z=400)), uid=volume.identifier)), [volume])
     with pytest.raises(InputError, match="beyond 20 x 30"):
         read_masks(written(message(nodule(roi(ring(3, 4, 9, 40), z=55)), uid=volume.identifier)), [volume])

@@ -25,7 +25,7 @@ def test_patterns(text: str, pattern: str, expected: object) -> None:
 
 @pytest.mark.parametrize("pattern", ["liver", "{who}", "{item}{item}", "{item}" + "*" * 20])
 def test_patterns_that_are_none(pattern: str) -> None:
-    with pytest.raises(InputError, match="no pattern of names"):
+    with pytest.raises(InputError, match="not a pattern of names"):
         parse_name("a", pattern)
 
 

@@ -75,7 +75,7 @@ def test_a_polygon_within_another_is_a_hole() -> None:
 def test_what_lies_beyond_the_image_is_cut_off() -> None:
     assert drawn(rectangle(-100, -100, 1e9, 1e9)).all()
     assert not drawn(rectangle(50, 50, 3, 3)).any()
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not a position"):
         drawn([[0, 0], [1, float("nan")], [2, 2]])
 
 
@@ -184,5 +184,5 @@ def test_a_brush_is_not_believed() -> None:
     for bad, pixels in ((good, 11), (good[:-1], 10), (good[:5], 10), ([*good[:3], 41, *good[4:]], 10)):
         with pytest.raises(ValueError, match="packed runs"):
             decode_studio_runs(bad, pixels)
-    with pytest.raises(ValueError, match="no bytes"):
+    with pytest.raises(ValueError, match="not bytes"):
         decode_studio_runs([256], 1)

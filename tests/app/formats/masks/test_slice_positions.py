@@ -87,7 +87,7 @@ def test_contours_on_missing_slices_are_listed_and_not_moved(tmp_path: Path, ref
 def test_contours_at_other_positions_do_not_fit(tmp_path: Path) -> None:
     series = write_series(tmp_path / "ct", positions=UNEVEN)
     even = write_series(tmp_path / "other", series="1.2.3.9")
-    with pytest.raises(InputError, match="the volumes at hand are others"):
+    with pytest.raises(InputError, match="the available volumes are others"):
         read_masks(drawn(tmp_path / "a.dcm", series), find_volumes(even.folder))
 
 

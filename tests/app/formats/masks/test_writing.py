@@ -267,7 +267,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         write_masks(tmp_path / "a", "nifti", [], oblique())
     with pytest.raises(InputError, match="has 4 x 20 x 30 voxels; the grid has 4 x 20 x 31"):
         write_masks(tmp_path / "a", "nifti", [mask], Grid.plain((4, 20, 31)))
-    with pytest.raises(InputError, match="is no format of masks"):
+    with pytest.raises(InputError, match="is not a format of masks"):
         write_masks(tmp_path / "a", "stl", [mask], oblique())
     with pytest.raises(InputError, match="cannot be written"):
         write_masks(tmp_path / "missing" / "a", "nifti", [mask], oblique())

@@ -166,7 +166,7 @@ def test_nifti_without_a_place_says_so(tmp_path: Path) -> None:
     nibabel.save(made, tmp_path / "a.nii")
     (file,) = find_volumes(tmp_path / "a.nii")
     assert file.grid.spacing == pytest.approx((3.0, 2.0, 1.0))
-    assert "does not say how the patient lies" in file.notices[0]
+    assert "does not contain the patient's orientation" in file.notices[0]
 
 
 def test_nifti_with_two_places_says_so(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_nifti_with_two_places_says_so(tmp_path: Path) -> None:
 
 def test_analyze_is_refused(tmp_path: Path) -> None:
     nibabel.save(nibabel.AnalyzeImage(VALUES.T, np.eye(4)), tmp_path / "a.hdr")
-    assert "left from right" in refusal(tmp_path / "a.hdr")
+    assert "left and right" in refusal(tmp_path / "a.hdr")
 
 
 def test_half_a_pair_is_refused(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_mask_on_a_finer_grid_keeps_its_volume() -> None:
 
 def test_grids_without_a_place_are_not_matched() -> None:
     values = np.zeros(SOURCE.shape)
-    with pytest.raises(ValueError, match="does not say where"):
+    with pytest.raises(ValueError, match="has no position"):
         resample(values, SOURCE, Grid.plain(SOURCE.shape))
     with pytest.raises(ValueError, match="on a grid"):
         resample(values[1:], SOURCE, INSIDE)

@@ -202,7 +202,7 @@ class TestAnotherGrid:
             write(tmp_path / "x_anna.nii.gz", a_ball()),
             write(tmp_path / "y_ben.nii.gz", a_ball(), shift=9),
         ]
-        assert "begin at different places" in bring(*files)
+        assert "begin at different positions" in bring(*files)
 
 
 def test_one_annotator_cannot_have_drawn_the_same_twice(bring, tmp_path):
