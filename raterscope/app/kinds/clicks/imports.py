@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.naming import Named, bare
+from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
 from raterscope.app.formats.sources import Sources
@@ -126,13 +126,13 @@ def assign_annotators(
     assumed: list[Path] = []
     for file in files:
         path = file.clicks.path
-        name = guessed.get(path, Named())
+        name = guessed.get(path, NameParts())
         by = TRUTH_WORD if truth else (by_hand or {}).get(path) or annotator
         left_open = by is None and naming is None and not is_truth(name.annotator or "")
         if left_open and detections != "clicks" and _is_own_export(file):
             assumed.append(path)
             if detections == "ask":
-                unknown[path] = _annotator_from_name(name) or bare(path)
+                unknown[path] = _annotator_from_name(name) or strip_suffixes(path)
                 continue
             by = TRUTH_WORD
         people = [
@@ -143,7 +143,7 @@ def assign_annotators(
             _image_name(stated, name.item, path, known_images, images) for stated in file.clicks.images
         ]
         if None in people:
-            unknown[path] = bare(path)
+            unknown[path] = strip_suffixes(path)
             continue
         mine, true = _split_truth(file, [person or "" for person in people], pictures)
         if mine.looked:
@@ -169,7 +169,7 @@ def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
     return {file.clicks.path: file.clicks.path.resolve().parent.name for file in files}
 
 
-def _annotator_from_name(name: Named) -> str | None:
+def _annotator_from_name(name: NameParts) -> str | None:
     """Return the annotator in a file's name, unless it is another word for the image."""
     person = name.annotator
     if person is not None and name.item is not None and set(words_of(person)) <= set(words_of(name.item)):
