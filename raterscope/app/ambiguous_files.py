@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
-from raterscope.app.formats.masks.naming import Named, bare, by_path, common_parts
+from raterscope.app.formats.masks.naming import NameParts, compare_names, parse_path, strip_suffixes
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import check_shape
@@ -113,7 +113,7 @@ def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool
     named: dict[str, set[Path]] = {}
     for path in paths:
         named.setdefault(path.name.casefold(), set()).add(path)
-        named.setdefault(bare(path).casefold(), set()).add(path)
+        named.setdefault(strip_suffixes(path).casefold(), set()).add(path)
     found: set[Path] = set()
     for task in tasks if named else ():
         # An address or a path of any system, as a table may have it.
@@ -255,7 +255,7 @@ class UnknownAnnotators(InputError):  # noqa: N818 - a question to the person, r
 
 def words_of(name: str) -> list[str]:
     """Cut a file's name into its words: ["case", "07", "ct"] for Case-07_CT.nii.gz."""
-    return re.findall(r"\d+|[^\W\d_]+", bare(Path(name)).casefold())
+    return re.findall(r"\d+|[^\W\d_]+", strip_suffixes(Path(name)).casefold())
 
 
 def is_truth(name: str) -> bool:
@@ -263,7 +263,9 @@ def is_truth(name: str) -> bool:
     return name.casefold() in _TRUE
 
 
-def names_by(files: Sequence[Path], images: Sequence[str], naming: str | None = None) -> dict[Path, Named]:
+def names_by(
+    files: Sequence[Path], images: Sequence[str], naming: str | None = None
+) -> dict[Path, NameParts]:
     """Find out what the names of files that came together tell; by a pattern, where one is given and fits.
 
     Parameters
@@ -276,32 +278,32 @@ def names_by(files: Sequence[Path], images: Sequence[str], naming: str | None = 
     """
     names = _guessed(files, images)
     if naming is not None:
-        names |= {path: name for path in names if (name := by_path(path, naming)) is not None}
+        names |= {path: name for path in names if (name := parse_path(path, naming)) is not None}
     return names
 
 
-def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, Named]:
+def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NameParts]:
     """Guess from the names; those of true masks apart, for they do not follow the raters' pattern."""
     true = {file: None for file in files if _TRUE & _pieces(file)}
     others = [file for file in files if file not in true]
-    found = common_parts(others)
+    found = compare_names(others)
     items = [name.item for name in found.values()]
     if len(items) > 1 and len(set(items)) == len(items) and not any(map(_has_number, items)):
         # Words that differ in every name, as the annotators do, name no images.
         found = {file: name._replace(item=None) for file, name in found.items()}
-    for file, name in common_parts(true).items():
+    for file, name in compare_names(true).items():
         raters = not others and len(true) > 1 and name.annotator is not None
         found[file] = name if raters else name._replace(annotator=TRUTH_WORD)
     called = {tuple(words_of(image)): image for image in reversed(images)}
     for file in files:
         image, rest = _image_in(file, called)
         if image is not None:
-            name = found.get(file, Named())
+            name = found.get(file, NameParts())
             annotator = name.annotator or (rest[0] if len(rest) == 1 else None)
             structure = name.structure
             if structure is not None and set(words_of(structure)) <= set(words_of(image)):
                 structure = None
-            found[file] = Named(image, annotator, structure)
+            found[file] = NameParts(image, annotator, structure)
     return found
 
 
@@ -310,7 +312,7 @@ def _has_number(text: str | None) -> bool:
 
 
 def _pieces(file: Path) -> set[str]:
-    return set(re.split(r"[_\-. \d]+", bare(file).casefold()))
+    return set(re.split(r"[_\-. \d]+", strip_suffixes(file).casefold()))
 
 
 def _image_in(file: Path, images: Mapping[tuple[str, ...], str]) -> tuple[str | None, list[str]]:
@@ -319,7 +321,7 @@ def _image_in(file: Path, images: Mapping[tuple[str, ...], str]) -> tuple[str | 
     most = next((n for n in range(len(words), 0, -1) if tuple(words[:n]) in images), None)
     if most is None:
         return None, []
-    rest = [word for word in re.split(r"[_\-. ]+", bare(file)) if word]
+    rest = [word for word in re.split(r"[_\-. ]+", strip_suffixes(file)) if word]
     while rest and len(words_of("_".join(rest))) > len(words) - most:
         rest.pop(0)
     return images[tuple(words[:most])], [plain(word) for word in rest if word.casefold() not in _IDLE]
