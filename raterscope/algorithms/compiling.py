@@ -20,7 +20,7 @@ from numba.np import arrayobj
 __all__ = ["Array", "compile_signature", "compiled", "signature_text"]
 
 Array = Any
-"""What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
+"""Type checkers cannot see compiled types; docstrings state shapes and types."""
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 

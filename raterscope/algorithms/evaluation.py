@@ -32,7 +32,7 @@ __all__ = [
 
 
 RADIUS = 10.0
-"""Pixels within which a detection is a true position, where nobody says otherwise."""
+"""Default radius of matching, pixels."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -24,7 +24,7 @@ __all__ = [
 
 
 Look = Callable[[], object]
-"""What a step of the work calls at least every 100 ms; it may raise `Cancelled`."""
+"""Callback of a step, called at least every 100 ms; it may raise `Cancelled`."""
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -161,7 +161,7 @@ def without_partials(watch: Watch) -> Watch:
 
 
 THREADS = min(4, os.cpu_count() or 1)
-"""Parts of the work that run at the same time."""
+"""Number of parts that run in parallel."""
 
 
 def parts_of(count: int, size: int) -> list[tuple[int, int]]:

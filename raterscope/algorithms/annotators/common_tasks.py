@@ -45,14 +45,14 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 _WHOLE = 2000
-"""Up to so many annotators all links count, of more each one's closest."""
+"""Number of annotators up to which all links count; of larger crowds only the closest links."""
 
 _CLOSEST = 50
 _CHUNK = 100
 
 _LADDER = (5.0, 10.0, 20.0, 40.0, 80.0)
 _BETTER = 0.002
-"""More evidence, and with it more communities, must raise the modularity by this much."""
+"""Minimum increase of the modularity for more evidence, and more communities."""
 
 
 @dataclass(frozen=True)
@@ -316,13 +316,13 @@ def _left_out(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> 
 IntArray = NDArray[np.int64]
 
 EVENTS = ("begins", "ends", "splits off", "joins")
-"""What the second column of `CommunitiesOverTime.events` means."""
+"""Kinds of events, by the second column of `CommunitiesOverTime.events`."""
 
 _BEGINS, _ENDS, _SPLITS, _JOINS = range(4)
 
 _SAME_MEMBERS = 0.2
 _SAME_BEHAVIOUR = 0.5
-"""A community goes on where it shares so many of the members of both, or behaves so much alike."""
+"""Minimum share of common members, or similarity of behaviour, of a community that continues."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ __all__ = [
 
 
 _ROUNDS = 4
-"""Of moving rows to the nearest centre: more moves few."""
+"""Rounds of k-means: more rounds change little."""
 
 _ROWS_OF_CELLS = 2000
 """Rows that are compared with all cells between two reports."""
@@ -120,11 +120,11 @@ def _centres(rows: Float32Array, cell: NDArray[np.int64]) -> tuple[Float32Array,
 
 
 _BLIND = 0.12
-"""Rows that differ less than this from their mean (total variation) say nothing of the class."""
+"""Rows that differ less than this from their mean (total variation) do not identify the class."""
 
 
 _LONG = 28
-"""Most letters of a class that are shown."""
+"""Maximum number of letters of a class name."""
 
 
 def describe_community(
@@ -265,7 +265,7 @@ METHODS = {
 }
 
 _CELLS = 1000
-"""Up to so many annotators are compared each with each, more are gathered into so many cells."""
+"""Number of annotators up to which all pairs are compared; larger crowds are grouped into as many cells."""
 
 _CHUNK = 100
 

@@ -47,20 +47,20 @@ Network = Any
 """(M, M) float32, dense or a SciPy sparse array by rows: symmetric, not negative."""
 
 _SHAPE, _RATE = 5.0, 2.0
-"""Of the Gamma prior of every community's shrinkage (a and b), as the authors take them."""
+"""Of the Gamma prior of every community's shrinkage (a and b), as in the paper."""
 
 _TINY = np.float32(1e-9)
 _GONE = 1e-6
-"""A community that nowhere explains more than this share of a usual similarity is taken out."""
+"""A community is removed if it explains at most this share of a typical similarity everywhere."""
 
 _EVERY = 10
-"""Iterations between two looks at the objective."""
+"""Iterations between two evaluations of the objective."""
 
 _REFINED = 4
-"""Rounds in which annotators of equal links are told apart by whom the links are to."""
+"""Rounds in which annotators with equal links are ordered by their neighbours."""
 
 _JOINING = 20
-"""Iterations that place another annotator among communities that stand."""
+"""Iterations that assign another annotator to fixed communities."""
 
 
 @dataclass(frozen=True)

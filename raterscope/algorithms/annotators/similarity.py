@@ -27,8 +27,9 @@ __all__ = [
 Float32Array = NDArray[np.float32]
 
 SCALE = 30.0
-"""By what the distance is multiplied. Of 25 planted crowds, with one to six communities and 30 to 100 votes
-an annotator, 12 joined communities that differ in one class only, 40 began to split single ones by chance.
+"""Factor of the distance. In 25 planted crowds, with one to six communities and 30 to 100 votes for each
+annotator, a scale of 12 joined communities that differ in only one class, and 40 began to split single ones
+by chance.
 """
 
 _CHUNK = 100

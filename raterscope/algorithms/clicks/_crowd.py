@@ -114,22 +114,22 @@ def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> N
 
 
 SPACING = 2.0
-"""Components begin at clicks so many scatters apart: closer objects are hardly told apart."""
+"""Distance of initial components, in scatters: closer objects are hardly separable."""
 
 STRENGTH = 10.0
-"""Pseudo-clicks with which a component's covariance holds to the common scatter."""
+"""Pseudo-clicks of the common scatter in a component's covariance."""
 
 GATE = 25.0
-"""Squared Mahalanobis distance beyond which a component is not seen: exp(-12.5) of its height."""
+"""Squared Mahalanobis distance beyond which a component is negligible: exp(-12.5) of its height."""
 
 REACH = 6.0
-"""Clicks so many scatters from a component are listed, those of annotators with a wide scatter too."""
+"""Scatters around a component within which clicks are listed, also for annotators with a wide scatter."""
 
 NEAR = 4.0
-"""Components so many scatters from a removed one adapt to the loss."""
+"""Scatters around a removed component within which others adapt."""
 
 ADAPTING = 3
-"""Rounds of EM in which they do."""
+"""Rounds of EM for this adaptation."""
 
 BLOCK = 1000
 """Components whose clicks are listed between two calls of the watch."""

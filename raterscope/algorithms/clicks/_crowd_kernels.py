@@ -39,10 +39,10 @@ __all__ = [
 
 
 FEW = 2048
-"""Clicks of a row of cells that are looked at: crowds of thousands on one object would cost their square."""
+"""Clicks of a row of cells that are visited: the cost of thousands on one object would be quadratic."""
 
 SEVERAL = 1.5 - 1e-9
-"""Annotators, by how much they count, who are nearer to two than to one."""
+"""Sum of weights that counts as two annotators."""
 
 
 class Marks(NamedTuple):

@@ -73,8 +73,8 @@ UNRELIABLE = 0.1
 """Prior probability that decisions are unreliable."""
 
 WORST = 0.6
-"""Largest share of wrong decisions that is considered. Experts who err much more often than by chance would
-explain every long series of decisions against the votes, and the crowd could never be wrong."""
+"""Largest possible share of wrong decisions. A larger one would explain every long series of decisions
+against the votes by the expert's errors, and the crowd could never be wrong."""
 
 CAREFUL = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
 """Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
@@ -89,7 +89,7 @@ RECORDED = np.sqrt((np.arange(5) + 0.5) / 5)
 """Nodes of the larger of r and r': quantiles of Beta(2, 1)."""
 
 HABITS = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.02, 1.0], [1.0, 0.02]])
-"""Shares of that with which acceptances and rejections are recorded."""
+"""Relative probabilities of recording acceptances and rejections."""
 
 USUAL = np.array([0.5, 0.1, 0.1, 0.15, 0.15])
 """Prior probability of each habit."""
@@ -98,20 +98,20 @@ DISPUTED = 0.4
 """Distance of a probability from one half up to which a cluster is disputed."""
 
 RARELY_CHOSEN = 2.0
-"""Negative log prior probability that decisions with one outcome were chosen in no order: a queue leads."""
+"""Negative log prior probability that decisions with one outcome were chosen in no order, against a queue."""
 
 FEWEST_IN_ORDER = 2
-"""Decisions from which on they may follow an order: one alone does not tell what was passed before."""
+"""Minimum number of decisions for an order."""
 
 ONE_SIDED = float(np.log(4))
 """Negative log prior probability of the habits that record one outcome, see `USUAL`."""
 
 NEGLIGIBLE = 0.02
-"""Probability that the expert passed a cluster from which on it counts as left."""
+"""Minimum probability that the expert passed a cluster, for counting it as undecided."""
 
 FEWEST = 2
-"""Marks of an accepted cluster from which on the acceptance says something of h. With fewer, the expert
-added the cluster, and the votes had no part in it."""
+"""Minimum marks of an accepted cluster for information on h. With fewer, the expert added the cluster without
+votes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,13 +318,13 @@ ALIKE = np.array([0.0, 0.3, 0.6, 0.8, 0.92])
 """Nodes of the correlation c of votes with detections and scores, given the truth."""
 
 NOTHING = 0.9
-"""Prior probability that neither detections nor their scores tell structures from others."""
+"""Prior probability that neither detections nor their scores separate structures from others."""
 
 BELIEVED_CLUSTERS = 200.0
-"""Undecided clusters that teach d, e and c in full; more of them count as so many."""
+"""Number of undecided clusters that count in full for d, e and c; more of them count as this number."""
 
 MISTAKEN = 0.05
-"""Chance that a decision is wrong, as far as it teaches d, e and c."""
+"""Probability that a decision is wrong, in the estimates of d, e and c."""
 
 PLACES = np.linspace(-6.0, 10.0, 1601)
 """Nodes of the normal scale, between which quantiles are interpolated."""

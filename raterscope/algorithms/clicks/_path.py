@@ -34,10 +34,10 @@ PARAMETERS = 5
 """L: mean, covariance and weight have this many free parameters in the plane."""
 
 GATE = 72.0
-"""Squared Mahalanobis distance beyond which a component is not seen: exp(-36) of its height."""
+"""Squared Mahalanobis distance beyond which a component is negligible: exp(-36) of its height."""
 
 GATE_WITHOUT_OUTLIERS = 1400.0
-"""Without outliers a far click must find some component, as far as numbers reach: exp(-700)."""
+"""The same without outliers, where every click needs a component: exp(-700)."""
 
 LEAST_ITERATIONS = 10
 """Iterations before the literal form removes a component by force (OEM-DEM paper, section 7.1)."""

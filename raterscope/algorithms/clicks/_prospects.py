@@ -59,10 +59,10 @@ often subsets of 3 to 22 annotators of 24 crowded images find what all of them f
 of annotators, and on four of the five kinds of image as on all (0.83 to 0.84, 0.38 to 0.52, 2.5 to 3.1)."""
 
 CROWDED = 0.45
-"""Share by which it falls where another structure is at the very same place."""
+"""Share by which it falls if another structure is at the same position."""
 
 CROWDING = 3.0
-"""Scatters over which that wears off, as a Gaussian."""
+"""Range of this effect in scatters, as a Gaussian."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
@@ -174,26 +174,26 @@ def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tup
 
 
 UNSEEN = 0.5
-"""Structures that are expected, before anybody looked, besides those that resemble what was found."""
+"""Expected structures in addition to those that resemble found ones."""
 
 LOOSE = 0.25
-"""And for every mark of an annotator, on average, that is part of no cluster."""
+"""The same for every mark outside of clusters of an average annotator."""
 
 AGAIN = 3.0
-"""Marks on every cluster beyond which an annotator cannot have meant the same structure."""
+"""Marks for each cluster beyond which an annotator cannot have meant the same structure."""
 
 DIFFER = 1.2
-"""Standard deviation, in log odds, of how easily structures are seen, those counted that were not found. The
-vote model expects half of that among those that were."""
+"""Standard deviation of the ease of structures, in log odds, including structures not found. The vote model
+expects half of that among found ones."""
 
 ROUNDS = 5
-"""Iterations of EM that bring the vote model back to where the detections are from."""
+"""Iterations of EM that restore the vote model of the detections."""
 
 HIDDEN = 60
-"""Most iterations of EM that count what was not found."""
+"""Maximum iterations of EM with structures that were not found."""
 
 SETTLED = 0.005
-"""Structures, as a share of all, whose ease an iteration may change for the next to be left out."""
+"""Convergence of these iterations: changed structures as a share of all."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,13 +34,13 @@ __all__ = [
 
 
 AROUND = 2.0
-"""Components open within so many scatters of a new click."""
+"""Scatters around a new click within which components start."""
 
 APART = 2.0
-"""They do so many scatters away from those that are there."""
+"""Minimum scatters between them and existing components."""
 
 TRIALS = 4
-"""Rounds of removal near new clicks, unless one removes nothing."""
+"""Maximum rounds of removal near new clicks."""
 
 
 @dataclass(frozen=True, eq=False)

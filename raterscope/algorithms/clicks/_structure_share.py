@@ -65,16 +65,16 @@ __all__ = [
 
 
 ABSENT = 0.05
-"""Prior probability that a run holds no structure, where votes fit artefacts alone."""
+"""Prior probability that a run holds no structure, if votes fit artefacts alone."""
 
 BELIEVED_VOTES = 0.5
 """Power of the likelihood ratio of the votes' histogram."""
 
 ARTEFACTS = ((1.0, 3.0), (1.0, 5.0), (1.0, 9.0), (2.0, 6.0), (4.0, 12.0))
-"""Beta distributions that the share of annotators may have that artefacts draw."""
+"""Beta distributions of the share of annotators that artefacts attract."""
 
 FOUND = 3
-"""Votes from which on nearly every artefact is a cluster; those of the lowest class never count."""
+"""Minimum votes with which nearly every artefact is a cluster; the lowest class never counts."""
 
 BINS = 10
 """Classes of the share of votes in the histogram."""
@@ -131,10 +131,10 @@ def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> Floa
 
 
 CASES = 20.0
-"""Clusters that the expected share of structures weighs where its uncertainty is not set."""
+"""Number of clusters that the expected share of structures counts as by default."""
 
 MOST_CASES = 1e4
-"""Clusters that it weighs at most."""
+"""Maximum of this number."""
 
 DIFFER = 0.2
 """Variance of the log number of artefacts that look like structures, from image to image."""
@@ -220,17 +220,17 @@ SUM = STEP * np.arange(-27.0, 30.0)
 """Nodes of a + u."""
 
 POOR = 0.001
-"""Prior probability of a run of which votes say little: a ~ N(1, 1.5^2)."""
+"""Prior probability of a run with few structures: a ~ N(1, 1.5^2)."""
 
 SHARE = np.linspace(-3.0, 3.0, 61)
 """Nodes of the log odds of the share of votes, between which the mean of h is interpolated."""
 
 SPARSE = 0.2
-"""Mean share of votes on structures below which shares are taken relative to it: in huge crowds of which
-each annotator marks little, the absolute share says nothing."""
+"""Mean share of votes on structures below which shares are relative to it: in very large crowds where each
+annotator marks little, the absolute share carries no information."""
 
 PREDICTED_AFTER = 0.5
-"""Weight of what EM predicts after the decisions in the evidence against a run without structures."""
+"""Weight of EM's predictions after the decisions in the evidence against a run without structures."""
 
 TINY = 1e-12
 

@@ -12,7 +12,7 @@ EDGE = 1e-6
 """Rates are kept this far from 0 and 1."""
 
 FLUSH = 16
-"""Factors that are multiplied before a logarithm is taken: none is above 1e14 or beneath 1e-6."""
+"""Factors that are multiplied before a logarithm is taken: all are between 1e-6 and 1e14."""
 
 
 @compiled(error_model="numpy")

@@ -57,15 +57,16 @@ __all__ = [
 ]
 
 EDGE = 1e-6
-"""Rates are kept this far from 0 and 1, which no vote could ever leave again."""
+"""Distance of rates from 0 and 1, which votes could not change any more."""
 
 BELIEVED = 64.0
-"""Annotators whose votes tell structures from artefacts in full. They tell the log odds of a mark to about
-2 / sqrt(64), and the sum over nodes half a unit apart is an integral to within 2 %."""
+"""Number of annotators whose votes count in full between structures and artefacts. They determine the log
+odds of a mark to about 2 / sqrt(64), and the sum over nodes half a unit apart is an integral to within 2
+%."""
 
 
 STEPS_AT_ONCE = 500_000
-"""Values of an E step that compiled code goes through between two calls of the watch, some 20 ms."""
+"""Values of an E step between two calls of the watch, about 20 ms."""
 
 
 @dataclass(frozen=True, eq=False)

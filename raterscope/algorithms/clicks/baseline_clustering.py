@@ -47,7 +47,7 @@ __all__ = [
 
 
 FLOOR = 0.25
-"""Least variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
+"""Smallest variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
 
 
 def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
@@ -124,7 +124,7 @@ def _reliability(clicks: Clicks, member: BoolArray) -> FloatArray:
 
 
 ROUNDED = 1 + 1e-9
-"""Times which sums of weights reach a whole number that rounding kept them from."""
+"""Factor that corrects the rounding of sums of weights to whole numbers."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ __all__ = [
 
 SURE = 1e-12
 AT_ONCE = 256
-"""Spots up to which adding one after the other is quicker."""
+"""Spots up to which sequential convolution is faster."""
 
 HALF_WIDTH = 1.959964
 """Standard deviations from the middle of a 95 % interval to its ends."""

@@ -49,7 +49,7 @@ PUBLISHED_DEM = DEMSettings(prior="none", start="paper", objective="expected", l
 
 
 PUBLISHED_VOTES = AssignmentSettings(vote_coverage=1.0)
-"""Eq. 20 of the paper, without a bound on how far from its cluster a vote lies."""
+"""Eq. 20 of the paper, without a limit on the distance of a vote from its cluster."""
 
 DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
     "DEM as printed": ("dem", PUBLISHED_DEM),

@@ -41,15 +41,15 @@ METHODS = {
     "recursive": "recursive EM", "newton": "incremental Newton", "batch": "batch EM", "majority": "majority",
     "map": "MAP, rates known",
 }  # fmt: skip
-"""By the order of the rows of every result; the first three estimate rates."""
+"""Methods in the order of the rows of every result; the first three estimate rates."""
 
 LARGEST = 2_000_000
-"""Annotators times clusters that are followed."""
+"""Maximum of annotators times clusters."""
 
 OPENING = 10
 """Annotators who open a stream that others join, as in section 5.2."""
 _STEPS, _FEW_STEPS, _CHEAP = 50, 15, 100_000
-"""Steps at most, and those of large crowds: batch EM begins anew at each."""
+"""Maximum number of steps, also for large crowds: batch EM restarts at each."""
 _LOW, _HIGH = 0.025, 0.975
 
 

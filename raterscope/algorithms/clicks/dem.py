@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
-"""Votes that the prior of the specificity weighs, with and without stray clicks to derive it from."""
+"""Votes that the prior of the specificity counts as, with and without stray clicks to derive it from."""
 
 OBJECTIVES = {"likelihood": "log likelihood with the prior", "expected": "Q_d (eq. 24), the paper's"}
 

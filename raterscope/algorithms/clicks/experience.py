@@ -36,10 +36,10 @@ from raterscope.algorithms.progress import Watch, silent
 __all__ = ["Experience", "advice_for", "apply_experience", "experience_of", "experiences_of"]
 
 NODES = 13
-"""Of the ease by which structures differ, in the crowd's prior."""
+"""Number of nodes of the ease of structures in the crowd's prior."""
 
 ROUNDS = 5
-"""In which an image's annotators and the ease of its structures are found from each other."""
+"""Rounds of alternating estimates of an image's annotators and the ease of its structures."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,28 +60,28 @@ __all__ = [
 
 
 FEW = 2.0
-"""Structures on an image, or seen by an annotator, from which on they say something of the differences."""
+"""Minimum structures, on an image or seen by an annotator, for information on differences."""
 
 ENOUGH = 20.0
-"""Structures on other images that are half of what is needed to trust the weight learnt from them."""
+"""Structures on other images at which the weight estimated from them counts half."""
 
 WEIGHT = (1.0, 60.0)
-"""Least and most votes, or clusters, that the other images weigh, however few or many they hold."""
+"""Limits of the weight of the other images, in votes or clusters."""
 
 SPREAD = np.linspace(-4, 4, 17)
 """Nodes of the log odds by which artefacts differ."""
 
 ARTEFACT = 0.25
-"""Expected share of the annotators that an artefact draws: the mean of Beta(1, 3)."""
+"""Expected share of the annotators that an artefact attracts: the mean of Beta(1, 3)."""
 
 LURE = float(np.log(ARTEFACT / (1 - ARTEFACT)))
 """Its log odds."""
 
 USUAL_ARTEFACTS = 20.0
-"""Artefacts that what is usual of them weighs, for every annotator and for how they differ."""
+"""Number of artefacts that the prior of artefacts counts as, for every annotator and for their variation."""
 
 USUAL_STRUCTURES = 5.0
-"""Structures that what is usual of how they differ weighs."""
+"""Number of structures that the prior of their variation counts as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,13 +352,13 @@ def _summed(parts: Sequence[FloatArray]) -> FloatArray:
 
 
 ROUNDS = 4
-"""Of learning from all images and judging each again."""
+"""Rounds of priors from all images and detection on each."""
 
 NEGLIGIBLE = 7.0
-"""Difference of log likelihood from the best side from which on a side weighs less than .001."""
+"""Difference of log likelihood from the best side at which a side has a weight below .001."""
 
 STEPS = 8
-"""Iterations of EM on an image in a round; the last goes on to the end."""
+"""Iterations of EM on an image in a round; the last round runs to convergence."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ __all__ = [
 
 
 MOST_DISTANCES = 2_000_000_000
-"""Distances that k-means may look at: a second or so, for it cannot be cancelled."""
+"""Maximum distances computed by k-means, about one second, because it cannot be cancelled."""
 
 
 def k_means(points: FloatArray, worth: FloatArray, count: int, seed: int) -> FloatArray:
@@ -75,10 +75,10 @@ REPEATS = {
 }
 
 WITHIN = (0.01, 0.99)
-"""Least and largest p0 of an annotator: at 0 and 1 it would stay."""
+"""Limits of p0 of an annotator: 0 and 1 would not change any more."""
 
 MAX_ROUNDS = 8
-"""Rounds of removal with the evidence: after some the annotators' hands hardly move."""
+"""Maximum rounds of removal with the evidence: annotators' offsets then hardly change."""
 
 COVARIANCES = {"held": "held at the click scatter", "free": "estimated"}
 
@@ -422,15 +422,15 @@ def empty_clustering(annotators: int) -> Clustering:
 
 
 WINDOW = 8000
-"""Clicks about the middle of the image that are looked at; of them at most `MOST` are paired."""
+"""Number of clicks sampled around the middle of the image; at most `MOST` of them are paired."""
 
 MOST = 2000
 
 ANNOTATORS = 250
-"""Of a larger crowd so many are looked at, or more where these have made fewer than `MOST` clicks."""
+"""Number of annotators sampled of a larger crowd, or more if these have fewer than `MOST` clicks."""
 
 BUSY = 3
-"""An annotator counts with at most so many times the median number of clicks: nobody speaks for the crowd."""
+"""Maximum clicks of an annotator, as a multiple of the median, so that no annotator dominates."""
 
 BINS = 256
 

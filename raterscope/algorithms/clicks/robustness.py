@@ -134,22 +134,22 @@ def _at(values: NDArray[np.float64], positions: IntArray) -> NDArray[np.float64]
 
 
 LEAST = 0.2
-"""Likelihood ratio of artefacts alone, tempered, from which on the notice is given."""
+"""Minimum tempered likelihood ratio of artefacts alone for the notice."""
 
 FEWEST_SPOTS = 5
-"""Spots from which on scores can contradict votes."""
+"""Minimum number of spots for a contradiction of scores and votes."""
 
 MISSED = 0.25
-"""Share of the detected spots on which a program that agrees has a detection, at least."""
+"""Minimum share of detected spots with a detection of a program that agrees."""
 
 CHANCE = 0.001
-"""Probability by chance of an order of the scores that contradicts the votes."""
+"""Significance level of an order of the scores that contradicts the votes."""
 
 AGAINST = 0.25
-"""Probability of a decision by the votes up to which the decision contradicts them."""
+"""Maximum probability of a decision, by the votes, for a contradiction."""
 
 FEWEST_AGAINST = 2
-"""Decisions against the votes from which on a notice is given."""
+"""Minimum number of decisions against the votes for a notice."""
 
 
 def decision_notice(fusions: Sequence[Fusion]) -> str | None:
@@ -243,7 +243,7 @@ WAYS = 2
 """Ways in which the images are divided into halves."""
 
 LIMIT = 0.02
-"""Share of the detections above which decisions that differ, on the mean of the ways, are announced."""
+"""Share of the detections above which differing decisions, averaged over the ways, are announced."""
 
 FEWEST_DRAWS = 20
 """Draws for the intervals of posteriors, which are not used here."""

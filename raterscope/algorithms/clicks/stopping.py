@@ -429,11 +429,11 @@ def threshold_of(detection: Settings) -> float:
 
 
 FAIR = 20.0
-"""Marks with which an annotator's stray clicks are drawn to what is usual."""
+"""Marks that the prior of an annotator's stray clicks counts as."""
 
 
 DOUBT = 5.0
-"""Votes with which an annotator is held for usual."""
+"""Votes that the prior of an average annotator counts as."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,10 +52,10 @@ __all__ = [
 Starts = Mapping[str, FloatArray | State]
 
 BEFORE = "before"
-"""Name of the start from what DEM came to before."""
+"""Name of the start from the previous state of DEM."""
 
 SAME = 2.0
-"""A cluster that is found anew is the one before within so many scatters."""
+"""Scatters within which a new cluster is the same as an earlier one."""
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,7 @@ def _near_pairs(
 
 
 EVEN = 1e-9
-"""Votes by which sums of weights may miss a bound that they reach."""
+"""Tolerance of sums of weights for thresholds."""
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ __all__ = [
 
 
 SKIPPED = 1e-6
-"""A class less probable than this learns nothing from a vote."""
+"""A class less probable than this is not updated by a vote."""
 
 LEAST, MOST = 1e-30, 1e30
-"""Between these pseudo-counts stay, so that neither they nor their logarithms overflow."""
+"""Limits of pseudo-counts, so that neither they nor their logarithms overflow."""
 
 _BUFFER = 1 << 18
 """Numbers kept between the passes: longer histories are filtered again, block by block."""
@@ -364,10 +364,10 @@ def settle(
 
 
 _FAR = 40.0
-"""Log odds beyond this are taken as this: a small share of a doubtful task can move them without bound."""
+"""Limit of log odds: a small share of an uncertain task could move them without bound."""
 
 _SMALLEST = 1e-12
-"""The smoothed variance is at least this share of the filtered one, whatever rounding leaves."""
+"""Minimum ratio of the smoothed to the filtered variance, against rounding."""
 
 
 @compiled()

@@ -19,22 +19,22 @@ from raterscope.algorithms.progress import Watch, part, silent
 __all__ = ["NextVotes", "expected_information", "next_votes"]
 
 _LEAST = 1e-6
-"""Bits: a vote that tells less is not asked for."""
+"""Minimum information gain of a vote, in bits."""
 
 _PROBES = 24
-"""Doubts at which the annotators are tried out, to find those by whom the tasks are sifted."""
+"""Number of test posteriors for choosing the annotators of the first selection."""
 
 _SIFTED = (10, 1000)
-"""Tasks that are tried with every annotator: so many times those asked for, and at least so many."""
+"""Tasks evaluated with every annotator: a multiple of those asked for, and a minimum."""
 
 _PAIRS = 50_000_000
-"""Tasks times annotators times outputs that are tried, at most, where that leaves twice the tasks needed."""
+"""Maximum of tasks times annotators times outputs, if at least twice the needed tasks remain."""
 
 _CELLS = 1_000_000
 """Of those, between two reports."""
 
 _SPREAD = 10
-"""No annotator is asked for more than one in so many votes, where there are that many annotators."""
+"""Inverse of the largest share of votes of one annotator, with at least as many annotators."""
 
 
 @dataclass(frozen=True, eq=False)

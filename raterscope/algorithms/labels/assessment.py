@@ -32,7 +32,7 @@ _TIE = 1e-9
 """Posteriors this close to each other are equal."""
 
 _LEAST = 1e-12
-"""A posterior below it counts as this in the log loss, which would be infinite at zero."""
+"""Smallest posterior in the log loss, which is infinite at zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,20 +273,20 @@ def _curve(name: str, score: FloatArray, true: NDArray[np.bool_]) -> ClassCurve:
 
 
 _VOTES = ("majority", "weighted-majority", "weighted-sum", "mean-score")
-"""These model nothing, so there is nothing to distrust."""
+"""Methods without a model of annotators."""
 
 _FEW_VOTES = 3.0
-"""Votes a task: two people who disagree cannot be told apart."""
+"""Votes of a task below which disagreement cannot be resolved."""
 
 _FEW_ANNOTATORS = 6
 _FEW_VOTES_OF_CLASS = 5.0
-"""Votes of an annotator for each class: a row of the confusion matrix from fewer is mostly chance."""
+"""Votes of an annotator for each class; with fewer, a row of the confusion matrix is mostly chance."""
 
 _FEW_JUDGED = 20
-"""Judged tasks: of fewer, calibration says nothing."""
+"""Minimum number of judged tasks for calibration."""
 
 _TOO_SURE = (0.03, 2.0)
-"""Mean probability above the accuracy, and standard errors of it, from which a model is too sure."""
+"""Difference of mean probability and accuracy, and standard errors, of an overconfident model."""
 
 _MODELS = {
     "ibcc": "IBCC",
@@ -295,20 +295,20 @@ _MODELS = {
     "ebcc": "EBCC",
     "dawid-skene": "Dawid-Skene",
 }
-"""Models that take the votes on a task as independent given its class, or its subtype."""
+"""Models with independent votes on a task, given its class or its subtype."""
 
 _MEASURED = (
     "on ten real crowds IBCC's probabilities were too high by 0.12 on average, the pooled consensus's by 0.01"
 )
 
 _CHANCE = 0.05
-"""p-value from which chance may have made the difference between model and vote."""
+"""Significance level of the difference between model and vote."""
 
 _CHANGED = (3.0, 0.2)
-"""Standard errors between the halves of an annotator's votes, and the share of rates that are beyond."""
+"""Standard errors between the halves of an annotator's votes, and the share of rates beyond."""
 
 _RATES = (5, 5)
-"""Rates that are compared, at least, and votes in either half of each."""
+"""Minimum number of compared rates, and votes in either half of each."""
 
 _POOLED = "the pooled consensus, which estimates the prior from the crowd"
 

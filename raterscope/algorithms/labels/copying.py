@@ -22,21 +22,21 @@ __all__ = [
 
 
 _LEAST_PARTNERS = 4
-"""Annotators with tasks in common from whom an annotator's skill is estimated."""
+"""Minimum number of annotators with common tasks for estimating an annotator's skill."""
 
 _RANK = 0.4
-"""Quantile of an annotator's agreements that stands for those with the rest: a ring is to be above it."""
+"""Quantile of an annotator's agreements that represents independent ones; a ring is above it."""
 
 
 _SUSPICIOUS = 3.0
 """Standard deviations of the agreement beyond what skills explain, for annotators to be suspects."""
 
 _LEAST_RING, _DENSE = 8, 0.7
-"""Members of a ring, and the share of their pairs that agree too well: fewer do not sway the answer, and a
-chain of good annotators is no ring."""
+"""Minimum members of a ring, and share of their pairs that agree too well: fewer hardly affect the result,
+and a chain of good annotators is no ring."""
 
 _ALIKE = 0.9
-"""Chance-corrected agreement from which on annotators may be a ring that outvotes the rest."""
+"""Minimum chance-corrected agreement of a ring that may outvote the rest."""
 
 _LEAST_OUTSIDERS = 3
 _DISAGREEMENT, _LEAST_DISAGREEMENT = 5.0, 0.1
@@ -263,26 +263,26 @@ def fair_consensus(
 
 
 _LEAST_COMMON = 20
-"""Tasks in common: of fewer, agreement says nothing."""
+"""Minimum number of common tasks."""
 
 _MOST_PEOPLE, _MOST_PAIRS = 1_000, 10_000
-"""Looked at are those with the most votes, and of their pairs those with the most tasks in common."""
+"""Limits: annotators with the most votes, and their pairs with the most common tasks, are tested."""
 
 _LEAST_SHARE = 0.5
-"""From this share on one copies; people who err together on hard tasks stay below it."""
+"""Minimum share of copies; annotators with correlated errors on hard tasks stay below it."""
 
 _CHANCE = 0.01
-"""How probably anybody at all is named where nobody copies (Bonferroni)."""
+"""Probability of any false finding if nobody copies (Bonferroni)."""
 
 _TOLD = 10
-"""The most annotators that one sentence names."""
+"""Maximum number of annotators named in a sentence."""
 
 _OUTVOTED = (
     "They outvote the others, who agree with each other against them: these may share a mistake instead."
 )
 
 _SMOOTHING = 5.0
-"""Votes that a class's row is drawn by towards how good the annotator is in all."""
+"""Votes that the annotator's overall accuracy counts as in a class's row."""
 
 
 @dataclass(frozen=True, eq=False)

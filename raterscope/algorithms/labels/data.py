@@ -423,7 +423,7 @@ _PIECE = 2_000_000
 
 _THREADS = min(4, os.cpu_count() or 1)
 _SECONDS = 0.05
-"""Between two reports while threads compute."""
+"""Time between two reports while threads compute."""
 
 Result = TypeVar("Result")
 

@@ -37,22 +37,22 @@ __all__ = [
 
 
 RIGHT = -1
-"""In place of a class: what changed is how often an annotator is right."""
+"""In place of a class: the annotator's accuracy changed."""
 
 _EVIDENCE = log(100.0)
-"""Logarithm of the Bayes factor from which on a row has changed: Kass and Raftery call it decisive."""
+"""Minimum log Bayes factor of a change, decisive in the terms of Kass and Raftery."""
 
 _LEAST_VOTES = 5.0
-"""Expected votes on tasks of the class that a row is held for, before and after: less is an episode."""
+"""Minimum expected votes on tasks of the class before and after a change."""
 
 _JEFFREYS = 0.5
-"""Pseudo-count of every output where votes before and after are compared."""
+"""Pseudo-count of every output in comparisons of votes before and after."""
 
 _NOISE = 2.0
-"""Standard deviations of a difference that are put down to chance."""
+"""Standard deviations of a difference that are attributed to chance."""
 
 _SEEN = 1e-3
-"""A vote on a task that is less probably of a class says nothing of that class's row."""
+"""Minimum probability of a class for votes in that class's row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,16 +379,16 @@ def _compare_thirds(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatAr
 
 
 FALSE_ALARMS = 0.05
-"""Share of annotators who do not change that are named all the same."""
+"""Share of constant annotators who are named by chance."""
 
 LEAST_VOTES = 20
 """Annotators with fewer votes are not tested."""
 
 _SPLITS = np.arange(0.1, 0.901, 0.02)
-"""Shares of the votes that lie before a possible change."""
+"""Shares of the votes before a possible change."""
 
 _WEIGHTS = np.power(_SPLITS * (1 - _SPLITS), 4) / np.power(_SPLITS * (1 - _SPLITS), 4).sum()
-"""Of the splits: what holds for a few votes only is an episode."""
+"""Of the splits: changes for a few votes only count less."""
 
 _FALLS = 0.65
 """Prior probability that a change is a fall: annotators tire more often than they learn."""

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 _THREADS = min(4, os.cpu_count() or 1)
 
 _WORK = 400_000
-"""Entries of smoothed matrices between two looks at what is done."""
+"""Entries of smoothed matrices between two reports."""
 
 _TASKS = 200_000
 
@@ -58,10 +58,10 @@ _MOST_STEPS = 1_500_000_000
 """Entries of all smoothed matrices together: 6 GB."""
 
 _FAR, _MUCH = 0.2, 0.25
-"""By how much annotators move, and what share of votes is theirs, where without truths nothing is sure."""
+"""Movement of annotators, and their share of votes, at which results without truths are uncertain."""
 
 _COUNTS = (1e-12, 1e12)
-"""Between these pseudo-counts are taken."""
+"""Limits of pseudo-counts."""
 
 _MOST_ENTRIES = 300_000_000
 """Of all annotators' last matrices together: 2.4 GB."""

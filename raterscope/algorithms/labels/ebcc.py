@@ -48,7 +48,7 @@ _FEW_SUBTYPES = 3
 _FEW_ITERATIONS = 30
 
 _FEW_ENTRIES = 10_000_000
-"""Rates and joint probabilities above which the pooled consensus goes without."""
+"""Maximum number of rates and joint probabilities in the pooled consensus."""
 
 _SUBTYPE_STRENGTH = 0.1
 """Pseudo-counts of all subtypes of a class together."""
@@ -57,11 +57,11 @@ _RIGHT, _WRONG = 4.0, 1.0
 """Pseudo-counts of an output that stands for the class, and of one that does not."""
 
 _CHECKS = (10, 20, 40, 80, 160)
-"""Iterations after which a start ends whose bound is below that of the best start."""
+"""Iterations after which a start with a bound below the best one ends."""
 
 
 _TURNS = 5
-"""Updates of a known task's probabilities, to see what its votes alone would give."""
+"""Updates of a known task's probabilities for its prediction from votes alone."""
 
 _HELD = 2_000
 """Known tasks at a time."""

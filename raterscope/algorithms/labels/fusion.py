@@ -50,16 +50,16 @@ __all__ = [
 
 
 CASES = 10
-"""Votes on confident cases that a class without votes needs at least."""
+"""Minimum votes on confident cases for a class without votes."""
 
 _CONFIDENT = 0.9
-"""Posterior from which the class of a task with votes for it counts as a confident case."""
+"""Minimum posterior of a confident case, of a class with votes."""
 
 _BAR = 0.8
-"""Posterior that a class without votes needs at least."""
+"""Minimum posterior of a class without votes."""
 
 _BELOW = 1e-6
-"""By how much a barred class is less probable than the best one with votes, relatively."""
+"""Relative reduction of an excluded class below the best one with votes."""
 
 
 def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:

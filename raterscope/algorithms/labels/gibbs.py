@@ -43,10 +43,10 @@ _TERMS = 1_000_000
 """Votes times classes between two reports."""
 
 _SORTED = 0.02
-"""The share of the time for sorting the votes."""
+"""Share of the time for sorting the votes."""
 
 _CALM = 20
-"""Samples in a row that may hardly change the mean before this ends."""
+"""Consecutive samples with hardly any change of the mean at which sampling ends."""
 
 
 @dataclass(frozen=True)

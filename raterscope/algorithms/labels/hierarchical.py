@@ -71,11 +71,11 @@ _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
 _SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
 
 _USUAL = (8.0, 1.5)
-"""Median and standard deviation (of the logarithm) of a strength, before the crowd is seen; in votes."""
+"""Prior median of a strength, in votes, and standard deviation of its logarithm."""
 
 _STRENGTHS = 2.0 ** np.arange(-1.0, 10.75, 0.5)
 _MEANS = np.linspace(-0.9, 0.9, 7)
-"""Mean skills that are compared: distance from the mean share of right votes, in logits."""
+"""Grid of mean skills: distance from the mean share of right votes, in logits."""
 
 _CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0])
 
@@ -90,10 +90,10 @@ _CLASS_WEIGHT = 10.0
 """Votes with which a class's accuracy is shrunk to the crowd's."""
 
 _CONFUSION_WEIGHT = 10.0
-"""Votes that the crowd's confusions count for beside an annotator's own wrong labels."""
+"""Votes that the crowd's confusions count as beside an annotator's own wrong labels."""
 
 _USE_WEIGHT = 5.0
-"""Votes a class that the labels' use counts for beside the crowd's wrong labels."""
+"""Votes of each class that the use of labels counts as beside the crowd's wrong labels."""
 
 _ACCURACIES = (0.2, 0.05, 0.995)
 """Least accuracy times the number of classes; least for two classes; largest."""
@@ -425,7 +425,7 @@ def predictive_scores(
 _ROUNDS = 30
 _MEMBERSHIP_STRENGTH_ROUNDS = (5, 15)
 _SWEEPS = 20
-"""Over each known task, to see what its votes alone would give."""
+"""Sweeps over each known task for its prediction from votes alone."""
 
 
 def mixed_membership(

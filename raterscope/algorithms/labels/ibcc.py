@@ -49,7 +49,7 @@ __all__ = [
 
 
 _PARTS = 4
-"""The tasks are divided so, whatever the processors: sums come out the same on every machine."""
+"""Number of parts of the tasks, independent of the processors, for equal sums on all machines."""
 
 _THREADS = min(_PARTS, os.cpu_count() or 1)
 
@@ -57,7 +57,7 @@ _WORK = 1_000_000
 """Votes times classes of a piece: some 10 ms."""
 
 _FEW_CLASSES = 6
-"""Up to so many, a pass is compiled for their number."""
+"""Number of classes up to which a pass is compiled for it."""
 
 Piece = tuple[int, int, int]
 """A part, its first task (or annotator), and the one after its last."""

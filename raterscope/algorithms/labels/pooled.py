@@ -110,7 +110,7 @@ _WIDTH = 0.3
 """Logits over which the share of known tasks is smoothed."""
 
 _MOST = 20_000
-"""Known tasks from which powers are estimated; of more, every second, third ... is taken."""
+"""Maximum of known tasks for estimating powers; more are thinned."""
 
 _TURNS = 30
 _CHANGE = 1e-3
@@ -201,7 +201,7 @@ def _raise(posterior: FloatArray, power: float | FloatArray) -> FloatArray:
 
 
 PRIOR = 0.2
-"""Probability of independent annotators before the votes: of ten public crowds none had them for certain."""
+"""Prior probability of independent annotators: none of ten public crowds had them for certain."""
 
 _SIMULATED = 8
 """Crowds of each kind."""
@@ -209,10 +209,10 @@ _SIMULATED = 8
 _FREEDOM = _SIMULATED - 1.0
 
 _TERMS = 100_000
-"""Votes times classes from which some of the tasks are taken."""
+"""Votes times classes above which tasks are thinned."""
 
 _LEAST_TERMS = 20
-"""Votes on tasks with several, below which nothing is compared."""
+"""Minimum of votes on tasks with several votes for the comparison."""
 
 _ERROR = 0.1
 """Relative error of a simulated gain beside its scatter; the models are estimates."""
@@ -369,7 +369,7 @@ alone cannot identify them, and on these crowds many other weights do as well.
 """
 
 _MATRIX_STRENGTH = 4.0
-"""Votes at most that the crowd's mean rates count for in a reported confusion matrix."""
+"""Maximum of votes that the crowd's mean rates count as in a reported confusion matrix."""
 
 
 @dataclass(frozen=True)

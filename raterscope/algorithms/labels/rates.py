@@ -151,21 +151,19 @@ def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray
 _LEVEL = 0.95
 
 _STRENGTHS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(-2, 5))
-"""Votes that a row's prior counts for; the likeliest is taken. More than 4 made intervals too narrow."""
+"""Grid of votes that a row's prior counts as. More than 4 made intervals too narrow."""
 
 _SKILLS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(23))
-"""Votes that the crowd's accuracy counts for; penalised about 8 by a log-normal of deviation 1.5."""
+"""Votes that the crowd's accuracy counts as; penalised around 8 by a log-normal of deviation 1.5."""
 
 _USUAL_SKILL, _SKILL_SPREAD = 8.0, 1.5
 
 _ACCURACY_VOTES = 1.0
-"""Votes that the crowd's accuracy counts for in a reported accuracy.
-
-The posterior draws the expected right votes to the crowd already. Drawn to it once more, good annotators
-seemed worse and bad ones better."""
+"""Votes that the crowd's accuracy counts as in a reported accuracy. The posterior already shrinks the
+expected right votes to the crowd. With more shrinkage, good annotators seemed worse and bad ones better."""
 
 _LOOKED_AT = 5_000
-"""Annotators, and rows of matrices, that the prior is estimated from."""
+"""Maximum of annotators, and of rows of matrices, for estimating the prior."""
 
 _CLASS_WEIGHT, _WRONG_WEIGHT, _OWN_WEIGHT = 10.0, 5.0, 10.0
 """Votes by which a class is drawn to the crowd's accuracy, mistakes to the use of labels (a class), and an
@@ -182,7 +180,7 @@ _WIDENED = 2.5
 """Votes by which the intervals of a row are widened together, half a vote each at most."""
 
 _CROWD_FLOOR = 0.02
-"""Variance of a crowd's rate that remains however many votes there are, as a share of M^2 (1 - M)^2."""
+"""Minimum variance of a crowd's rate, as a share of M^2 (1 - M)^2."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from raterscope.algorithms.progress import Watch, silent
 __all__ = ["POWERS", "Tempering", "choose_tempering", "is_modelled", "tempered"]
 
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
-"""Weights of a vote that are compared."""
+"""Grid of the weight of a vote."""
 
 _DEPENDENT = (0.6, 8.0)
 """Largest weight of a vote, and smallest gain in nats, at which errors are called correlated.
@@ -36,16 +36,16 @@ _DEPENDENT = (0.6, 8.0)
 Independent votes mostly have weights of 0.8 to 1; few of them less by chance, with less gain."""
 
 _PREDICTED = 200_000
-"""Votes that are predicted, about; of more, those on every second, third ... task."""
+"""Approximate maximum of predicted votes; more tasks are thinned."""
 
 _AT_ONCE = 50_000
-"""Votes times classes whose rates are held in memory at a time, few enough for a processor's cache."""
+"""Votes times classes whose rates are in memory at a time, within a processor's cache."""
 
 _MOST_LOGS = 10_000_000
 """Entries of all confusion matrices up to which the expected logarithms of all are computed."""
 
 _LEAST = 1e-9
-"""Pseudo-counts that are left of an output when the vote itself is taken out."""
+"""Minimum pseudo-counts of an output without the vote itself."""
 
 
 @dataclass(frozen=True)

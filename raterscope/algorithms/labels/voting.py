@@ -44,10 +44,10 @@ __all__ = [
 ]
 
 _VOTES = 1_000_000
-"""Votes between two reports; also what bounds the memory for a step."""
+"""Votes between two reports, which limits the memory of a step."""
 
 _ROUNDS = 20
-"""Weights that still move after so many rounds go round in a circle."""
+"""Maximum of rounds; weights may cycle."""
 
 _TIE = 1e-12
 """Shares this close to each other are equal."""

@@ -21,7 +21,7 @@ Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
 _AT_ONCE = 1_000_000
-"""Steps of work between two looks."""
+"""Steps between two calls of the look."""
 
 _NEIGHBOURS = 26
 

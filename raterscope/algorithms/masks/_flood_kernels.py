@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 DIGITS = 16
-"""Bits of a key that one pass of the sort looks at."""
+"""Bits of a key in one pass of the sort."""
 
 _ROUNDING = 1e-6
 """Of the depths: peaks that differ by less are equally deep."""

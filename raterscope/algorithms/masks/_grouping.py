@@ -37,13 +37,13 @@ _SIDE = 64
 """Most voxels along an axis for the correlation of errors, which are smooth."""
 
 _AT_ONCE = 500_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 _MOST_TRIED = 48
-"""Two-group splits that are fitted in full, of those that part the raters most."""
+"""Maximum of two-group splits that are fitted in full, those with the largest differences."""
 
 _MOST_ENUMERATED = 12
-"""Raters up to whom every split into two is looked at: 2047."""
+"""Number of raters up to which every split into two is tried: 2047."""
 
 _LOG_RANGE = (-12.0, 6.0)
 

@@ -28,7 +28,7 @@ __all__ = [
 GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
 
 BLOCK = 512
-"""Columns whose scales fit into the nearest cache."""
+"""Columns whose scales fit into the L1 cache."""
 
 BINS, LOWEST_BIN = 1 << 16, (127 - 24) << 10
 """Of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""

@@ -109,10 +109,10 @@ TWO_RATERS = (
     "On four crowds of two raters, the bands of 50, 80 and 95 % held 48 to 56 %, 75 to 85 % and 93 to 98 % "
     "of a third rater's outlines."
 )
-"""What was measured of the bands of two raters."""
+"""Measured coverage of the bands of two raters."""
 
 CORRELATION = 0.87
-"""Assumed of the raters' errors against the truth where no gold case is known: near 1, for caution."""
+"""Assumed correlation of the raters' errors without gold cases: near 1, for caution."""
 
 _CLIP, _LEAST_CLIP, _MOST_CLIP = 8.0, 8.0, 24.0
 """Largest distance: mm, and at least and at most as many sides of a pixel."""
@@ -121,10 +121,10 @@ _SMOOTHED = 3.0
 """Standard deviation of the neighbourhood, in sides of a pixel."""
 
 _MARGIN = 0.5
-"""Room about all that is marked, in largest distances."""
+"""Margin around all marked voxels, in largest distances."""
 
 _FARTHEST = 2.0
-"""Factor that a case's own multipliers differ by at most: one rater's gross slip is no spread of a crowd."""
+"""Largest factor of a case's own multipliers, against gross errors of single raters."""
 
 _AT_ONCE = 500_000
 """Voxels that a thread takes at a time."""
@@ -383,10 +383,10 @@ def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:
 
 _SHIFTS, _SHIFT_PRIOR = np.linspace(-0.3, 0.3, 13), 0.1
 _SLOPES, _SLOPE_PRIOR = np.exp(np.linspace(-0.45, 0.45, 13)), 0.15
-"""Changes of the curve that are tried, and the standard deviation of their prior; slopes in logarithms."""
+"""Grid of changes of the curve, and the standard deviation of their prior; slopes in logarithms."""
 
 _CASE_VOXELS, _MOST_VOXELS = 5.0, 500
-"""Independent voxels that a case counts as, and how many of it are looked at."""
+"""Independent voxels that a case counts as, and maximum of voxels used."""
 
 
 def _curve_moved(calibrations: Sequence[Calibration]) -> tuple[float, float]:
@@ -529,10 +529,10 @@ _CORRELATIONS = np.linspace(0.0, 1.0, 11)
 """Correlations tried."""
 
 _GAIN = 0.08
-"""Standard deviation of the gain between cases that is assumed, as of `_VARIANCE_CASES` cases."""
+"""Assumed standard deviation of the gain between cases, as of `_VARIANCE_CASES` cases."""
 
 _NEAR, _SAMPLE = 2.5, 1000
-"""Ratio up to which a voxel is near the outline, and how many of them are taken of a case."""
+"""Ratio up to which a voxel is near the outline, and maximum of these voxels of a case."""
 
 Near = tuple[Float32Array, Float32Array, BoolArray]
 

@@ -33,13 +33,13 @@ from raterscope.algorithms.settings import Settings, choice, integer, number
 __all__ = ["ContinuousSTAPLESettings", "Moments", "continuous_staple", "estimate", "moments"]
 
 _FLOOR = 1e-4
-"""Least variance, of the square of a voxel's smallest side: raters who agree everywhere have none."""
+"""Smallest variance, over the square of a voxel's smallest side, for raters who agree everywhere."""
 
 _AT_ONCE = 500_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 _ALONE = 0.95
-"""Share of the consensus above which one rater is said to be it."""
+"""Share of the consensus above which it rests on one rater."""
 
 
 @dataclass(frozen=True)

@@ -37,22 +37,22 @@ IntArray = NDArray[np.int64]
 Value = TypeVar("Value", bound=np.generic)
 
 _AT_ONCE = 1_000_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 _TOLERANCE = 1.5
-"""mm that outlines may differ by, where voxels are small and so is the structure."""
+"""Tolerance of outlines in mm, for small voxels and structures."""
 
 _VOXELS = 1.5
-"""Of a voxel's smaller side in the plane: one voxel's difference is never a dispute."""
+"""Tolerance in sides of a voxel in the plane: a difference of one voxel is never a dispute."""
 
 _SHARE = 0.08
-"""Of the radius of a sphere (an image: a circle) as large as the consensus, that outlines may differ by."""
+"""Tolerance as a share of the radius of a sphere (in an image: a circle) as large as the consensus."""
 
 _PROMINENCE = 0.5
-"""Of the tolerance: how far a peak in depth stands out from the saddle to a deeper one."""
+"""Minimum prominence of a peak in depth, as a share of the tolerance."""
 
 _LEAST = 0.02
-"""Of the consensus's volume: what is smaller is not worth a stop."""
+"""Minimum volume of a region, as a share of the consensus's."""
 
 
 @dataclass(frozen=True, eq=False)

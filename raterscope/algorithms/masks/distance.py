@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _AT_ONCE = 500_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 _NOTHING = 1e-6
 """A probability up to this is background: that of the logit at the default clip."""

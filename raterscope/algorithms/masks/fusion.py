@@ -28,10 +28,10 @@ from raterscope.algorithms.settings import Plan, Settings
 __all__ = ["CaseResult", "MaskPlan", "Report", "fuse", "report_on", "stack"]
 
 _TOGETHER = ("laplace", "student", "gdp", "gaussian")
-"""Those that fuse several structures as classes of one model by `multiclass`."""
+"""Algorithms that fuse several structures as classes of one model by `multiclass`."""
 
 _BY_THEMSELVES = ("mixture", "pstaple", "continuous-staple")
-"""Those that know one structure alone."""
+"""Algorithms of single structures."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _cut_to_nothing(masks: Masks) -> Masks:
 
 
 _REACH, _REACH_VOXELS = 20.0, 10.0
-"""mm, or voxels where those are larger: outlines further apart count as that far."""
+"""Largest distance of outlines that counts: mm, or voxels if larger."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,25 +15,25 @@ from raterscope.algorithms.progress import RefusedError
 __all__ = ["Grid", "GridError", "describe_slices", "gaps_between", "slab_bounds"]
 
 _SAME_PLACE = 0.01
-"""Of a voxel's smallest side: two grids nearer than that everywhere are one."""
+"""Tolerance of equal grids, as a share of a voxel's smallest side."""
 
 _EVEN = 0.01
-"""Of the nominal slice distance: slices nearer than that to even positions count as even."""
+"""Tolerance of even slices, as a share of the nominal slice distance."""
 
 _WHOLE = 0.05
-"""Of the nominal slice distance: a gap this near to a whole multiple of it is one of missing slices."""
+"""Tolerance of whole multiples in gaps, as a share of the nominal slice distance."""
 
 _TILTED = 0.1
-"""Degrees of gantry tilt that are worth a word."""
+"""Minimum gantry tilt for a notice, degrees."""
 
 _NAMED = 3
-"""Gaps that are named one by one."""
+"""Maximum number of gaps named one by one."""
 
 _MOSTLY = 0.5
-"""Share of the slice distances that are nominal where the others count as gaps of missing slices."""
+"""Minimum share of nominal slice distances for counting the others as gaps."""
 
 _IN_A_ROW = 3
-"""So many distances in a row that are not nominal are a region of other slice distance, not gaps."""
+"""Consecutive other distances that are a region of another slice distance, not gaps."""
 
 
 class GridError(RefusedError):

@@ -36,13 +36,13 @@ WIDTH = 1.5 / 8.0
 """Standard deviation of the weights across the outline, in largest distances."""
 
 LEAST = 1e-6
-"""Least variance, mm²."""
+"""Smallest variance, mm²."""
 
 FEW = np.float32(1e-3)
-"""Weight of the case's mean spread, which counts where no outline is near."""
+"""Weight of the case's mean spread, for voxels far from outlines."""
 
 _TRUNCATED = 3.0
-"""Standard deviations that the neighbourhood reaches."""
+"""Range of the neighbourhood in standard deviations."""
 
 
 class Smoother:
@@ -205,19 +205,19 @@ def neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
 
 
 STEPS = np.linspace(0.0, 1.0, 201)
-"""Probabilities of the quantiles that are kept of a case."""
+"""Probabilities of the stored quantiles of a case."""
 
 MIDDLES = (np.arange(200) + 0.5) / 200
-"""Probabilities at which they stand for the case when several are pooled."""
+"""Probabilities at which they represent the case in pooling."""
 
 _SAMPLE = 1000
-"""Disputed voxels of a case that are compared at most, for each rater who is left out."""
+"""Maximum of compared disputed voxels of a case, for each left-out rater."""
 
 _CROSSINGS = 1000
-"""Crossings of each rater's outline with the lines along one axis that are compared at most."""
+"""Maximum of compared crossings of each rater's outline with the lines along one axis."""
 
 _AT_ONCE = 500_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 
 def leave_one_out(

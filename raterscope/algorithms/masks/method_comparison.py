@@ -54,10 +54,10 @@ MEASURES = {
 """Measures of comparison: attributes of `RaterAgreement`."""
 
 FEWEST_CASES = 6
-"""For a test of signed ranks: two-sided, fewer cannot fall below 0.05 however they come out."""
+"""Minimum number of cases for a two-sided signed-rank test below 0.05."""
 
 _TRUTH = "\n"
-"""In the place of a name; no rater is called so."""
+"""Name of the truth, which no rater has."""
 
 
 @dataclass(frozen=True, eq=False)

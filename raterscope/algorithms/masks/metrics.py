@@ -54,13 +54,13 @@ __all__ = [
 Spacing = tuple[float, float, float]
 
 _AT_ONCE = 1_000_000
-"""Voxels between two looks whether distances are still wanted."""
+"""Voxels between two calls of the look."""
 
 _SAMPLE = 1000
-"""Voxels that tell how much work the distances at all listed ones are."""
+"""Sample of voxels for estimating the work of all listed ones."""
 
 _ROWS_A_VOXEL = 4
-"""Rows that are tried in the time that a voxel's distance in its slice takes."""
+"""Number of rows visited in the time of a voxel's distance in its slice."""
 
 Value = TypeVar("Value", bound=np.generic)
 

@@ -31,7 +31,7 @@ _EMPTY = 1e-10
 """A consensus with less than this share of the raters is empty (Algorithm 1)."""
 
 _SMALLEST = 1e-12
-"""Of the data's mean square: below that a variance has collapsed and stays there."""
+"""Smallest variance, as a share of the data's mean square; below it a variance has collapsed."""
 
 
 @dataclass(frozen=True)

@@ -405,7 +405,7 @@ def covariance_factor(kind: int, size: int, nu: FloatArray) -> FloatArray:
 
 
 _AT_ONCE = 100_000
-"""Columns between two looks whether the work is still wanted."""
+"""Columns between two calls of the look."""
 
 _KINDS = {"gaussian": 0, "laplace": 1, "student": 2, "gdp": 3}
 

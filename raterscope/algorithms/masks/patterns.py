@@ -21,10 +21,10 @@ LabelArray = NDArray[np.uint8]
 Value = TypeVar("Value", bound=np.generic)
 
 _DENSE = 1 << 16
-"""Codes up to this many are counted in a table, without sorting."""
+"""Number of codes up to which a table is used instead of sorting."""
 
 _AT_ONCE = 1_000_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 _CHUNK = 4_000_000
 """Voxels of all raters between two reports."""

@@ -69,13 +69,14 @@ __all__ = [
 ]
 
 ROUGHLY = 1e-5
-"""Relative gain at which a start is good enough."""
+"""Relative gain at which an initial fit ends."""
 
 SLACK = 10
-"""With the spatial prior the bound creeps on while its hyper-parameters drift and the contour rests."""
+"""Factor of the tolerance with the spatial prior: hyper-parameters drift slowly while the contour is
+stable."""
 
 MOST_TAU = float(np.finfo(np.float16).max)
-"""Largest scale that is kept."""
+"""Largest stored scale."""
 
 SCALES = {"joint": "joint", "factorised": "factorised, as in the paper"}
 
@@ -486,7 +487,7 @@ EDGES = (math.log(1e-12), math.log(1e10))
 
 _SIZE = 4096
 _NEAREST = 0.25
-"""Arguments below need too many steps of the continued fraction (21,600 at 0.1): an integral stands in."""
+"""Smaller arguments need too many steps of the continued fraction (21,600 at 0.1): an integral is used."""
 
 _STEPS = 20_000
 _NODES = 401

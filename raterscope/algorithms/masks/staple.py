@@ -54,13 +54,13 @@ __all__ = [
 
 
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
-"""Which voxels count: all that are background to everybody still say how common the structure is."""
+"""Voxels that count: common background determines the prevalence of the structure."""
 
 MARGIN = 2.763
 """mm: where the robust fusion clips signed distances, logit(1 - 1e-6) / 5 per mm."""
 
 START = 0.99999
-"""Every rater's sensitivity and specificity to begin with."""
+"""Initial sensitivity and specificity of every rater."""
 
 _WORK = 2_000_000
 """Terms between two reports."""
@@ -339,7 +339,7 @@ def _smoothed(
 
 
 _AT_ONCE = 500_000
-"""Voxels between two looks whether the work is still wanted."""
+"""Voxels between two calls of the look."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _SLOPE_PRIOR = 4.0
 """Precision of the normal prior of a slope about 1."""
 _BIAS_PRIOR = 1.0
 _PRIOR_VOTES = 3.0
-"""Votes' worth of the crowd's variance in the variance of an annotator of graded choices."""
+"""Votes that the crowd's variance counts as in the variance of an annotator of graded choices."""
 _LONGEST_STEP = 2.0
 _DENSE = 2500
 """Items up to which the information of the scores is inverted; beyond, equations are solved iteratively."""

@@ -36,10 +36,10 @@ __all__ = [
 
 
 BAD_SHARE = 0.95
-"""The share of one side from which on those who were flagged are bad; below it they are ugly."""
+"""Minimum share of one side of bad annotators among the flagged; the others are ugly."""
 
 LEAST = 5
-"""Answers from which on it is told that all are of one side."""
+"""Minimum number of answers for stating that all are of one side."""
 
 _GOOD, _UGLY, _BAD, _UNDECIDABLE = range(len(BEHAVIOURS))
 

@@ -117,9 +117,9 @@ _FIT_STEPS = 4
 _SADDLE_STEPS = 40
 _BISECTIONS = 26
 _REACH = 12.0
-"""Largest bias, on the scale of the linear predictor, that is told from a choice of one side alone."""
+"""Largest bias, on the scale of the linear predictor, that is distinguished from choices of only one side."""
 _GROUPS = 256
-"""Groups of choices alike that an annotator's are put into where an interval is sought."""
+"""Maximum number of groups of an annotator's choices for intervals."""
 _CLIP = 2.5
 _NORMAL_MAD = 1.4826
 _LEAST = 1e-300

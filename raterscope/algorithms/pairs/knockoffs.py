@@ -36,7 +36,7 @@ UNTESTED = {
     3: "cannot be tested: all the comparisons are of items that nothing else ranks",
     4: "cannot be tested: the bias cannot be separated from the scores of the items or from others' bias",
 }
-"""Why an annotator was not tested, for people: "annotator 7 took no part"."""
+"""Reasons for not testing an annotator: "annotator 7 took no part"."""
 
 _FAR_APART = 0.5
 _NEWTON_STEPS = 100

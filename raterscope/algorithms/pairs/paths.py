@@ -287,7 +287,7 @@ def _times(gram: FloatArray, gap: FloatArray, coefficient: FloatArray) -> FloatA
 
 
 MOST_TESTED = 5000
-"""Annotators: several matrices have 8 bytes for each two of them."""
+"""Maximum number of annotators: several matrices have 8 bytes for each pair."""
 
 _SINGULAR = 1e-9
 _REGULAR = 1e-7

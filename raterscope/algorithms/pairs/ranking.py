@@ -90,7 +90,7 @@ def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
 
 
 MOST_LINKED = 6000
-"""Items of one component that are ranked: their Gram matrix has 8 bytes for each two of them."""
+"""Maximum number of items in a component: their Gram matrix has 8 bytes for each pair."""
 
 _LEVEL = 0.95
 _SINGULAR = 1e-9

@@ -189,7 +189,7 @@ def _incidence(*sides: tuple[NDArray[np.int64], float], shape: tuple[int, int]) 
 
 
 BEST = (1, 3, 5, 10)
-"""Numbers of best items of which the share that is found is given."""
+"""Numbers k of best items for the share of truly best ones."""
 
 
 @dataclass(frozen=True, eq=False)

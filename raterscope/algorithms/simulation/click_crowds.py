@@ -140,7 +140,7 @@ def _marks(smear: Smear, annotator: Annotator, rng: np.random.Generator) -> tupl
 
 
 GRADES = ((0.6, 0.95), (0.3, 0.75), (0.1, 0.25))
-"""Share of annotators and their probability of clicking no outlier (OEM-DEM paper, section 3.1)."""
+"""Share of annotators and their probability of an inlier (OEM-DEM paper, section 3.1)."""
 
 STREAMS = {"first": (15, 10, 0.8, 0.6), "second": (7, 15, 0.9, 0.5), "third": (11, 11, 0.7, 0.7)}
 """Annotators R, clusters M, mean sensitivity and specificity of the thesis's scenarios in which all
@@ -152,7 +152,7 @@ from 10 to 50 (thesis, section 5.2)."""
 
 _JAMMED = 0.547
 _MISSES = 10_000
-"""Places tried in a row before a square is taken to be full."""
+"""Failed positions in a row after which a square is full."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ Shape = tuple[int, int, int]
 Spacing = tuple[float, float, float]
 
 _SLAB = 1 << 18
-"""Voxels that are worked on between two looks: some milliseconds."""
+"""Voxels between two calls of the look: some milliseconds."""
 
 _EDGE = 0.5
 """mm over which one tissue turns into another: the scanner's blur."""
@@ -359,7 +359,7 @@ def _pelvis(
 _SCENES = {"nodule": chest, "prostate": pelvis}
 
 _LOOKS = {"nodule": (3, 8), "prostate": (19, 0)}
-"""Looks while a scene is painted: of each slab, and besides."""
+"""Calls of the look while a scene is painted: for each slab, and others."""
 
 
 @dataclass(frozen=True, slots=True)

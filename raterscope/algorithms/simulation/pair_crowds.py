@@ -24,15 +24,15 @@ from raterscope.algorithms.simulation.smears import STAGES, draw_cell
 __all__ = ["WAYS", "PairCrowd", "SimulatedPairs", "draw_item", "simulate_pairs", "study_crowd"]
 
 WAYS = ("careful", "always one side", "mostly one side", "one side in doubt", "tires")
-"""How annotators answer: by what they see; one side without looking; one side now and then; one side where
-the items are alike; by what they see, until they tire and click one side more and more often."""
+"""Ways of answering: carefully; one side blindly; one side now and then; one side if the items are similar;
+carefully until they tire and click one side more and more often."""
 
 _STUDY = 20160048
 _DAY = 86400.0
 _SLIP = 0.02
 _IN_DOUBT = 0.9
 _TIRES_AT, _TIRED = 0.3, 0.85
-"""Share of the comparisons after which one begins to tire; how often the side is clicked at the end."""
+"""Share of the comparisons after which tiring begins; rate of clicks on the side at the end."""
 
 
 @dataclass(frozen=True)
