@@ -115,7 +115,7 @@ def test_what_is_no_closed_contour_is_left_out(contours) -> None:
     path = make(lambda dataset: setattr(first(dataset), "ContourGeometricType", "OPEN_PLANAR"))
     table = read_masks(path, [volume])
     assert table.masks[0].values.shape[0] == 1
-    assert table.notices == ("Left out: open contours 1.",)
+    assert table.notices == ("Skipped: open contours 1.",)
 
     def points(dataset: pydicom.Dataset) -> None:
         for contour in dataset.ROIContourSequence[0].ContourSequence:
@@ -127,7 +127,7 @@ def test_what_is_no_closed_contour_is_left_out(contours) -> None:
     def upright(dataset: pydicom.Dataset) -> None:
         first(dataset).ContourData = ["-20", "20", "55", "-20", "20", "62", "-20", "25", "60"]
 
-    assert read_masks(make(upright), [volume]).notices == ("Left out: contours across the slices 1.",)
+    assert read_masks(make(upright), [volume]).notices == ("Skipped: contours across the slices 1.",)
 
 
 def test_places_that_are_none(contours) -> None:

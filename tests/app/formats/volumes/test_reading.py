@@ -266,10 +266,10 @@ def test_a_detached_header_reads_no_other_folder(tmp_path: Path) -> None:
     head = ["ObjectType = Image", "NDims = 3", "DimSize = 6 5 4", "ElementType = MET_SHORT"]
     for name in ("../secret", str(tmp_path / "secret"), "link", "C:\\secret", "..\\secret", "gone"):
         words = refusal(nrrd(folder / "a.nhdr", [*RAW, f"data file: {name}"]))
-        assert "same folder" in words or "not there" in words
+        assert "same folder" in words or "not exist" in words
         (folder / "a.mhd").write_text("\n".join([*head, f"ElementDataFile = {name}", ""]))
         words = refusal(folder / "a.mhd")
-        assert "same folder" in words or "not there" in words
+        assert "same folder" in words or "not exist" in words
 
 
 def test_claims_are_checked_before_room_is_made(tmp_path: Path) -> None:
@@ -400,8 +400,8 @@ def test_numbered_images_are_slices_and_others_are_not(tmp_path: Path) -> None:
 def test_a_folder_without_a_volume_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing")
     assert "holds no image" in refusal(tmp_path)
-    assert "no image or volume" in refusal(tmp_path / "a.txt")
-    assert "not there" in refusal(tmp_path / "b.nii")
+    assert "not an image or volume" in refusal(tmp_path / "a.txt")
+    assert "not exist" in refusal(tmp_path / "b.nii")
 
 
 REAL = [

@@ -78,9 +78,9 @@ def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
 def test_what_is_left_out_is_told(bring, study, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
     output = bring(write(tmp_path / "odd.csv", HEADER, rows))
-    assert "1 row was left out: line 6 compares an item with itself." in output
+    assert "1 row skipped: line 6 compares an item with itself." in output
     assert 'line 7 has the choice "perhaps"' in output
-    assert "1 row without an answer was left out." in output
+    assert "1 row without an answer skipped." in output
     assert "4 comparisons of 3 items by 2 annotators." in output  # cid is left with none
     assert study.pair_questions()[0].name == "pairs"
     bring(write(tmp_path / "others.csv", HEADER, [("ann", "x", "y", "left")]))
@@ -128,9 +128,9 @@ def test_labels_beside_sides_come_in_as_labels_and_that_is_said(bring, study, tm
     header = ("annotator", "image", "left", "right", "label")
     rows = [(annotator, f"p{n}", n, n + 40, "cat") for annotator in ("ann", "bob") for n in range(5)]
     path = write(tmp_path / "boxes.csv", header, rows)
-    assert "boxes.csv was taken for labels, because label does not choose" in bring(path)
+    assert "boxes.csv was read as labels, because label does not choose" in bring(path)
     assert not study.pair_questions()
-    assert "taken for" not in bring(path, kind="labels")
+    assert "was read as" not in bring(path, kind="labels")
     assert len(study.questions()) == 1
 
 
@@ -174,5 +174,5 @@ def test_every_real_comparison_comes_in(bring, study, real_data, name, count):
 
 def test_real_rows_without_an_answer_are_told(bring, study, real_data):
     output = bring(real_data / "pairs" / "music_sigir2010.csv")
-    assert "5 rows without an answer were left out" in output
+    assert "5 rows without an answer skipped" in output
     assert len(pairs_of(study, study.pair_questions()[0].id)) == 2805

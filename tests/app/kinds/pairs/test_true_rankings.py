@@ -42,7 +42,7 @@ def test_a_ranking_is_read_with_its_groups(tmp_path):
     ("header", "rows", "words"),
     [
         (("item", "place"), [("a", "1")], "no column rank"),
-        (("item", "rank"), [("a", "first")], '"first" is no rank'),
+        (("item", "rank"), [("a", "first")], '"first" is not a rank'),
         (("item", "rank"), [("a", "1"), ("a", "2")], "ranked twice"),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_damaged_copy_is_reported_and_made_again(fused, qtbot, tmp_path):
     image = workspace.loader._cache[scene.image.id]
     workspace.canvas.set_image(image, scene.image.extent)
     qtbot.waitUntil(lambda: messages != [], timeout=LONG)
-    assert "was damaged; it is made anew" in messages[0]
+    assert "was damaged; it is built again" in messages[0]
     qtbot.waitUntil(lambda: in_sight(fused), timeout=LONG)
     assert len(messages) == 1
 
