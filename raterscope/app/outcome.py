@@ -247,3 +247,26 @@ def keep(
         weights=dict(weights or {}),
     )
     return study.runs.add(record, answer.kept, watch)
+
+
+def keep_questions(
+    answer: Answer[Any, Any, Any],
+    study: Study,
+    watch: Watch = silent,
+    *,
+    kind: str,
+    digest: str,
+    record: Callable[[Outcome[Any], Any], dict[str, Any]],
+) -> int:
+    """Store a run over questions, with a record of each in its log. Returns its number."""
+    questions, plan = answer.inputs.given, answer.plan
+    return keep(
+        answer,
+        study,
+        watch,
+        kind=kind,
+        algorithm=plan.algorithm,
+        seed=plan.settings.as_dict().get("seed"),
+        digest=digest,
+        log={"questions": [record(ended, questions[name]) for name, ended in answer.outcomes.items()]},
+    )

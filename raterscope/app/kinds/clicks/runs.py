@@ -117,13 +117,18 @@ def others_in_words(log: Mapping[str, Any]) -> str:
     )
 
 
+def plan_of(run: RunEntry) -> FusionPlan | None:
+    """Return the plan of a run; None if another version's plan cannot be read."""
+    try:
+        return FusionPlan.from_dict(run.settings)
+    except SettingsError:
+        return None
+
+
 def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:
     """Return whether a run used the same clustering and assignment as a plan."""
-    try:
-        run_plan = FusionPlan.from_dict(run.settings)
-    except SettingsError:  # of an older version
-        return False
-    return (run_plan.algorithm, run_plan.clustering, run_plan.assignment) == (
+    run_plan = plan_of(run)
+    return run_plan is not None and (run_plan.algorithm, run_plan.clustering, run_plan.assignment) == (
         plan.algorithm, plan.clustering, plan.assignment,
     )  # fmt: skip
 

@@ -87,22 +87,8 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the questions that failed. Returns its number."""
-    plan, questions = answer.plan, answer.inputs.given
-    return outcome.keep(
-        answer,
-        study,
-        watch,
-        kind="labels",
-        algorithm=plan.algorithm,
-        seed=plan.settings.as_dict().get("seed"),
-        digest=digest_of(questions),
-        log={
-            "questions": [
-                question_record(outcome_of_question, questions[name])
-                for name, outcome_of_question in answer.outcomes.items()
-            ]
-        },
-    )
+    digest = digest_of(answer.inputs.given)
+    return outcome.keep_questions(answer, study, watch, kind="labels", digest=digest, record=question_record)
 
 
 def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str, Any]:

@@ -63,22 +63,8 @@ def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the questions that failed. Returns its number."""
-    plan, questions = answer.plan, answer.inputs.given
-    return outcome.keep(
-        answer,
-        study,
-        watch,
-        kind="pairs",
-        algorithm=plan.algorithm,
-        seed=plan.settings.as_dict().get("seed"),
-        digest=digest_of(questions),
-        log={
-            "questions": [
-                question_record(outcome_of_question, questions[name])
-                for name, outcome_of_question in answer.outcomes.items()
-            ]
-        },
-    )
+    digest = digest_of(answer.inputs.given)
+    return outcome.keep_questions(answer, study, watch, kind="pairs", digest=digest, record=question_record)
 
 
 def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:

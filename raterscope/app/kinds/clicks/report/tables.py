@@ -21,7 +21,6 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import Evaluation, calibration, compare, curves_of, evaluate
 from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.assessment import DISPUTED, matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.clicks.evaluation import (
@@ -39,6 +38,7 @@ from raterscope.app.kinds.clicks.parasitaemia import (
     count_field,
     describe_intervals,
 )
+from raterscope.app.kinds.clicks.runs import plan_of
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Swatch, Table, shortened
 from raterscope.app.page.pictures import draw_lines
 from raterscope.app.page.units import NONE, share, significant
@@ -212,10 +212,7 @@ def crowd_size_section(
     InputError
         Where no image has ground truth.
     """
-    try:
-        plan = FusionPlan.from_dict(run.settings)
-    except SettingsError:  # of an older version
-        plan = FusionPlan()
+    plan = plan_of(run) or FusionPlan()
     radius = study.settings.matching_radius()
     clicks, truth = read_crowds(images, study, part(watch, 0.0, 0.05))
     curves = measure_images(clicks, truth, radius, plan, settings, part(watch, 0.05, 1.0))

@@ -16,12 +16,12 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.runs import (
     OtherResults,
     RankingAgreements,
     compare_with_truth,
+    plan_of,
     run_other_methods,
 )
 from raterscope.app.page.contents import Picture, Table
@@ -112,7 +112,7 @@ def read_compared(
     if result is None:
         return None
     run, fusion = result
-    pairs, plan = pairs_of(study, entry.id, run), _plan_of(run)
+    pairs, plan = pairs_of(study, entry.id, run), plan_of(run) or PairPlan()
     verbs = {name: judgement.verb for name, judgement in judged.items()}
     expert_verbs = [verbs.get(name, "") for name in pairs.annotators]
     by_expert, cleared = (
@@ -149,13 +149,6 @@ def read_compared(
         later=len(study.comparison_set(entry.id).choice) - fused,
         truth=None if truth is None else compare_with_truth(fusion.score, score, fusion.component, truth),
     )
-
-
-def _plan_of(run: RunEntry) -> PairPlan:
-    try:
-        return PairPlan.from_dict(run.settings)
-    except SettingsError:  # of another version
-        return PairPlan()
 
 
 COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
