@@ -1,7 +1,7 @@
-"""Compilation of the inner loops. Import this in modules of kernels only: it loads numba.
+"""Compilation of the inner loops. Import it only in modules of kernels: it loads numba.
 
-Compiled code is stored beside the modules, otherwise in the user's cache folder, or in the folder that the
-environment variable NUMBA_CACHE_DIR names. Where none can be written, kernels are compiled at each start.
+Compiled code is stored beside the modules, otherwise in the user's cache folder, or in the folder of the
+environment variable NUMBA_CACHE_DIR. If none is writable, kernels are compiled at each start.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 def compiled(
     *, error_model: Literal["python", "numpy"] = "python", fastmath: bool | set[str] = False
 ) -> Callable[[_Kernel], _Kernel]:
-    """Compile a kernel on its first call, stored for the next start, and without the interpreter's lock.
+    """Compile a kernel at its first call, cached for the next start, without the interpreter's lock.
 
     Parameters
     ----------
     error_model : {"python", "numpy"}
-        Whether a division by zero raises, or gives an infinity without a check.
+        Whether a division by zero raises, or returns an infinity without a check.
     fastmath : bool or set of str
-        Liberties with the order and rounding of sums; see numba.
+        Permitted changes of the order and rounding of sums; see numba.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": error_model, "fastmath": fastmath}
 
@@ -69,7 +69,7 @@ _TYPE = re.compile(
 
 
 def signature_text(kernel: Any, arguments: tuple[Any, ...]) -> str | None:
-    """Write the types of a call, as `compile_signature` reads them; None for types that it cannot read."""
+    """Write the types of a call for `compile_signature`; None for types that it cannot read."""
     text = "; ".join(map(_type_text, arguments))
     try:
         return text if _parse_types(kernel, text) == arguments else None
@@ -86,7 +86,7 @@ def _type_text(kind: Any) -> str:
 
 
 def compile_signature(kernel: Any, signature: str) -> None:
-    """Compile a kernel for the types of a call, or load it where that was done before."""
+    """Compile a kernel for the types of a call, or load it from the cache."""
     kernel.compile(_parse_types(kernel, signature))
 
 

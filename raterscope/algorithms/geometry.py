@@ -1,4 +1,4 @@
-"""Lengths and areas of what is drawn on an image."""
+"""Lengths and areas of lines and outlines drawn on an image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["area_of", "crosses_itself", "length_of", "simplify"]
 
 
 def length_of(points: FloatArray, *, closed: bool = False) -> float:
-    """Return the length of a line through K points, or of the outline that returns to the first.
+    """Return the length of a line through K points, or of the closed outline.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def area_of(points: FloatArray) -> float:
 
 
 def crosses_itself(points: FloatArray) -> bool:
-    """Return whether two sides of a closed outline of K corners cross, so that it has no one inside.
+    """Return whether two sides of a closed outline of K corners cross.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def crosses_itself(points: FloatArray) -> bool:
 
 
 def simplify(points: FloatArray, tolerance: float) -> FloatArray:
-    """Leave out points of a line that lie no farther than a tolerance from the rest (Douglas and Peucker).
+    """Simplify a line within a tolerance (Douglas and Peucker).
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def simplify(points: FloatArray, tolerance: float) -> FloatArray:
     Returns
     -------
     (L, 2) float64
-        The first and the last among them.
+        Including the first and the last point.
 
     Examples
     --------
@@ -120,6 +120,6 @@ def simplify(points: FloatArray, tolerance: float) -> FloatArray:
 
 
 def _side(start: FloatArray, stop: FloatArray, point: FloatArray) -> FloatArray:
-    """Tell on which side of the line from start to stop a point lies, by sign."""
+    """Return the side of a point from the line from start to stop, by sign."""
     along, away = stop - start, point - start
     return np.asarray(np.sign(along[:, 0] * away[:, 1] - along[:, 1] * away[:, 0]))

@@ -51,18 +51,18 @@ class Watch(Protocol):
         Parameters
         ----------
         fraction : float
-            Share of the work that is done, 0 to 1, never falling.
+            Share of the work done, 0 to 1, never falling.
         words : str
-            What is being done, for people: "removing the weakest of 34 components".
+            The present step, for the user: "removing the weakest of 34 components".
         objective : float, optional
-            The value of what is being maximised.
+            Value of the objective.
         partial : callable, optional
-            Makes the result so far. Called only when somebody wants to draw it.
+            Makes a partial result. Called only if it is drawn.
 
         Raises
         ------
         Cancelled
-            When the work is no longer wanted.
+            If the work is no longer wanted.
         """
 
 
@@ -73,17 +73,17 @@ def silent(
     objective: float | None = None,
     partial: Callable[[], object] | None = None,
 ) -> None:
-    """Ignore progress: the watch of somebody who just waits."""
+    """Ignore progress (the default watch)."""
 
 
 def no_look() -> None:
-    """Ignore that the work goes on: the look of somebody who just waits."""
+    """Do nothing (the default look)."""
 
 
 def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
-    """Let a step of a longer work report 0 to 1 while the whole goes from `start` to `stop`.
+    """Return a watch for a step that reports 0 to 1, as `start` to `stop` of the whole work.
 
-    `prefix` goes before the words of the step.
+    `prefix` is put before the words of the step.
 
     Examples
     --------
@@ -106,9 +106,9 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
 
 
 def repeating(watch: Watch) -> tuple[Watch, Look]:
-    """Return a watch, and a look that repeats its last report.
+    """Return a watch, and a look that repeats the watch's last report.
 
-    A partial result looks by it whether it is still wanted, and the progress stays where it was.
+    Partial results call the look to be cancelled, without changing the progress.
     """
     last = (0.0, "")
 
@@ -130,7 +130,7 @@ def repeating(watch: Watch) -> tuple[Watch, Look]:
 
 
 def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
-    """Let partial results be wrapped on their way, to say what they are of."""
+    """Return a watch that wraps partial results."""
 
     def report(
         fraction: float,
@@ -146,7 +146,7 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
 
 
 def without_partials(watch: Watch) -> Watch:
-    """Let progress pass, but no partial result: that of a step means nothing to who waits for steps."""
+    """Return a watch without partial results, for steps whose partial results are not useful."""
 
     def report(
         fraction: float,
@@ -165,18 +165,18 @@ THREADS = min(4, os.cpu_count() or 1)
 
 
 def parts_of(count: int, size: int) -> list[tuple[int, int]]:
-    """Return where each part of so many items begins and ends, `size` items or fewer in each."""
+    """Divide `count` items into parts of at most `size`; return their begins and ends."""
     size = max(1, size)
     return [(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
 
 def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int]], look: Look) -> None:
-    """Call ``work(begin, end)`` for every part, on all processors, and look after each.
+    """Call ``work(begin, end)`` for every part, in several threads, and `look` after each.
 
     Parameters
     ----------
     work : callable
-        Runs without the interpreter's lock, and writes what no other part reads or writes.
+        Runs without the interpreter's lock, and writes nothing that other parts read or write.
     parts : sequence of (begin, end)
     look : Look
         Called in this thread only.
@@ -224,7 +224,7 @@ def wait_watching(
     fraction : float
     words : str
     small : bool
-        Run the call in this thread: it takes less than 50 ms.
+        Run the call in this thread, since it takes less than 50 ms.
     """
     from concurrent.futures import ThreadPoolExecutor
 

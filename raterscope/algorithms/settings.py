@@ -35,15 +35,15 @@ Kind = Literal["number", "integer", "choice", "switch"]
 
 
 class SettingsError(RefusedError):
-    """A setting that is unknown or out of range, in a sentence for people."""
+    """A setting that is unknown or out of range; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """Description of one setting.
 
-    `default` None means that the value may be left open, which `left_open` says in a word: the algorithm
-    learns it or takes the usual, as `help` says.
+    `default` None means that the value may be empty, shown as `left_open`: the algorithm then estimates it or
+    uses a default, as described in `help`.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Spec:
     choices: tuple[tuple[str, str], ...] = ()
     optional: bool = False
     advanced: bool = False
-    left_open: str = "learnt"
+    left_open: str = "estimated"
 
     def parse(self, text: str) -> Any:
-        """Turn text from a command line into a value; `check` judges it.
+        """Convert text from a command line to a value, for `check`.
 
         Raises
         ------
         SettingsError
-            For what is no value of this kind.
+            For text that is not of this kind.
         """
         word = text.strip()
         if self.optional and word.lower() in {"", "auto", "none"}:
@@ -85,12 +85,12 @@ class Spec:
             raise SettingsError(f"{self.name} is {text!r}; expected {expected}.") from None
 
     def check(self, value: Any) -> Any:
-        """Return the value in its own type.
+        """Check a value, and return it in its own type.
 
         Raises
         ------
         SettingsError
-            Where it will not do: a sentence that says why.
+            For an invalid value, with the reason.
         """
         if value is None and self.optional:
             return None
@@ -130,7 +130,7 @@ class Spec:
         return f"{format_number(self.minimum)} to {format_number(self.maximum)}{unit}"
 
     def in_words(self, value: Any) -> str:
-        """State a value as a person reads it."""
+        """Return a value in words."""
         if value is None:
             return self.left_open
         if self.kind == "switch":
@@ -142,7 +142,7 @@ class Spec:
 
 
 def format_number(value: float, digits: int = 6) -> str:
-    """Write a number as a person does: "0.000001", "100,000,000"; what has more zeros is "1e-9".
+    """Format a number for people: "0.000001", "100,000,000", and "1e-9" with more zeros.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def number(
     maximum: float = math.inf,
     optional: bool = False,
     advanced: bool = False,
-    left_open: str = "learnt",
+    left_open: str = "estimated",
 ) -> Any:
     """Describe a real number.
 
@@ -179,18 +179,18 @@ def number(
     ----------
     default : float or None
     label : str
-        Its name in a form.
+        Label in a form.
     help : str
         A sentence.
     unit : str
     minimum, maximum : float
-        What it may be at the least and at the most.
+        Limits of the value.
     optional : bool
-        It may be left open, which is None.
+        The value may be empty, which is None.
     advanced : bool
-        A form shows it when more is asked for.
+        A form shows it among the advanced settings.
     left_open : str
-        What a form shows of one that is left open.
+        Text for an empty value.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def integer(
     minimum: float = -math.inf,
     maximum: float = math.inf,
     advanced: bool = False,
-    left_open: str = "learnt",
+    left_open: str = "estimated",
 ) -> Any:
     """Describe a whole number; see `number`."""
     return _field(
@@ -230,7 +230,7 @@ def integer(
 
 
 def choice(default: str, label: str, help: str, choices: Mapping[str, str], *, advanced: bool = False) -> Any:
-    """Describe one of several named ways; `choices` maps the name to words for people. See `number`."""
+    """Describe a choice; `choices` maps names to words on screen. See `number`."""
     return _field(
         default, label=label, help=help, kind="choice", choices=tuple(choices.items()), advanced=advanced
     )
@@ -243,7 +243,7 @@ def switch(default: bool, label: str, help: str, *, advanced: bool = False) -> A
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of every algorithm's settings: a frozen dataclass whose fields are made by the functions above."""
+    """Base of all settings: a frozen dataclass with fields from `number`, `choice` and similar functions."""
 
     def __post_init__(self) -> None:
         for spec in self.specs():
@@ -266,7 +266,7 @@ class Settings:
         Raises
         ------
         SettingsError
-            For a name that is not a setting of this algorithm, or a value that will not do.
+            For an unknown setting, or an invalid value.
         """
         specs = {spec.name: spec for spec in cls.specs()}
         cls._refuse_unknown(texts)
@@ -290,7 +290,7 @@ class Settings:
         return dataclasses.asdict(self)
 
     def in_words(self) -> str:
-        """State every setting, for the methods section: "click scatter 2 px, lower bound 0"."""
+        """State all settings, for the methods section: "click scatter 2 px, lower bound 0"."""
         return ", ".join(
             f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}" for spec in self.specs()
         )
@@ -298,22 +298,22 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One algorithm of a catalogue.
+    """Algorithm of a catalogue.
 
     Attributes
     ----------
     name : str
-        The word on the command line: "oem".
+        Name on the command line: "oem".
     title : str
-        For people: "OEM clustering".
+        Title on screen: "OEM clustering".
     summary : str
-        One sentence: what it does and when to take it.
+        One sentence: what it does and when to use it.
     source : str
         Paper, as ``[@key]`` of the bibliography, and equations or algorithm number.
     settings : type of Settings
-        What can be set.
+        Class of its settings.
     run : callable
-        ``run(data, settings, watch=watch)`` gives the result.
+        ``run(data, settings, watch=watch)`` returns the result.
     """
 
     name: str
@@ -326,24 +326,24 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Plan:
-    """An algorithm by name with its settings; each kind of annotation has a plan with its own catalogue.
+    """An algorithm with its settings; each kind of annotation has a plan with its own catalogue.
 
     Attributes
     ----------
     algorithm : str
         A key of `catalogue`.
     settings : Settings
-        Of the kind that it takes.
+        Of the algorithm's class of settings.
 
     Raises
     ------
     SettingsError
-        For an algorithm that is not known, or settings of another.
+        For an unknown algorithm, or settings of another one.
     """
 
     catalogue: ClassVar[Mapping[str, Algorithm]]
     noun: ClassVar[str]
-    """What an entry of the catalogue is: "algorithm for masks"."""
+    """Noun for an entry of the catalogue: "algorithm for masks"."""
 
     algorithm: str
     settings: Settings
@@ -354,12 +354,12 @@ class Plan:
 
     @classmethod
     def of(cls, name: str) -> Algorithm:
-        """Return an algorithm by its name.
+        """Return the algorithm of a name.
 
         Raises
         ------
         SettingsError
-            For one that is not known.
+            For an unknown name.
         """
         if name not in cls.catalogue:
             raise SettingsError(f"{name} is no {cls.noun}; expected one of {', '.join(cls.catalogue)}.")
@@ -367,24 +367,24 @@ class Plan:
 
     @classmethod
     def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
-        """Make a plan from a name, by default the usual one, and `field=value` pairs of a command line.
+        """Make a plan from a name, or the default one, and `field=value` pairs of a command line.
 
         Raises
         ------
         SettingsError
-            For an algorithm or a setting that is not known, or a value that will not do.
+            For an unknown algorithm or setting, or an invalid value.
         """
         name = str(cls.__dataclass_fields__["algorithm"].default) if algorithm is None else algorithm
         return cls(name, cls.of(name).settings.from_text(texts or {}))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave.
+        """Make a plan from a dictionary of `as_dict`.
 
         Raises
         ------
         SettingsError
-            For names and values that are not known here.
+            For unknown names or values.
         """
         name, settings = values.get("algorithm"), values.get("settings")
         if not isinstance(name, str) or not isinstance(settings, Mapping):

@@ -18,7 +18,9 @@ from raterscope.algorithms.settings import (
 
 @dataclass(frozen=True)
 class Example(Settings):
-    scatter: float | None = number(None, "Click scatter", "Left open, it is learnt.", unit="px", minimum=0.1)
+    scatter: float | None = number(
+        None, "Click scatter", "Empty: estimated from the data.", unit="px", minimum=0.1
+    )
     rounds: int = integer(500, "Rounds", "At most this many.", minimum=1, maximum=10_000)
     prior: str = choice("beta", "Prior", "On rates.", {"beta": "Beta priors", "none": "as printed"})
     thorough: bool = switch(False, "Thorough", "Slower.")

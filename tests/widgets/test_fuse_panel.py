@@ -68,7 +68,9 @@ def test_what_is_typed_is_what_is_set(form, qtbot):
 def test_a_learnt_value_is_open_until_one_is_given(form, qtbot):
     scatter = form.editors()["scatter"]
     assert not scatter.isEnabled()
-    learnt = next(box for box in form.findChildren(QCheckBox) if box.isVisible() and box.text() == "learnt")
+    learnt = next(
+        box for box in form.findChildren(QCheckBox) if box.isVisible() and box.text() == "estimated"
+    )
     learnt.click()
     assert scatter.isEnabled()
     assert "Click scatter is empty" in form.error()

@@ -45,7 +45,7 @@ TRIALS = 4
 
 @dataclass(frozen=True, eq=False)
 class CrowdMemory:
-    """State of the crowd model besides its clustering: M components and R annotators.
+    """State of the crowd model in addition to its clustering: M components and R annotators.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ CRITERIA = {
 }
 
 REPEATS = {
-    "learnt": "learnt",
+    "learnt": "estimated from the data",
     "once": "at most once",
     "often": "any number of times",
 }

@@ -149,7 +149,7 @@ class StreamPlan:
 
 @dataclass(frozen=True, eq=False)
 class StreamMemory:
-    """Memory of a stream from step to step, besides its fusion.
+    """Memory of a stream from step to step, in addition to its fusion.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class StreamMemory:
     origin : (M,) int64
         Index of each cluster in the previous fusion; -1 for new ones and for the expert's.
     refreshed : bool
-        Whether the step clustered all clicks anew.
+        Whether the step clustered all clicks again.
     marks, annotators : int
         Numbers at the last clustering of all clicks: clicks, duplicates merged, and annotators.
     crowd : CrowdMemory, optional

@@ -316,7 +316,7 @@ def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) ->
         NaN for annotators who were not tested.
     rate : float
     crowd_p, gate : float
-        The p value of the crowd (`crowd_probability`), and the largest at which anybody is flagged.
+        The p value of the crowd (`crowd_probability`), and the largest one with flags.
     """
     if crowd_p > gate:
         return np.zeros(len(q_value), dtype=bool)
