@@ -73,7 +73,7 @@ def test_why_is_said_in_a_sentence(experience):
     words = asked(an_image(), experience).why(0)
     assert words.startswith("Marks 9")
     assert words.endswith(".")
-    assert "set right" in words
+    assert "Expected to correct" in words
 
 
 def test_the_image_that_few_have_seen_comes_first():

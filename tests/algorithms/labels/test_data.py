@@ -39,7 +39,7 @@ def rows(labels):
         ({"label": np.array([True, False, True])}, "expected indices"),
         ({"outputs": ("a", "a")}, "each once"),
         ({"classes": ()}, "at least one name"),
-        ({"classes": ("a", "b", "c")}, "which output stands for which class"),
+        ({"classes": ("a", "b", "c")}, "expected the class of each output"),
         ({"meaning": np.array([0, 2])}, "a class that there is not"),
         ({"meaning": np.array([0])}, "a class that there is not"),
         ({"known": np.array([0])}, "expected one a task"),

@@ -104,7 +104,7 @@ def test_two_raters_keep_the_multipliers_of_other_crowds_and_say_so():
     assert again[0].multipliers == default_multipliers(2)
     assert (again[0].cases, again[1].cases) == (0, 1)
     assert again[1].multipliers != default_multipliers(6)
-    assert any(said.startswith("Two raters say little") for said in again[0].notices())
+    assert any(said.startswith("Two raters show little") for said in again[0].notices())
 
 
 def test_a_single_rater_and_empty_masks_give_nothing():

@@ -169,7 +169,7 @@ def test_items_always_on_one_side_say_why_nobody_is_tested():
     fusion = fuse(fixed, plan())
     assert (fusion.untested == 4).all()
     assert not fusion.flagged.any()
-    assert "the bias cannot be told from the scores of the items" in "\n".join(fusion.notices)
+    assert "the bias cannot be separated from the scores of the items" in "\n".join(fusion.notices)
 
 
 def test_perfect_data_flag_nobody_and_name_the_one_sided():
