@@ -58,6 +58,7 @@ from raterscope.algorithms.progress import Watch, silent
 __all__ = [
     "Honesty",
     "absent_probability",
+    "decision_weight",
     "honesty_of",
     "known_shares",
     "log_ratio",
@@ -232,6 +233,9 @@ annotator marks little, the absolute share carries no information."""
 PREDICTED_AFTER = 0.5
 """Weight of EM's predictions after the decisions in the evidence against a run without structures."""
 
+FEW = 8.0
+"""Decisions at which the answers with and without them have equal weight (development crowds: 8 to 12)."""
+
 TINY = 1e-12
 
 
@@ -246,8 +250,8 @@ class Honesty:
         like structures are.
     shift : float
         Log odds that are added to those of a share, see `SPARSE`.
-    selected : float
-        Probability that the decisions of the run were recorded by their outcome, as rejections only.
+    doubted : float
+        Weight of the answer without decisions: they are few, or were recorded by their outcome.
     ratio : (T, M) float64
         Likelihood ratio of the score of each cluster, for T relations between scores and structures; empty
         without scores.
@@ -259,7 +263,7 @@ class Honesty:
 
     weight: FloatArray
     shift: float = 0.0
-    selected: float = 0.0
+    doubted: float = 0.0
     ratio: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     node_weight: FloatArray = field(default_factory=lambda: np.empty(0))
     before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
@@ -361,7 +365,8 @@ def honesty_of(
     prior = prior[:, :, :, None, None] + np.log(WRONG_PRIOR)[:, None] + habits
     common = _common(prior, first, second, loss, spread, watch)
     rest = _blurred(spread, common.sum(axis=(2, 3)))
-    selected = selected_probability(common.sum(axis=(0, 1, 2)))
+    trust = decision_weight(sum(int(problem.known.sum()) for problem, _ in judged))
+    doubted = 1 - trust * (1 - selected_probability(common.sum(axis=(0, 1, 2))))
     honesties = []
     for image, ((problem, _), shift, review) in enumerate(zip(judged, shifts, second, strict=True)):
         weight = rest
@@ -370,11 +375,27 @@ def honesty_of(
             weight = (likely * np.tensordot(spread.T, common / weighed, 1)).sum(axis=(2, 3))
             weight /= weight.sum()
         if problem.prior.places:
-            honesties.append(Honesty(weight, shift, selected, before=before))
+            weight = trust * weight + (1 - trust) * before
+            honesties.append(Honesty(weight, shift, doubted, before=before))
         else:
-            honesties.append(Honesty(np.empty(0), shift, selected))
+            honesties.append(Honesty(np.empty(0), shift, doubted))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
     return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
+
+
+def decision_weight(decisions: int) -> float:
+    """Return the weight of the answer with so many decisions, against the answer without them.
+
+    After few decisions EM and h may change to another explanation of the whole crowd, which later decisions
+    refute. The two answers are mixed until there are clearly more decisions than `FEW`: a mixture loses at
+    most its weight of what the worse answer loses.
+
+    Examples
+    --------
+    >>> [round(decision_weight(n), 3) for n in (1, 3, 10, 30)]
+    [0.002, 0.05, 0.661, 0.981]
+    """
+    return decisions**3 / (decisions**3 + FEW**3)
 
 
 def _common(

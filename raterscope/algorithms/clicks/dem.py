@@ -34,13 +34,13 @@ __all__ = [
     "DEMSettings",
     "RecursiveSettings",
     "carry_looks",
-    "correct_selection",
     "dem",
     "detect_online",
     "detect_structures",
     "highest_ascent",
     "judge",
     "judge_alone",
+    "mix_looks",
     "models_artefacts",
     "posterior_by_votes",
     "problem_of",
@@ -223,14 +223,14 @@ def judge_alone(
     bare, _ = highest_ascent(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
     loss = lost_log_probability(problem, best, bare)
     (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present], loss=loss)
-    best = correct_selection(problem, best, bare.looks, honesty.selected)
+    best = mix_looks(problem, best, bare.looks, honesty.doubted)
     detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
     chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
     return replace(detection, undecided=bare.looks.present * chance)
 
 
-def correct_selection(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:
-    """Replace looks by those without decisions, as far as decisions were recorded by their outcome.
+def mix_looks(problem: Problem, ascent: Ascent, undecided: Looks, doubted: float) -> Ascent:
+    """Mix the looks of undecided clusters with those that they had without any decisions.
 
     Parameters
     ----------
@@ -239,10 +239,10 @@ def correct_selection(problem: Problem, ascent: Ascent, undecided: Looks, select
         Result of EM with the decisions.
     undecided : Looks
         Of the same clusters, without any decisions.
-    selected : float
-        Probability that the decisions were recorded by their outcome.
+    doubted : float
+        Weight of these.
     """
-    weight = np.where(problem.known, 0.0, selected)
+    weight = np.where(problem.known, 0.0, doubted)
     looks = ascent.looks
     return replace(
         ascent,

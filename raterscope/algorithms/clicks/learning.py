@@ -31,8 +31,8 @@ from raterscope.algorithms.clicks._vote_model import (
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
-    correct_selection,
     judge,
+    mix_looks,
     models_artefacts,
     posterior_by_votes,
     problem_of,
@@ -391,7 +391,8 @@ def learn(
     zero: the two kinds are swapped.
 
     Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar to the
-    recorded ones. As far as that is probable, looks without decisions are used.
+    recorded ones, and few decisions may change the explanation of the whole crowd. To that degree, looks
+    without decisions are used (`decision_weight`).
 
     Parameters
     ----------
@@ -454,7 +455,7 @@ def learn(
     for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
         step = part(rest, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
         if undecided is not None:
-            final = correct_selection(problem, final, undecided[done], honesty[done].selected)
+            final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
         detections[i] = judge(problem, final, settings, honesty[done], step)
         if undecided is not None:
             chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
