@@ -242,7 +242,7 @@ def fit_width(
     """
     if all(len(row) == width and any(row) for row in rows):
         return rows, lines
-    kept, where = [], []
+    kept, kept_lines = [], []
     for row, line in zip(rows, lines, strict=True):
         if not any(cell.strip() for cell in row):
             continue
@@ -250,8 +250,8 @@ def fit_width(
             bad.append((line, len(row)))
         else:
             kept.append(row[:width])
-            where.append(line)
-    return kept, where
+            kept_lines.append(line)
+    return kept, kept_lines
 
 
 def refuse_uneven(bad: list[tuple[int, int]], width: int, path: Path) -> None:

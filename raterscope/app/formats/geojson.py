@@ -109,18 +109,18 @@ class GeoJsonDocument(Document):
         features = _features(self._content)
         for at, feature in enumerate(features):
             watch(at / len(features), "reading objects")
-            where = f"features[{at}]"
+            field = f"features[{at}]"
             if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
-                raise InputError("has no geometry", file=self._path, field=where)
+                raise InputError("has no geometry", file=self._path, field=field)
             properties = feature.get("properties")
             properties = properties if isinstance(properties, dict) else {}
             if _class_of(properties).endswith("*") or _type_of(feature, properties) in _IGNORED:
                 remarks.left_out["ignored classes, tiles and cores"] += 1
                 continue
             try:
-                shape = _object(feature, properties, where)
+                shape = _object(feature, properties, field)
             except ValueError as error:
-                raise InputError(f"cannot be read: it has {error}", file=self._path, field=where) from None
+                raise InputError(f"cannot be read: it has {error}", file=self._path, field=field) from None
             if shape is None:
                 remarks.left_out["lines and collections"] += 1
                 continue
@@ -204,7 +204,7 @@ def _attributes(properties: dict[str, Any]) -> dict[str, Any]:
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
 
 
-def _object(feature: dict[str, Any], properties: dict[str, Any], where: str) -> _Object | None:
+def _object(feature: dict[str, Any], properties: dict[str, Any], field: str) -> _Object | None:
     geometry = feature["geometry"]
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
     annotator = find_annotator(properties.get("metadata"), properties)
@@ -213,7 +213,7 @@ def _object(feature: dict[str, Any], properties: dict[str, Any], where: str) -> 
     name, attributes = _class_of(properties), _attributes(properties)
     if kind in ("Point", "MultiPoint"):
         points = position_array([coordinates] if kind == "Point" else coordinates)
-        return _Object(name, levels, annotator, points, where, (), attributes)
+        return _Object(name, levels, annotator, points, field, (), attributes)
     if kind not in ("Polygon", "MultiPolygon"):
         return None
     polygons = [coordinates] if kind == "Polygon" else coordinates
@@ -224,7 +224,7 @@ def _object(feature: dict[str, Any], properties: dict[str, Any], where: str) -> 
         raise ValueError("a ring of fewer than three positions")
     outlined = _type_of(feature, properties) in ("annotation", "PathAnnotationObject")
     outer = [polygon[0] for polygon in rings] if outlined else ()
-    return _Object(name, levels, annotator, _centroid(rings)[None], where, outer, attributes)
+    return _Object(name, levels, annotator, _centroid(rings)[None], field, outer, attributes)
 
 
 def _centroid(polygons: Sequence[Sequence[FloatArray]]) -> FloatArray:

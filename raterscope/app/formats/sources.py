@@ -269,10 +269,10 @@ class Source:
         except OSError:
             return 0
         contents = self._contents
-        held = _OBJECTS * (min(size, _HEAD) * ("table head" in contents) + size * ("table" in contents))
+        used = _OBJECTS * (min(size, _HEAD) * ("table head" in contents) + size * ("table" in contents))
         if isinstance(document := contents.get("document"), Document):
-            held += size if document.is_text else _OBJECTS * size
-        return held + getattr(contents.get("label map"), "memory", 0)
+            used += size if document.is_text else _OBJECTS * size
+        return used + getattr(contents.get("label map"), "memory", 0)
 
     def release(self) -> None:
         """Drop the content, but not the header; the content is read again if it is needed again."""

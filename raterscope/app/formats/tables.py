@@ -214,12 +214,12 @@ def read_table(
     columns: list[list[str]] = []
     lines: list[int] = []
     bad: list[tuple[int, int]] = []
-    for some, where in split_rows(io.StringIO(text, newline=""), delimiter, skip, path):
-        watch(0.5, f"reading {plain(path.name)}, line {where[0]:,}")
+    for some, starts in split_rows(io.StringIO(text, newline=""), delimiter, skip, path):
+        watch(0.5, f"reading {plain(path.name)}, line {starts[0]:,}")
         if not header:
             header = header_cells(some[0], path)
             columns = [[] for _ in header]
-        rows, kept = fit_width(some, where, len(header), bad)
+        rows, kept = fit_width(some, starts, len(header), bad)
         for column, more in zip(columns, zip(*rows, strict=True), strict=False):
             column.extend(more)
         lines.extend(kept)
@@ -333,11 +333,13 @@ def read_numbers(
             comma = not any("." in cell for cell in cells)
         values = np.array([_number(cell, comma) for cell in cells])
     bad = ~(np.abs(values) <= FARTHEST) & ~(blank & empty)
-    far = bad & np.isfinite(values)
+    outside = bad & np.isfinite(values)
     faults.add(
-        np.flatnonzero(bad & ~far).tolist(), column, '"{cell}" is not a number; expected a position in pixels'
+        np.flatnonzero(bad & ~outside).tolist(),
+        column,
+        '"{cell}" is not a number; expected a position in pixels',
     )
-    faults.add(np.flatnonzero(far).tolist(), column, "{cell} is outside any possible image")
+    faults.add(np.flatnonzero(outside).tolist(), column, "{cell} is outside any possible image")
     return values
 
 

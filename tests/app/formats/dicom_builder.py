@@ -118,16 +118,16 @@ def write_series(
     normal = np.cross(row, column)
     heights = np.arange(shape[0]) * spacing[0] if positions is None else np.array(positions, dtype=float)
     way = normal + np.tan(np.radians(tilt)) * column
-    places = np.array(origin) + np.outer(heights - heights[0], way)
+    points = np.array(origin) + np.outer(heights - heights[0], way)
     values = np.random.default_rng(1).integers(-1000, 1000, shape).astype(np.int16)
     folder.mkdir(parents=True, exist_ok=True)
     written: list[tuple[Path, str, np.ndarray]] = []
     left: list[tuple[str, np.ndarray]] = []
-    for at, place in enumerate(places):
+    for at, position in enumerate(points):
         number = shape[0] - at if reverse else at + 1
         uid = f"{series}.{at + 1}"
         if at in missing:
-            left.append((uid, place))
+            left.append((uid, position))
             continue
         data = Dataset()
         data.SOPClassUID, data.SOPInstanceUID = CTImageStorage, uid
@@ -144,25 +144,25 @@ def write_series(
         data.RescaleSlope, data.RescaleIntercept = 1, 0
         data.PixelSpacing, data.SliceThickness = [spacing[1], spacing[2]], spacing[0]
         data.InstanceNumber = number
-        data.ImagePositionPatient = [round(value, 6) for value in place.tolist()]
+        data.ImagePositionPatient = [round(value, 6) for value in position.tolist()]
         data.ImageOrientationPatient = turn.tolist()
         data.PixelData = values[at].tobytes()
         for name, value in (tags or {}).items():
             setattr(data, name, value)
         path = folder / f"slice{number:03d}.dcm"
         _save(data, path, ExplicitVRLittleEndian)
-        written.append((path, uid, np.round(place, 6)))
+        written.append((path, uid, np.round(position, 6)))
     return BuiltSeries(
         folder=folder,
         files=tuple(path for path, _, _ in written),
         uids=tuple(uid for _, uid, _ in written),
-        places=np.array([place for _, _, place in written]),
+        places=np.array([corner for _, _, corner in written]),
         row=row,
         column=column,
         spacing=spacing,
         series=series,
         missing_uids=tuple(uid for uid, _ in left),
-        missing_places=np.array([place for _, place in left]).reshape(-1, 3),
+        missing_places=np.array([corner for _, corner in left]).reshape(-1, 3),
     )
 
 
@@ -179,8 +179,8 @@ def write_enhanced(
     """Write an enhanced multi-frame CT or MR of random values, its slices from the last to the first."""
     turn = np.array(ORIENTATIONS[orientation], dtype=float)
     row, column = turn[:3], turn[3:]
-    places = np.array(origin) + np.outer(np.arange(shape[0]) * spacing[0], np.cross(row, column))
-    places = np.round(places, 6)
+    positions = np.array(origin) + np.outer(np.arange(shape[0]) * spacing[0], np.cross(row, column))
+    positions = np.round(positions, 6)
     values = np.random.default_rng(2).integers(0, 1000, shape).astype(np.uint16)
     data = Dataset()
     data.SOPClassUID = EnhancedCTImageStorage if modality == "CT" else EnhancedMRImageStorage
@@ -200,16 +200,16 @@ def write_enhanced(
     shared.PixelValueTransformationSequence = [rescale]
     data.SharedFunctionalGroupsSequence = [shared]
     data.PerFrameFunctionalGroupsSequence = []
-    for place in places[::-1]:
+    for corner in positions[::-1]:
         frame, position, content = Dataset(), Dataset(), Dataset()
-        position.ImagePositionPatient = place.tolist()
+        position.ImagePositionPatient = corner.tolist()
         content.StackID, content.InStackPositionNumber = "1", len(data.PerFrameFunctionalGroupsSequence) + 1
         frame.PlanePositionSequence, frame.FrameContentSequence = [position], [content]
         data.PerFrameFunctionalGroupsSequence.append(frame)
     data.PixelData = values[::-1].tobytes()
     _save(data, path, ExplicitVRLittleEndian)
     uid = data.SOPInstanceUID
-    return BuiltSeries(path.parent, (path,), (uid,) * shape[0], places, row, column, spacing, series)
+    return BuiltSeries(path.parent, (path,), (uid,) * shape[0], positions, row, column, spacing, series)
 
 
 def write_contours(
@@ -250,13 +250,13 @@ def write_contours(
         roi.ROINumber, roi.ROIName, roi.ReferencedFrameOfReferenceUID = number, name, _FRAME
         drawn.ReferencedROINumber = number
         drawn.ContourSequence = []
-        for places, uid in outlines:
+        for positions, uid in outlines:
             contour = Dataset()
             if uid is not None:
                 contour.ContourImageSequence = [_image(uid)]
             contour.ContourGeometricType = "CLOSED_PLANAR"
-            contour.NumberOfContourPoints = len(places)
-            contour.ContourData = [f"{value:.6f}".rstrip("0") for value in np.asarray(places).ravel()]
+            contour.NumberOfContourPoints = len(positions)
+            contour.ContourData = [f"{value:.6f}".rstrip("0") for value in np.asarray(positions).ravel()]
             drawn.ContourSequence.append(contour)
         observation.ObservationNumber = observation.ReferencedROINumber = number
         observation.RTROIInterpretedType, observation.ROIInterpreter = "", ""

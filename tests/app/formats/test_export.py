@@ -66,7 +66,7 @@ def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         write_table(path, ["a"], rows())
     assert path.read_text() == "a\n1\n"
-    assert [one.name for one in tmp_path.iterdir()] == ["t.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     for path in (tmp_path / "folder", Path()):
         with pytest.raises(InputError, match="is a folder"), open_text_output(path):
             pass
-    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_what_is_write_protected_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_decisions_are_written_with_what_became_of_them(tmp_path: Path) -> None:
         Decision(verb="undo", undoes=1),
         Decision(verb="weigh", annotators=("W2",), subject=WeightSubject(weight=0.25), reason="hasty"),
     ]
-    decisions = [replace(one, id=n, at=at) for n, one in enumerate(decisions, start=1)]
+    decisions = [replace(decision, id=n, at=at) for n, decision in enumerate(decisions, start=1)]
     path = write_table(
         tmp_path / "decisions.csv", DECISIONS, decision_rows(decisions, {("clicks", 2): "a.png"})
     )
@@ -121,6 +121,8 @@ def test_a_decision_on_several_spots_has_a_row_for_each(tmp_path: Path) -> None:
     path = write_table(tmp_path / "decisions.csv", DECISIONS, decision_rows([decision], names))
     with path.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    said = [(row["decision"], row["item"], row["spot"], row["x"], row["run"], row["about"]) for row in rows]
-    assert said == [("2", "a.png", "5", "1", "3", ""), ("2", "b.png", "6", "8", "4", "1")]
+    message = [
+        (row["decision"], row["item"], row["spot"], row["x"], row["run"], row["about"]) for row in rows
+    ]
+    assert message == [("2", "a.png", "5", "1", "3", ""), ("2", "b.png", "6", "8", "4", "1")]
     assert {(row["verb"], row["blind"]) for row in rows} == {("reject", "1")}

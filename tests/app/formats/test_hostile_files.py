@@ -165,8 +165,8 @@ def coco_of(segmentations: list[object], width: int = WIDE) -> str:
         {
             "images": [{"id": 0, "file_name": "a.png", "width": width, "height": width}],
             "annotations": [
-                {"id": at, "image_id": 0, "category_id": at, "segmentation": one}
-                for at, one in enumerate(segmentations)
+                {"id": at, "image_id": 0, "category_id": at, "segmentation": entry}
+                for at, entry in enumerate(segmentations)
             ],
         }
     )
@@ -245,10 +245,10 @@ def segments(path: Path, count: int) -> None:
     from tests.app.formats.volumes.made_dicom import image, save
 
     def item(**values: object) -> Dataset:
-        made = Dataset()
+        built = Dataset()
         for name, value in values.items():
-            setattr(made, name, value)
-        return made
+            setattr(built, name, value)
+        return built
 
     data = image(np.ones((64, 64), dtype=np.uint8), None)
     data.SOPClassUID, data.Modality = "1.2.840.10008.5.1.4.1.1.66.4", "SEG"
@@ -330,8 +330,8 @@ def write_bombs(folder: Path) -> None:
         "lidc.xml": lambda: lidc(300),
         "table.csv.gz": lambda: gzip.compress(b"annotator,image,x,y\n" + b"ann,a.png,1,2\n" * 10_000_000),
     }  # fmt: skip
-    for name, made in texts.items():
-        content = made()
+    for name, built in texts.items():
+        content = built()
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     segments(folder / "segments.dcm", 200)
     contours(folder / "scan", 400)
@@ -344,8 +344,8 @@ def read_bombs(folder: Path, room: int) -> None:
     from raterscope.app.formats.volumes import load_volume
 
     scan = find_volumes(folder / "scan")
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + room, taken + room))
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
     files = sorted(path for path in folder.iterdir() if path.is_file())
     reads: list[tuple[str, Callable[[], object]]] = [(p.name, lambda p=p: read_masks(p)) for p in files]
     reads += [("rt", lambda: read_masks(folder / "scan" / "rt" / "a.dcm", scan))]
@@ -373,9 +373,9 @@ def test_what_a_small_file_claims_is_refused_before_room_is_made_for_it(tmp_path
     run = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
     assert done.returncode == 0, done.stderr[-3000:]
-    said = done.stdout.splitlines()
-    assert len(said) == 19
-    for line in said:
+    message = done.stdout.splitlines()
+    assert len(message) == 19
+    for line in message:
         assert any(word in line for word in ("expected", "unpacks to more")), line
         assert "memory" not in line
         assert "was read" not in line

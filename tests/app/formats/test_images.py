@@ -177,9 +177,9 @@ def test_the_size_of_a_pixel_is_read_where_a_microscope_tells(tmp_path: Path) ->
     tifffile.imwrite(tmp_path / "o.ome.tif", grey, metadata=sizes)
     nanometres = {"axes": "YX", "PhysicalSizeX": 325, "PhysicalSizeXUnit": "nm"}
     tifffile.imwrite(tmp_path / "n.ome.tif", grey, metadata=nanometres)
-    found = {path.name: read_image(path).pixel_size for path in tmp_path.iterdir() if path.is_file()}
-    told = {"j.tif": 0.25, "cm.tif": 0.25, "fine.tif": 0.5, "o.ome.tif": 0.325, "n.ome.tif": 0.325}
-    assert found == pytest.approx(told | dict.fromkeys(("inch.tif", "dpi.tif", "none.tif")))
+    result = {path.name: read_image(path).pixel_size for path in tmp_path.iterdir() if path.is_file()}
+    expected = {"j.tif": 0.25, "cm.tif": 0.25, "fine.tif": 0.5, "o.ome.tif": 0.325, "n.ome.tif": 0.325}
+    assert result == pytest.approx(expected | dict.fromkeys(("inch.tif", "dpi.tif", "none.tif")))
 
 
 @pytest.mark.parametrize("form", ["ome", "imagej"])
@@ -203,8 +203,8 @@ def test_channels_have_the_colours_that_the_file_tells_and_slices_are_no_channel
     planes = np.zeros((2, 40, 40), dtype=np.uint8)
     planes[0, :20], planes[1, 10:] = 200, 100
     cyan, yellow = (0x00FFFFFF, int(np.uint32(0xFFFF00FF).astype(np.int32)))
-    told = {"axes": "CYX", "Channel": {"Name": ["DAPI", "GFP"], "Color": [cyan, yellow]}}
-    tifffile.imwrite(tmp_path / "a.ome.tif", planes, photometric="minisblack", metadata=told)
+    expected = {"axes": "CYX", "Channel": {"Name": ["DAPI", "GFP"], "Color": [cyan, yellow]}}
+    tifffile.imwrite(tmp_path / "a.ome.tif", planes, photometric="minisblack", metadata=expected)
     shown = load_image(tmp_path / "a.ome.tif")
     np.testing.assert_array_equal(shown[[5, 15, 30], 5], [(0, 200, 200), (100, 255, 200), (100, 100, 0)])
     tifffile.imwrite(tmp_path / "b.ome.tif", planes, photometric="minisblack", metadata={"axes": "CYX"})
@@ -229,9 +229,9 @@ def test_what_is_in_other_colours_or_strangely_compressed_is_told(tmp_path: Path
     assert "is in CIELAB; expected grey or RGB" in refusal(tmp_path / "lab.tif")
     tifffile.imwrite(tmp_path / "odd.tif", pixels, photometric="rgb", compression="zlib")
     with tifffile.TiffFile(tmp_path / "odd.tif") as file:
-        place = file.pages[0].tags[259].offset + 8
+        offset = file.pages[0].tags[259].offset + 8
     data = bytearray((tmp_path / "odd.tif").read_bytes())
-    data[place : place + 2] = struct.pack("<H", 32_999)
+    data[offset : offset + 2] = struct.pack("<H", 32_999)
     (tmp_path / "odd.tif").write_bytes(data)
     assert "has an unsupported compression, 32999" in refusal(tmp_path / "odd.tif")
 
@@ -245,10 +245,10 @@ def test_bombs_are_refused_before_a_pixel_is_decoded(tmp_path: Path) -> None:
     small(path, np.zeros((64, 64), dtype=np.uint8), tile=(16, 16), compression="zlib")
     for most, tags in ((400, (256, 257)), (179, (322, 323))):
         with tifffile.TiffFile(path) as file:
-            places = [file.pages[0].tags[tag].offset + 8 for tag in tags]
+            positions = [file.pages[0].tags[tag].offset + 8 for tag in tags]
         data = bytearray(path.read_bytes())
-        for place in places:
-            data[place : place + 4] = struct.pack("<H2x", 60_000)
+        for position in positions:
+            data[position : position + 4] = struct.pack("<H2x", 60_000)
         other = tmp_path / f"bomb{tags[0]}.tif"
         other.write_bytes(data)
         assert f"claims more than {most} million pixels" in refusal(other)

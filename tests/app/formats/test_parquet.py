@@ -50,7 +50,7 @@ def as_values(table: object) -> dict:
 def test_parquet_gives_what_csv_gives(tmp_path: Path, name: str) -> None:
     text, binary = (read_files([path]) for path in written(tmp_path, TABLES[name]))
     for kind in ("clicks", "labels", "pairs", "rankings"):
-        ours, theirs = (list(map(as_values, getattr(found, kind))) for found in (binary, text))
+        ours, theirs = (list(map(as_values, getattr(result, kind))) for result in (binary, text))
         assert ours == theirs
     assert any((binary.clicks, binary.labels, binary.pairs, binary.rankings))
 

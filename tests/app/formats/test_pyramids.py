@@ -222,13 +222,13 @@ def test_small_things_keep_contrast_where_a_mean_loses_it():
 
 def test_a_pyramid_is_made_once_and_known_by_content(tmp_path, colours, cache):
     save(tmp_path / "a.png", colours, "png")
-    told = []
+    reported = []
     open_pyramid(
-        tmp_path / "a.png", "sha256:1", lambda share, words, **_: told.append((share, words)), cache=cache
+        tmp_path / "a.png", "sha256:1", lambda share, words, **_: reported.append((share, words)), cache=cache
     )
-    assert told[0][1] == "decoding the image"
-    assert [share for share, _ in told] == sorted(share for share, _ in told)
-    assert told[-1] == (1.0, "building smaller copies of the image")
+    assert reported[0][1] == "decoding the image"
+    assert [share for share, _ in reported] == sorted(share for share, _ in reported)
+    assert reported[-1] == (1.0, "building smaller copies of the image")
     (tmp_path / "a.png").rename(tmp_path / "b.png")
     os.utime(tmp_path / "b.png", (1, 1))
     open_pyramid(tmp_path / "b.png", "sha256:1", lambda *_, **__: pytest.fail("built again"), cache=cache)
@@ -243,7 +243,7 @@ def test_a_very_long_pyramid_is_made_once(tmp_path, cache):
     (kept,) = cache.folder.iterdir()
     before = kept.stat().st_ino
     open_pyramid(path, cache=cache)
-    assert [one.stat().st_ino for one in cache.folder.iterdir()] == [before]
+    assert [path.stat().st_ino for path in cache.folder.iterdir()] == [before]
 
 
 @pytest.mark.parametrize("harm", ["cut", "magic", "index", "empty"])

@@ -21,7 +21,7 @@ def taken(path: Path) -> list[object]:
     return [
         points.annotators, points.images, points.x.tolist(), points.y.tolist(), points.looked, points.extents,
         labels.annotators, labels.tasks, labels.outputs, labels.label.tolist(),
-        [(one.annotator, one.item, one.structure, np.argwhere(one.whole()).tolist()) for one in masks],
+        [(mask.annotator, mask.item, mask.structure, np.argwhere(mask.whole()).tolist()) for mask in masks],
     ]  # fmt: skip
 
 
@@ -80,27 +80,27 @@ def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch) -> None:
     """The first files stay, the last one is there, those between are read again when they are asked for."""
     paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(5)]
     monkeypatch.setattr(sources, "_MOST_MEMORY", 2 * paths[0].stat().st_size)
-    held = Sources()
-    opened = [held.open(path) for path in paths if held.open(path).document()]
+    files = Sources()
+    opened = [files.open(path) for path in paths if files.open(path).document()]
     assert [source.memory > 0 for source in opened] == [True, True, False, False, True]
 
 
 def test_what_was_released_is_held_until_a_question_is_answered(tmp_path: Path, monkeypatch) -> None:
     path = coco_of_all_kinds(tmp_path / "a.json")
-    held = Sources(is_lasting=True)
-    source = held.open(path)
+    files = Sources(is_lasting=True)
+    source = files.open(path)
     source.document()
-    held.release(path)
+    files.release(path)
     assert source.memory > 0
     monkeypatch.setattr(sources, "_MOST_MEMORY", 1)
-    held.release(path)
+    files.release(path)
     assert source.memory == 0
-    held.close()
+    files.close()
 
 
 def test_only_what_is_kept_stays(tmp_path: Path) -> None:
     paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(3)]
-    held = Sources()
-    opened = [held.open(path) for path in paths if held.open(path).document()]
-    held.keep(paths[:1])
+    sources = Sources()
+    opened = [sources.open(path) for path in paths if sources.open(path).document()]
+    sources.keep(paths[:1])
     assert [source.memory > 0 for source in opened] == [True, False, False]

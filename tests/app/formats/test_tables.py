@@ -173,13 +173,13 @@ def test_unknown_columns_ask_with_what_a_dialog_needs(file: Path) -> None:
     text = "who_did,pic,x,y\n" + "ann,a,1,2\n" * 9
     with pytest.raises(UnknownColumns) as caught:
         read(written(file, text))
-    asked = caught.value
-    assert asked.header == ("who_did", "pic", "x", "y")
-    assert asked.rows == (("ann", "a", "1", "2"),) * 5
-    assert asked.guess == {"x": "x", "y": "y"}
-    assert asked.missing == ("annotator", "image")
+    error = caught.value
+    assert error.header == ("who_did", "pic", "x", "y")
+    assert error.rows == (("ann", "a", "1", "2"),) * 5
+    assert error.guess == {"x": "x", "y": "y"}
+    assert error.missing == ("annotator", "image")
     assert "clicks.csv: no column is known as annotator or image; the columns are who_did, pic, x, y" in str(
-        asked
+        error
     )
     table = read(file, mapping={"who_did": "annotator", "pic": "image"})
     assert len(table) == 9

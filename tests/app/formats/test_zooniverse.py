@@ -88,13 +88,13 @@ def looks(table: ClickTable) -> set[tuple[str, str]]:
 
 
 def test_points_of_both_versions(export) -> None:
-    table, found = marks(
+    table, looks = marks(
         export(
             looked("ann", "7", drawing(point(1.5, 2), point(3, 4))),
             looked("bob", "7", [*drawing(point_2(5, 6)), {"task": "T0.0.0", "markIndex": 0, "value": 1}]),
         )
     )
-    assert found == [("ann", "a.png", 1.5, 2), ("ann", "a.png", 3, 4), ("bob", "a.png", 5, 6)]
+    assert looks == [("ann", "a.png", 1.5, 2), ("ann", "a.png", 3, 4), ("bob", "a.png", 5, 6)]
     assert table.extents == {0: (600.0, 400.0)}
     assert table.time is not None
     assert table.time.tolist() == [1704164645.0] * 3
@@ -104,7 +104,7 @@ def test_points_of_both_versions(export) -> None:
 def test_who_marked_nothing_has_looked(export) -> None:
     """With an empty drawing, with other shapes alone, or led past the drawing by a question."""
     polygon = {"toolIndex": 1, "toolType": "polygon", "pathX": [1, 2], "pathY": [3, 4]}
-    table, found = marks(
+    table, points = marks(
         export(
             looked("ann", "7", drawing(point(1, 2))),
             looked("bob", "7", drawing()),
@@ -114,7 +114,7 @@ def test_who_marked_nothing_has_looked(export) -> None:
             looked("flo", "9", [{"task": "T9", "value": "Yes"}], workflow="another"),
         )
     )
-    assert len(found) == 1
+    assert len(points) == 1
     assert looks(table) == {
         ("ann", "a.png"), ("bob", "a.png"), ("cy", "a.png"), ("dee", "a.png"), ("eve", "b.png")
     }  # fmt: skip
@@ -134,13 +134,13 @@ def test_who_marked_nothing_has_looked(export) -> None:
     ],
 )
 def test_other_shapes_are_counted_and_left_out(export, shape: dict[str, Any]) -> None:
-    table, found = marks(export(looked("ann", "7", drawing(point(1, 2), shape, shape))))
-    assert len(found) == 1
+    table, looks = marks(export(looked("ann", "7", drawing(point(1, 2), shape, shape))))
+    assert len(looks) == 1
     assert "2 marks were skipped, because they are not points" in table.notices[0]
 
 
 def test_frames_are_images_of_their_own(export) -> None:
-    table, found = marks(
+    table, points = marks(
         export(
             looked(
                 "ann", "7", drawing(point(1, 2), point(3, 4, frame=2)), sizes=((600, 400), None, (30, 20))
@@ -148,20 +148,20 @@ def test_frames_are_images_of_their_own(export) -> None:
             looked("bob", "7", drawing(), sizes=((600, 400), None, (30, 20))),
         )
     )
-    assert found == [("ann", "a.png", 1, 2), ("ann", "a.png frame 3", 3, 4)]
+    assert points == [("ann", "a.png", 1, 2), ("ann", "a.png frame 3", 3, 4)]
     assert table.extents == {0: (600, 400), 1: (30, 20)}
     assert ("bob", "a.png frame 3") in looks(table)
     assert "up to 3 frames" in table.notices[0]
 
 
 def test_a_person_counts_once_an_image(export) -> None:
-    table, found = marks(
+    table, looks = marks(
         export(
             *(looked("ann", "7", drawing(point(n, n))) for n in range(3)),
             looked("ann", "8", drawing(point(9, 9))),
         )
     )
-    assert [row[2] for row in found] == [0, 9]
+    assert [row[2] for row in looks] == [0, 9]
     assert "2 repeated classifications" in table.notices[0]
 
 
@@ -194,8 +194,8 @@ def test_subjects_are_named_by_file_or_number(export) -> None:
 
 def test_combined_tasks_are_looked_into(export) -> None:
     combined = [{"task": "T5", "value": drawing(point(1, 2))}]
-    _, found = marks(export(looked("ann", "7", combined)))
-    assert [row[2:] for row in found] == [(1, 2)]
+    _, looks = marks(export(looked("ann", "7", combined)))
+    assert [row[2:] for row in looks] == [(1, 2)]
 
 
 def test_sizes_that_are_none_are_not_believed(export) -> None:
@@ -239,8 +239,8 @@ def test_an_export_without_points_is_refused(export) -> None:
 
 def test_real_exports(real_data: Path) -> None:
     samples = real_data / "formats"
-    table, found = marks(samples / "synthetic" / "zooniverse_points.csv")
-    assert found == [("alice", "img_001.png", 10.5, 20.25), ("not-logged-in-0f", "img_001.png", 10.1, 21.0)]
+    table, looks = marks(samples / "synthetic" / "zooniverse_points.csv")
+    assert looks == [("alice", "img_001.png", 10.5, 20.25), ("not-logged-in-0f", "img_001.png", 10.1, 21.0)]
     assert table.extents == {0: (600.0, 400.0)}
     for name in ("ap-aas229-test-classifications.csv", "cls_export_questions.csv"):
         with pytest.raises(InputError, match="has no point marks"):

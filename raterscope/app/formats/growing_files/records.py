@@ -129,8 +129,8 @@ def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> He
         raise InputError(f"has a header of {counted(len(row), 'column')}, which is too long", file=path)
     if not is_headed(row):
         return Header(delimiter, unique_names([""] * len(row)), begin)
-    after = begin + records.at[0] + 1 + _breaks_in(records.rows[0])
-    return Header(delimiter, unique_names(row), after)
+    end = begin + records.at[0] + 1 + _breaks_in(records.rows[0])
+    return Header(delimiter, unique_names(row), end)
 
 
 def split_records(
@@ -239,9 +239,9 @@ def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int
         records.at += at[: len(rows)]
         return
     bad: list[tuple[int, int]] = []
-    kept, where = fit_width(rows, at[: len(rows)], width, bad)
+    kept, kept_lines = fit_width(rows, at[: len(rows)], width, bad)
     records.rows += kept
-    records.at += where
+    records.at += kept_lines
     records.refused += [
         (line, f"has {counted(cells, 'cell')}, where the header has {width}") for line, cells in bad
     ]

@@ -179,15 +179,15 @@ class _Reading:
                 findings.position = FilePosition(latest=previous.latest, disordered=previous.disordered)
             begin, digest_read = findings.position.offset, hashlib.blake2b()
             is_at_end = self._read_blocks(stream, findings, digest_read)
-            after = stamp_of(os.fstat(stream.fileno()))
-            if after != stamp and not is_unchanged(stream, begin, findings.position.offset, digest_read):
+            end_stamp = stamp_of(os.fstat(stream.fileno()))
+            if end_stamp != stamp and not is_unchanged(stream, begin, findings.position.offset, digest_read):
                 return None
             digest = digest_of(stream, findings.position.offset)
         if is_replaced:
             self.memory.begin_again(path.name)
         self._drop_repeated(findings)
         seen, again = self.memory.kept(path.name)
-        stamped = stamp if is_at_end and stamp == after and is_settled(stamp) else None
+        stamped = stamp if is_at_end and stamp == end_stamp and is_settled(stamp) else None
         findings.position = replace(findings.position, digest=digest, stamp=stamped, seen=seen, again=again)
         return findings
 

@@ -126,16 +126,16 @@ def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = Fa
     text = dialects.decode_text(data, path, is_complete=is_complete)
     delimiter, skip = dialects.detect_delimiter(text, path)
     stream = io.StringIO(text, newline="")
-    rows, where = next(dialects.split_rows(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
+    rows, lines = next(dialects.split_rows(stream, delimiter, skip, path), (list[list[str]](), list[int]()))
     if not is_complete and 1 < len(rows) < _BATCH:
-        rows, where = rows[:-1], where[:-1]
+        rows, lines = rows[:-1], lines[:-1]
     names = dialects.header_cells(rows[0] if rows else [], path)
     headed = dialects.is_headed(names)
-    plainly = where[0] == skip + 1 and len(rows[0]) == len(names)
-    rows, where = dialects.fit_width(rows[headed:_ROWS], where[headed:_ROWS], len(names), [])
+    plainly = lines[0] == skip + 1 and len(rows[0]) == len(names)
+    rows, lines = dialects.fit_width(rows[headed:_ROWS], lines[headed:_ROWS], len(names), [])
     header = dialects.unique_names(names if headed else [""] * len(names))
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
-    table = Table(path, header, columns, where)
+    table = Table(path, header, columns, lines)
     return Head(table, dialects.possible_encodings(data), delimiter, skip, headed, plainly)
 
 

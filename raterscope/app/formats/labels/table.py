@@ -312,9 +312,9 @@ def _truth(
     first = first_values(label, task, known)
     problem = "gives the task another true label than the lines before"
     refuse_rows(columns, column["truth"], known & (first[task.index] != label), problem)
-    where = np.flatnonzero(first >= 0)
-    names = tuple(task.names[at] for at in where.tolist())
-    return TrueLabels(path, question, names, classes, first[where], notices)
+    tasks_with_truth = np.flatnonzero(first >= 0)
+    names = tuple(task.names[at] for at in tasks_with_truth.tolist())
+    return TrueLabels(path, question, names, classes, first[tasks_with_truth], notices)
 
 
 VOTES = "votes"

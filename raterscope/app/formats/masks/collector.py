@@ -190,12 +190,12 @@ class MaskCollector:
         """Draw one annotator's marks of a structure on an image."""
         box_around = _around(pieces)
         values = np.zeros((1, box_around[2], box_around[3]), dtype=np.bool_)
-        for where, drawing in pieces:
+        for field_name, drawing in pieces:
             try:
                 patch = drawing.draw()
             except ValueError as error:
                 raise InputError(
-                    f"cannot be read: it has {error}", file=self.path, field=where or None
+                    f"cannot be read: it has {error}", file=self.path, field=field_name or None
                 ) from None
             if patch is not None:
                 row, column, mask = patch[0] - box_around[0], patch[1] - box_around[1], patch[2]

@@ -260,7 +260,7 @@ def _planes(
         points = points.reshape(-1, 3)
         heights = grid.heights(points)
         middle = float(heights.mean())
-        where = f"{owner}, contour {number} at {float(grid.levels(points).mean()):.2f} mm"
+        title = f"{owner}, contour {number} at {float(grid.levels(points).mean()):.2f} mm"
         at_slice = _referred_slice(contour, slices)
         is_referred = at_slice is not None
         if at_slice is None:
@@ -269,12 +269,12 @@ def _planes(
             left_out["contours across the slices"] += 1
         elif at_slice is None:
             beyond = middle < grid.bounds[0, 0] or middle > grid.bounds[-1, 1]
-            unplaced.setdefault(_BEYOND if beyond else _NO_SLICE, []).append(where)
+            unplaced.setdefault(_BEYOND if beyond else _NO_SLICE, []).append(title)
         else:
             distance = abs(middle - float(grid.positions[at_slice]))
             low, high = grid.bounds[at_slice]
             if is_referred and not low - distance * _SAME <= middle <= high + distance * _SAME:
-                unplaced.setdefault(_ELSEWHERE, []).append(f"{where}, {distance:.2f} mm from the slice")
+                unplaced.setdefault(_ELSEWHERE, []).append(f"{title}, {distance:.2f} mm from the slice")
             else:
                 left_out[_MOVED] += distance > _OFF_SLICE * grid.spacing[0]
             outline = np.rint(grid.on_slice(points, at_slice)[:, ::-1] * _FINEST) / _FINEST

@@ -136,8 +136,8 @@ def _crossings(
         column = np.clip(np.ceil(across), left, right).astype(np.int64)
         kept = column < right
         crossings = (row[kept] - top) * width + (column[kept] - left)
-        where, times = np.unique(crossings, return_counts=True)
-        flat[where] ^= (times & 1).astype(np.uint8)
+        index, times = np.unique(crossings, return_counts=True)
+        flat[index] ^= (times & 1).astype(np.uint8)
         done, begin = int(ends[stop - 1]), stop
     return turns
 

@@ -117,11 +117,11 @@ def read_choices(
     """
     number = {name: at for at, name in enumerate(items)}
     named = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
-    nothing = np.array([text.casefold() in _NOTHING and text not in number for text in texts], dtype=bool)
+    is_missing = np.array([text.casefold() in _NOTHING and text not in number for text in texts], dtype=bool)
     value = np.array([_value(text) for text in texts], dtype=np.float64)
     side = np.array([_side(text) for text in texts], dtype=np.float64)
     tie = (side == 0) & (named < 0)
-    missing = rows & nothing[index]
+    missing = rows & is_missing[index]
     answered = rows & ~missing
     used = np.zeros(len(texts), dtype=bool)
     used[index[answered]] = True

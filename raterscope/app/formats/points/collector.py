@@ -145,10 +145,12 @@ class PointCollector:
         )  # fmt: skip
         if not self._true:
             return PointFile(clicks, detections=self.detections)
-        where = np.repeat([number for number, _ in self._true], [len(points) for _, points in self._true])
+        true_image = np.repeat(
+            [number for number, _ in self._true], [len(points) for _, points in self._true]
+        )
         true = _concatenate([points for _, points in self._true])
         truth = PointTable(
-            path=self.path, images=images, image=where.astype(np.int64), x=true[:, 0], y=true[:, 1],
+            path=self.path, images=images, image=true_image.astype(np.int64), x=true[:, 0], y=true[:, 1],
             extents=self._extents, searched=frozenset(number for number, _ in self._true),
         )  # fmt: skip
         return PointFile(clicks, truth, self.detections)

@@ -205,8 +205,8 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
             if cell.strip():
                 seconds[row] = read(cell)
         except ValueError:
-            where = f'line {table.lines[row]} has "{plain(cell, 40)}"'
-            return None, (f"The times in {plain(column, 40)} were skipped: {where}, which is not a time.",)
+            example = f'line {table.lines[row]} has "{plain(cell, 40)}"'
+            return None, (f"The times in {plain(column, 40)} were skipped: {example}, which is not a time.",)
     return seconds * scale, ()
 
 
@@ -394,12 +394,12 @@ def _read_coco_scores(path: Path, content: Any) -> PointTable:
             file=path,
         )
     listed = content["annotations"] if isinstance(content, dict) else content
-    where = "annotations" if isinstance(content, dict) else "results"
+    list_name = "annotations" if isinstance(content, dict) else "results"
     pictures = _listed_images(path, content) if isinstance(content, dict) else {}
     images = {name: None for name, _ in pictures.values()}
     rows: list[tuple[str, float, float, float]] = []
     for at, entry in enumerate(listed):
-        position, field = _centre_of(entry), f"{where}[{at}]"
+        position, field = _centre_of(entry), f"{list_name}[{at}]"
         number = entry["image_id"]
         if isinstance(content, dict) and (type(number) not in (int, str) or number not in pictures):
             raise InputError(

@@ -121,10 +121,10 @@ def write_pyramid(
             for column, data in enumerate(pool.map(_pack, tiles)):
                 entries[level][row * columns + column] = (file.tell(), len(data), zlib.crc32(data))
                 file.write(data)
-    index, where = np.concatenate(entries), file.tell()
+    index, offset = np.concatenate(entries), file.tell()
     file.write(index.tobytes())
     size = (pyramid.width, pyramid.height, pyramid.colour, pyramid.side)
-    file.write(_TAIL.pack(where, len(index), *size, zlib.crc32(index.tobytes()), _MAGIC))
+    file.write(_TAIL.pack(offset, len(index), *size, zlib.crc32(index.tobytes()), _MAGIC))
 
 
 def _all_levels(pyramid: Pyramid) -> range:
@@ -180,14 +180,14 @@ def _read_index(file: BinaryIO) -> tuple[Pyramid, NDArray[np.void]]:
     if size < _TAIL.size:
         raise DamagedError
     file.seek(size - _TAIL.size)
-    where, count, width, height, colour, side, checksum, magic = _TAIL.unpack(file.read(_TAIL.size))
-    if magic != _MAGIC or where + count * _ENTRY.itemsize + _TAIL.size != size:
+    offset, count, width, height, colour, side, checksum, magic = _TAIL.unpack(file.read(_TAIL.size))
+    if magic != _MAGIC or offset + count * _ENTRY.itemsize + _TAIL.size != size:
         raise DamagedError
     if not (width and height and 16 <= side <= 4096):
         raise DamagedError
     pyramid = Pyramid(width, height, bool(colour), side)
     grids = [pyramid.grid(level) for level in _all_levels(pyramid)]
-    file.seek(where)
+    file.seek(offset)
     data = file.read(count * _ENTRY.itemsize)
     if zlib.crc32(data) != checksum or count != sum(rows * columns for rows, columns in grids):
         raise DamagedError

@@ -43,22 +43,22 @@ def test_an_export_replaced_by_longer_ones_gives_what_the_last_holds(follower: F
         retired = json.dumps({"retired": size})
         export(follower.source, [{**row, "gold_standard": retired} for row in CROWD[:size]])
         follower.catch_up()
-    whole = read(follower.source)
-    assert isinstance(whole, ClickTable)
-    assert follower.rows == rows_of(whole)
-    assert follower.looked | {row[:2] for row in follower.rows} == looks_of(whole)
+    full = read(follower.source)
+    assert isinstance(full, ClickTable)
+    assert follower.rows == rows_of(full)
+    assert follower.looked | {row[:2] for row in follower.rows} == looks_of(full)
     assert follower.sizes == dict.fromkeys(("a.png", "b.png", "c.png"), (600.0, 400.0))
 
 
 def test_an_export_that_is_appended_to_comes_in_pieces(follower: Follower, tmp_path: Path) -> None:
-    whole = tmp_path / "whole.csv"
-    export(whole, CROWD)
-    data = whole.read_bytes()
+    full = tmp_path / "whole.csv"
+    export(full, CROWD)
+    data = full.read_bytes()
     for at in range(0, len(data), 700):
         with follower.source.open("ab") as stream:
             stream.write(data[at : at + 700])
         follower.catch_up()
-    assert follower.rows == rows_of(read(whole))  # type: ignore[arg-type]
+    assert follower.rows == rows_of(read(full))  # type: ignore[arg-type]
     assert follower.notices == []
 
 

@@ -119,8 +119,10 @@ def test_a_longer_copy_under_another_name_gives_only_what_is_new(folder: Path, f
 def test_a_look_at_a_folder_takes_no_more_rows_than_it_may(folder: Path, follower: Follower) -> None:
     folder.mkdir()
     for number in range(4):
-        write(folder / f"{number}.csv", *(f"{number}{one}" for one in range(3)))
+        write(folder / f"{number}.csv", *(f"{number}{index}" for index in range(3)))
     follower.most_rows = 5
     counts = [len(follower.look().position.files) for _ in range(3)]
     assert counts == [2, 4, 4]
-    assert [person for person, *_ in follower.rows] == [f"{n}{one}" for n in range(4) for one in range(3)]
+    assert [person for person, *_ in follower.rows] == [
+        f"{n}{number}" for n in range(4) for number in range(3)
+    ]

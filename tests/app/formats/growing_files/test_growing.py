@@ -128,9 +128,9 @@ def test_who_marked_nothing_has_looked(file: Path, follower: Follower) -> None:
 def test_one_bad_line_is_refused_and_the_others_go_on(
     file: Path, follower: Follower, line: str, said: str
 ) -> None:
-    rest = "".join(f'"ann",a.png,{place},2\n' for place in range(3))
+    rest = "".join(f'"ann",a.png,{x},2\n' for x in range(3))
     grow(file, f"{HEADER}ann,a.png,1,2\n{line}\n{rest}")
-    assert follower.catch_up() == [ANN] + [("ann", "a.png", float(place), 2.0, None) for place in range(3)]
+    assert follower.catch_up() == [ANN] + [("ann", "a.png", float(x), 2.0, None) for x in range(3)]
     assert follower.notices == [f"clicks.csv, {said}"]
     assert follower.refused == 1
 
@@ -291,7 +291,7 @@ def test_a_column_named_by_hand_may_be_in_the_encoding_of_old_spreadsheets(file:
 
 
 def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -> None:
-    grow(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(25)))
+    grow(file, HEADER + "".join(f"ann,a.png,{x},2\n" for x in range(25)))
     follower.most_rows = 10
     counts = []
     more = True
@@ -301,7 +301,7 @@ def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -
         more = growth.more
     assert counts == [10, 10, 5]
     assert [row[2] for row in follower.rows] == list(range(25))
-    replace(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(27)))
+    replace(file, HEADER + "".join(f"ann,a.png,{x},2\n" for x in range(27)))
     assert [row[2] for row in follower.catch_up()] == [25, 26]
 
 
@@ -309,13 +309,13 @@ def test_no_more_is_read_than_can_be_told_apart(
     file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "MOST_KEPT", 3)
-    grow(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(3)))
+    grow(file, HEADER + "".join(f"ann,a.png,{column},2\n" for column in range(3)))
     assert len(follower.catch_up()) == 3
-    for place in (7, 8):
-        grow(file, f"ann,a.png,{place},2\n")
+    for x in (7, 8):
+        grow(file, f"ann,a.png,{x},2\n")
         assert follower.catch_up() == []
-    (said,) = follower.notices
-    assert said.startswith("clicks.csv: more than")
+    (notice,) = follower.notices
+    assert notice.startswith("clicks.csv: more than")
     monkeypatch.undo()
     assert [row[2] for row in follower.catch_up()] == [7, 8]
 
@@ -336,7 +336,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
         really_opened(path).close()
         return Counting(path)
 
-    grow(file, HEADER + "".join(f"ann,a.png,{place},2\n" for place in range(100_000)))
+    grow(file, HEADER + "".join(f"ann,a.png,{x},2\n" for x in range(100_000)))
     follower.catch_up()
     os.utime(file, ns=(1, 1))
     follower.catch_up()
@@ -348,9 +348,9 @@ def test_of_a_file_that_grew_only_the_end_is_read(
 
 def test_what_is_no_table_of_clicks_is_refused(file: Path, tmp_path: Path) -> None:
     grow(file, "first,second\na,b\n")
-    with pytest.raises(UnknownColumns) as asked:
+    with pytest.raises(UnknownColumns) as error:
         look(file)
-    assert asked.value.header == ("first", "second")
+    assert error.value.header == ("first", "second")
     replace(file, "first,second,x,y\nann,a.png,1,2\n")
     assert rows_of(look(file, mapping={"first": "annotator", "second": "image"}).table) == [ANN]
     for content in (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, b"one column\n1\n"):

@@ -75,7 +75,9 @@ OBJECTS = st.dictionaries(
 def test_json_lines(objects: list[dict[str, object]], bad: bytes, draw: st.DataObject) -> None:
     good = '{"annotator":"ann","image":"a","x":1,"y":2,"t_ms":%d}'
     lines = (
-        [json.dumps(one).encode() for one in objects] + [(good % time).encode() for time in (5, 4, 4)] + [bad]
+        [json.dumps(entry).encode() for entry in objects]
+        + [(good % time).encode() for time in (5, 4, 4)]
+        + [bad]
     )
     first, *others = [(good % 9).encode(), *draw.draw(st.permutations(lines))]
     same_in_pieces(draw, b"\n".join([first, *others]) + b"\n", ".jsonl")
@@ -94,8 +96,8 @@ def test_a_real_crowd_in_pieces_is_what_an_import_gives(tmp_path: Path) -> None:
             stream.write(data[at : at + size])
             at += size
             follower.catch_up()
-    whole = read(source)
-    assert isinstance(whole, ClickTable)
-    assert len(whole) > 39_000
-    assert follower.rows == rows_of(whole)
+    full = read(source)
+    assert isinstance(full, ClickTable)
+    assert len(full) > 39_000
+    assert follower.rows == rows_of(full)
     assert follower.refused == follower.repeated == 0

@@ -45,9 +45,9 @@ def zooniverse(tmp_path: Path) -> Write:
             writer.writerow(HEADER)
             for number, (person, subject, tasks) in enumerate(rows):
                 data = {subject: {"Filename": f"{subject}{name}"} if name else {}}
-                made = f"1970-01-01 00:00:{number:02} UTC"
+                built = f"1970-01-01 00:00:{number:02} UTC"
                 text = tasks if isinstance(tasks, str) else json.dumps(tasks)
-                writer.writerow([number, person, "", "10", made, "{}", text, json.dumps(data), subject])
+                writer.writerow([number, person, "", "10", built, "{}", text, json.dumps(data), subject])
         return path
 
     return write

@@ -215,8 +215,8 @@ def test_true_labels_are_told_apart_by_their_question(file: Path) -> None:
 
 def test_a_question_has_the_true_classes_of_its_own_rows_alone(file: Path) -> None:
     file.write_text("task,worker,question,label,truth\na,w,size,2,2\na,w,kind,cat,cat\n")
-    tables = [one for one in read_labels(file) if isinstance(one, TrueLabels)]
-    assert [(one.question, one.classes) for one in tables] == [("size", ("2",)), ("kind", ("cat",))]
+    tables = [table for table in read_labels(file) if isinstance(table, TrueLabels)]
+    assert [(table.question, table.classes) for table in tables] == [("size", ("2",)), ("kind", ("cat",))]
 
 
 def test_each_question_is_a_table(file: Path) -> None:
@@ -254,7 +254,10 @@ def test_other_tables_are_none_of_labels(file: Path, header: str) -> None:
         ("task,worker,label\na,w,1,\n,,,\nb,,1,\n", "line 4, field worker"),
         (f"task,worker,label\na,{'w' * 501},1\n", "line 2, field worker"),
         ("task,worker,label\na,w,\nb,w,\n", "no labels"),
-        ("task,worker,label\n" + "".join(f"a,w,{one}\n" for one in range(1001)), "1,001 different labels"),
+        (
+            "task,worker,label\n" + "".join(f"a,w,{number}\n" for number in range(1001)),
+            "1,001 different labels",
+        ),
         ("\x01\x02,\x03\n", "neither text"),
     ],
 )
@@ -330,8 +333,8 @@ def test_reading_is_cancelled(file: Path) -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6) | st.integers(-50, 50), min_size=1, max_size=30))
 def test_equal_numbers_and_no_others_are_one_output(values: list[float]) -> None:
-    outputs, place, _ = order_outputs([repr(value) for value in values], Path("labels.csv"))
-    assert [float(outputs[at]) for at in place] == pytest.approx(values, abs=0)
+    outputs, position, _ = order_outputs([repr(value) for value in values], Path("labels.csv"))
+    assert [float(outputs[at]) for at in position] == pytest.approx(values, abs=0)
     assert [float(name) for name in outputs] == sorted(set(map(float, values)))
 
 
@@ -346,12 +349,12 @@ def test_a_damaged_file_is_read_or_refused_in_a_sentence(
     try:
         tables = read_labels(path)
     except InputError as error:
-        said = str(error)
+        message = str(error)
     else:
         assert all(len(table) for table in tables)
         return
-    assert said.startswith("damaged.csv")
-    assert said.endswith(".")
+    assert message.startswith("damaged.csv")
+    assert message.endswith(".")
 
 
 @pytest.mark.parametrize(

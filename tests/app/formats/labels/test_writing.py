@@ -68,8 +68,8 @@ def test_labels_hold_what_was_found_of_every_task(tmp_path: Path) -> None:
     rows = rows_of(path)
     assert [row["task"] for row in rows] == [TASKS[0], "'" + TASKS[1], TASKS[2]]
     assert [row["label"] for row in rows] == ["no", "yes", ""]
-    found = np.array([[float(row[name]) for name in CLASSES] for row in rows])
-    np.testing.assert_allclose(found, posterior, rtol=1e-11)
+    result = np.array([[float(row[name]) for name in CLASSES] for row in rows])
+    np.testing.assert_allclose(result, posterior, rtol=1e-11)
     assert [row["entropy"] for row in rows] == ["0", "0.918296", ""]
     assert [row["votes"] for row in rows] == ["4", "2", "0"]
 
@@ -98,15 +98,19 @@ def test_many_tasks_are_all_written_and_in_order(tmp_path: Path) -> None:
     tasks = tuple(f"t{number}" for number in range(many))
     rng = np.random.default_rng(1)
     posterior = rng.dirichlet([1.0, 1.0], many)
-    told: list[float] = []
+    reported: list[float] = []
     path = write_crowdkit_probabilities(
-        tmp_path / "p.csv", tasks, CLASSES, posterior, lambda fraction, words, **more: told.append(fraction)
+        tmp_path / "p.csv",
+        tasks,
+        CLASSES,
+        posterior,
+        lambda fraction, words, **more: reported.append(fraction),
     )
     rows = rows_of(path)
     assert [row["task"] for row in rows] == list(tasks)
     np.testing.assert_allclose([float(row["yes"]) for row in rows], posterior[:, 1], rtol=1e-11)
-    assert len(told) > 1
-    assert told == sorted(told)
+    assert len(reported) > 1
+    assert reported == sorted(reported)
 
 
 def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
@@ -123,7 +127,7 @@ def test_cancelled_writing_leaves_what_was_there(tmp_path: Path) -> None:
             path, TASKS, CLASSES, np.full((3, 2), 0.5), np.zeros(3, dtype=np.int16), model="m", watch=cancel
         )
     assert path.read_text() == "before"
-    assert [one.name for one in tmp_path.iterdir()] == ["votes.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
@@ -156,8 +160,8 @@ def test_confusion_of_a_model_that_stands_still(tmp_path: Path) -> None:
     assert len(rows) == 300 * 6
     for row in rows[:60] + rows[-60:]:
         k, j = names.index(row["annotator"]), CLASSES.index(row["true"])
-        one = ("-1", "1", "3").index(row["given"])
-        expected = [rates.mean[k, j, one], low[k, j, one], high[k, j, one]]
+        label = ("-1", "1", "3").index(row["given"])
+        expected = [rates.mean[k, j, label], low[k, j, label], high[k, j, label]]
         assert int(row["step"]) == votes[k]
         figures = [float(row[name]) for name in ("probability", "low", "high")]
         np.testing.assert_allclose(figures, expected, rtol=1e-5)
@@ -184,18 +188,18 @@ def test_confusion_after_some_votes(
     path = write_confusion(
         tmp_path / "c.csv", "abc", ("-1", "1", "3"), CLASSES, rates, votes, drift=drift, steps=steps
     )
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for row in rows_of(path):
         if (row["true"], row["given"]) != ("yes", "3"):
             continue
         step = int(row["step"])
-        found.setdefault(row["annotator"], []).append(step)
+        result.setdefault(row["annotator"], []).append(step)
         k = "abc".index(row["annotator"])
         alpha = moved[drift.start[k] + step - 1, 1] if step else np.ones(3)
         mean = rates.mean[k, 1, 2] if step == votes[k] else alpha[2] / alpha.sum()
         assert float(row["probability"]) == pytest.approx(mean, rel=1e-5)
         assert float(row["low"]) < float(row["probability"]) < float(row["high"])
-    assert found == expected
+    assert result == expected
 
 
 def test_votes_with_and_without_time(tmp_path: Path) -> None:
@@ -295,21 +299,24 @@ def test_label_studio_finds_a_choice_of_its_interface_in_every_task(
     for task, row in zip(tasks, posterior, strict=True):
         assert list(task["data"]["probabilities"]) == offered
         assert list(task["data"]["probabilities"].values()) == row.tolist()
-        for result in [r for one in task["predictions"] + task["annotations"] for r in one["result"]]:
+        for result in [r for entry in task["predictions"] + task["annotations"] for r in entry["result"]]:
             assert (result["from_name"], result["to_name"]) == (control.get("name"), shown.get("name"))
             assert result["type"] == "choices"
 
     def chosen(part: str) -> list[list[list[int]]]:
         return [
-            [[offered.index(c) for r in one["result"] for c in r["value"]["choices"]] for one in task[part]]
+            [
+                [offered.index(c) for r in entry["result"] for c in r["value"]["choices"]]
+                for entry in task[part]
+            ]
             for task in tasks
         ]
 
     assert chosen("predictions") == [[[0]], [[1]], []]
     assert chosen("annotations") == [[], [[0]], [[]]]
-    assert [one["score"] for task in tasks for one in task["predictions"]] == [0.9, 0.8]
-    assert {one["model_version"] for task in tasks for one in task["predictions"]} == {"ibcc"}
+    assert [entry["score"] for task in tasks for entry in task["predictions"]] == [0.9, 0.8]
+    assert {entry["model_version"] for task in tasks for entry in task["predictions"]} == {"ibcc"}
     assert [task["data"].get("decided_by") for task in tasks] == [None, "Änn", ""]
     assert tasks[1]["annotations"][0]["created_at"] == "2026-03-01T12:00:00+00:00"
     # Label Studio refuses annotators whom it does not know.
-    assert not any("completed_by" in one for task in tasks for one in task["annotations"])
+    assert not any("completed_by" in entry for task in tasks for entry in task["annotations"])

@@ -30,29 +30,34 @@ def series(tmp_path: Path) -> Callable[..., VolumeFile]:
         normal = np.cross(turn[:3], turn[3:])
         common = {name: generate_uid() for name in ("Study", "Series", "Frame")}
         for at in range(shape[0]):
-            one = Dataset()
-            one.SOPClassUID, one.SOPInstanceUID = CTImageStorage, generate_uid()
-            one.StudyInstanceUID, one.SeriesInstanceUID = common["Study"], common["Series"]
-            one.FrameOfReferenceUID, one.Modality = common["Frame"], "CT"
-            one.PatientName, one.PatientID = "Doe^Jane", "PID-4711"
-            one.StudyDate, one.InstitutionName = "20240102", "General Hospital"
-            one.InstanceNumber, one.SeriesNumber = at + 1, 3
-            one.ImagePositionPatient = [
+            dataset = Dataset()
+            dataset.SOPClassUID, dataset.SOPInstanceUID = CTImageStorage, generate_uid()
+            dataset.StudyInstanceUID, dataset.SeriesInstanceUID = common["Study"], common["Series"]
+            dataset.FrameOfReferenceUID, dataset.Modality = common["Frame"], "CT"
+            dataset.PatientName, dataset.PatientID = "Doe^Jane", "PID-4711"
+            dataset.StudyDate, dataset.InstitutionName = "20240102", "General Hospital"
+            dataset.InstanceNumber, dataset.SeriesNumber = at + 1, 3
+            dataset.ImagePositionPatient = [
                 f"{value:.6f}"
                 for value in np.array([-30.0, 12.0, 55.0]) + normal * (heights[at] if heights else 2.5 * at)
             ]
-            one.ImageOrientationPatient = list(turn)
-            one.PixelSpacing, one.SliceThickness = [0.7, 0.9], 2.5
-            one.Rows, one.Columns = shape[1:]
-            one.SamplesPerPixel, one.PhotometricInterpretation = 1, "MONOCHROME2"
-            one.BitsAllocated, one.BitsStored, one.HighBit, one.PixelRepresentation = 16, 16, 15, 1
-            one.RescaleSlope, one.RescaleIntercept = 1, 0
-            one.PixelData = np.full(shape[1:], at, dtype=np.int16).tobytes()
+            dataset.ImageOrientationPatient = list(turn)
+            dataset.PixelSpacing, dataset.SliceThickness = [0.7, 0.9], 2.5
+            dataset.Rows, dataset.Columns = shape[1:]
+            dataset.SamplesPerPixel, dataset.PhotometricInterpretation = 1, "MONOCHROME2"
+            dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit, dataset.PixelRepresentation = (
+                16,
+                16,
+                15,
+                1,
+            )
+            dataset.RescaleSlope, dataset.RescaleIntercept = 1, 0
+            dataset.PixelData = np.full(shape[1:], at, dtype=np.int16).tobytes()
             for keyword, value in more.items():
-                setattr(one, keyword, value)
-            one.file_meta = FileMetaDataset()
-            one.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
-            one.save_as(folder / f"{at}.dcm", enforce_file_format=True)
+                setattr(dataset, keyword, value)
+            dataset.file_meta = FileMetaDataset()
+            dataset.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+            dataset.save_as(folder / f"{at}.dcm", enforce_file_format=True)
         (volume,) = find_volumes(folder)
         return volume
 

@@ -32,14 +32,14 @@ def written(tmp_path: Path):
 
 
 def by_key(table: MaskTable) -> dict[tuple[str | None, str | None, str], np.ndarray]:
-    return {(one.annotator, one.item, one.structure): one.whole()[0] for one in table.masks}
+    return {(mask.annotator, mask.item, mask.structure): mask.whole()[0] for mask in table.masks}
 
 
 def coco(*annotations: dict[str, Any], images: int = 1) -> dict[str, Any]:
     return {
         "images": [{"id": n, "file_name": f"{n}.png", "width": 20, "height": 10} for n in range(images)],
         "categories": [{"id": 1, "name": "cell"}, {"id": 2, "name": "nucleus"}],
-        "annotations": [{"image_id": 0, "category_id": 1, **one} for one in annotations],
+        "annotations": [{"image_id": 0, "category_id": 1, **entry} for entry in annotations],
     }
 
 
@@ -47,8 +47,8 @@ def test_coco_run_lengths_go_down_the_columns(written) -> None:
     counts = runs(MASK.T.ravel())
     for form in (counts, packed(counts)):
         path = written(coco({"segmentation": {"size": [10, 20], "counts": form}, "iscrowd": 1}))
-        found = by_key(read_masks(path, annotator="anna"))
-        np.testing.assert_array_equal(found["anna", "0.png", "cell"], MASK)
+        masks = by_key(read_masks(path, annotator="anna"))
+        np.testing.assert_array_equal(masks["anna", "0.png", "cell"], MASK)
         assert holds_masks(path) is True
 
 
@@ -56,11 +56,11 @@ def test_coco_polygons_of_one_category_are_one_mask(written) -> None:
     square = [0, 0, 2, 0, 2, 2, 0, 2]
     other = [1, 1, 4, 1, 4, 3, 1, 3]
     path = written(coco({"segmentation": [square, other]}, {"segmentation": [[10, 5, 12, 5, 12, 6, 10, 6]]}))
-    (one,) = read_masks(path).masks
-    assert one.annotator is None
-    whole = np.zeros((10, 20), dtype=bool)
-    whole[0:2, 0:2] = whole[1:3, 1:4] = whole[5, 10:12] = True
-    np.testing.assert_array_equal(one.whole()[0], whole)
+    (mask,) = read_masks(path).masks
+    assert mask.annotator is None
+    full = np.zeros((10, 20), dtype=bool)
+    full[0:2, 0:2] = full[1:3, 1:4] = full[5, 10:12] = True
+    np.testing.assert_array_equal(mask.whole()[0], full)
 
 
 def test_coco_annotators_are_attributes(written) -> None:
@@ -73,8 +73,8 @@ def test_coco_annotators_are_attributes(written) -> None:
             images=2,
         )
     )
-    found = by_key(read_masks(path))
-    assert {key: int(mask.sum()) for key, mask in found.items()} == {
+    masks = by_key(read_masks(path))
+    assert {key: int(mask.sum()) for key, mask in masks.items()} == {
         ("anna", "0.png", "cell"): 4, ("bob", "0.png", "cell"): 0,
         ("anna", "1.png", "nucleus"): 0, ("bob", "1.png", "nucleus"): 4,
     }  # fmt: skip
@@ -127,8 +127,8 @@ def cvat(shapes: str, meta: str = JOB, more: str = "") -> str:
 def test_cvat_runs_go_along_the_rows_of_the_box(written) -> None:
     counts = ", ".join(map(str, runs(MASK[2:5, 3:9].ravel())))
     path = written(cvat(f'<mask label="cell" rle="{counts}" left="3" top="2" width="6" height="3"/>'))
-    found = by_key(read_masks(path))
-    np.testing.assert_array_equal(found["anna", "a.png", "cell"], MASK)
+    masks = by_key(read_masks(path))
+    np.testing.assert_array_equal(masks["anna", "a.png", "cell"], MASK)
     assert holds_masks(path) is True
 
 
@@ -143,13 +143,13 @@ def test_cvat_shapes(written) -> None:
             )
         )
     )
-    found = by_key(table)
-    assert found["anna", "a.png", "p"].sum() == 6
+    masks = by_key(table)
+    assert masks["anna", "a.png", "p"].sum() == 6
     y, x = np.mgrid[:10, :20] + 0.5
     ellipse = ((x - 10) / 4) ** 2 + ((y - 5) / 2) ** 2 < 1
-    np.testing.assert_array_equal(found["anna", "a.png", "e"], ellipse)
-    np.testing.assert_array_equal(found["anna", "a.png", "t"], ((x - 10) / 2) ** 2 + ((y - 5) / 4) ** 2 < 1)
-    assert ("anna", "a.png", "b") not in found
+    np.testing.assert_array_equal(masks["anna", "a.png", "e"], ellipse)
+    np.testing.assert_array_equal(masks["anna", "a.png", "t"], ((x - 10) / 2) ** 2 + ((y - 5) / 4) ** 2 < 1)
+    assert ("anna", "a.png", "b") not in masks
     assert table.notices == ("Skipped, because they are not masks: points 1, boxes 1.",)
 
 
@@ -165,16 +165,16 @@ def test_a_project_has_the_assignees_of_its_tasks(written) -> None:
         "<assignee></assignee></project>"
     )
     path = written(cvat('<polygon label="p" points="1,1;4,1;4,3;1,3"/>', meta, 'task_id="7"'))
-    assert [one.annotator for one in read_masks(path).masks] == ["bob"]
+    assert [mask.annotator for mask in read_masks(path).masks] == ["bob"]
 
 
 def test_a_job_file_without_marks_on_an_image(written) -> None:
     text = cvat('<polygon label="cell" points="1,1;4,1;4,3;1,3"/>').replace(
         "</annotations>", '<image id="1" name="b.png" width="5" height="4"/></annotations>'
     )
-    found = by_key(read_masks(written(text)))
-    assert found["anna", "b.png", "cell"].shape == (4, 5)
-    assert not found["anna", "b.png", "cell"].any()
+    masks = by_key(read_masks(written(text)))
+    assert masks["anna", "b.png", "cell"].shape == (4, 5)
+    assert not masks["anna", "b.png", "cell"].any()
 
 
 @pytest.mark.parametrize(
@@ -236,21 +236,21 @@ def test_label_studio_annotators(written) -> None:
             predictions=[{"model_version": "v2", "result": [polygon]}],
         )
     )
-    found = by_key(read_masks(path))
-    assert [key[0] for key in found] == ["Anna A", "annotator 8", "b@x.test", "model v2"]
-    assert {key[1:] for key in found} == {("a.png", "cell")}
-    np.testing.assert_array_equal(found["Anna A", "a.png", "cell"], MASK)
+    masks = by_key(read_masks(path))
+    assert [key[0] for key in masks] == ["Anna A", "annotator 8", "b@x.test", "model v2"]
+    assert {key[1:] for key in masks} == {("a.png", "cell")}
+    np.testing.assert_array_equal(masks["Anna A", "a.png", "cell"], MASK)
     square = np.zeros((10, 20), dtype=bool)
     square[:2, :2] = True
-    np.testing.assert_array_equal(found["annotator 8", "a.png", "cell"], square)
+    np.testing.assert_array_equal(masks["annotator 8", "a.png", "cell"], square)
     assert holds_masks(path) is True
 
 
 def test_who_skipped_the_brush_has_found_nothing(written) -> None:
     done = region("brushlabels", format="rle", rle=painted(MASK))
     nothing = {"completed_by": 8, "result": [region("choices")]}
-    found = by_key(read_masks(written(studio({"completed_by": 7, "result": [done]}, nothing))))
-    assert not found["annotator 8", "a.png", "cell"].any()
+    masks = by_key(read_masks(written(studio({"completed_by": 7, "result": [done]}, nothing))))
+    assert not masks["annotator 8", "a.png", "cell"].any()
 
 
 def test_a_brush_of_another_size_is_refused(written) -> None:
@@ -284,18 +284,18 @@ def test_labelme(written) -> None:
         "anna.json",
     )
     table = read_masks(path, naming="{annotator}")
-    found = by_key(table)
-    np.testing.assert_array_equal(found["anna", "a.png", "m"], MASK)
-    assert found["anna", "a.png", "p"].sum() == 4
-    assert found["anna", "a.png", "r"].sum() == 12
+    masks = by_key(table)
+    np.testing.assert_array_equal(masks["anna", "a.png", "m"], MASK)
+    assert masks["anna", "a.png", "p"].sum() == 4
+    assert masks["anna", "a.png", "r"].sum() == 12
     y, x = np.mgrid[:10, :20] + 0.5
-    np.testing.assert_array_equal(found["anna", "a.png", "c"], (x - 10) ** 2 + (y - 5) ** 2 < 9)
+    np.testing.assert_array_equal(masks["anna", "a.png", "c"], (x - 10) ** 2 + (y - 5) ** 2 < 9)
     assert table.notices == ("Skipped, because they are not masks: points 1.",)
 
 
 def test_labelme_of_who_marked_nothing(written) -> None:
-    (one,) = read_masks(written(labelme()), annotator="anna", structure="cell").masks
-    assert (one.annotator, one.structure, one.values.size) == ("anna", "cell", 0)
+    (mask,) = read_masks(written(labelme()), annotator="anna", structure="cell").masks
+    assert (mask.annotator, mask.structure, mask.values.size) == ("anna", "cell", 0)
 
 
 def test_a_labelme_mask_is_bounded(written) -> None:
@@ -312,7 +312,7 @@ def test_samples_of_other_programs(real_data: Path) -> None:
     coco_b = by_key(read_masks(formats / "coco/instances_val.json"))
     assert {key[2]: int(mask.sum()) for key, mask in coco_b.items()} == {"a": 2, "b": 20}
     two = read_masks(formats / "synthetic/label_studio_two_annotators.json")
-    assert [one.annotator for one in two.masks] == ["a@x.test", "annotator 8"]
+    assert [mask.annotator for mask in two.masks] == ["a@x.test", "annotator 8"]
     jobs = [read_masks(formats / f"synthetic/cvat_job_{job}.xml").masks[0].annotator for job in (11, 12)]
     assert jobs == ["ann", "bob"]
 
@@ -322,4 +322,4 @@ def test_what_is_of_another_type_than_it_should_be_is_passed_over(written) -> No
     path = written([*studio(done, predictions=1.5), {"data": 7, "annotations": None, "completions": "x"}])
     assert by_key(read_masks(path))["annotator 7", "a.png", "cell"].any()
     content = coco({"segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]], "attributes": 5}) | {"categories": 7}
-    assert [one.structure for one in read_masks(written(content)).masks] == [""]
+    assert [mask.structure for mask in read_masks(written(content)).masks] == [""]

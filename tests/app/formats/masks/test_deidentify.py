@@ -105,9 +105,9 @@ def test_the_mask_is_left(tmp_path: Path, series: Callable[..., VolumeFile], blo
     volume, mask = series((4, 20, 30)), blobs((4, 20, 30))
     structures = [Structure("liver", mask)]
     (path,) = write_masks(tmp_path / "a", kind, structures, volume.grid, source=volume, deidentify=BY)
-    (one,) = read_masks(path, [volume]).masks
-    assert one.structure == "liver"
-    np.testing.assert_array_equal(one.whole(), mask)
+    (rater_mask,) = read_masks(path, [volume]).masks
+    assert rater_mask.structure == "liver"
+    np.testing.assert_array_equal(rater_mask.whole(), mask)
     content = path.read_bytes()
     secrets = (b"Doe", b"Jane", b"PID-4711", b"20240102", b"General", volume.identifier.encode())
     assert [secret for secret in secrets if secret in content] == []
@@ -120,14 +120,14 @@ def test_references_stay_references(tmp_path: Path, series: Callable[..., Volume
     share = np.full(SHAPE, 0.5, dtype=np.float32)
     structures = [Structure("m", mask), Structure("p", share)]
     files = write_masks(tmp_path / "a", "dicom-seg", structures, volume.grid, source=volume, deidentify=BY)
-    one, other = (pydicom.dcmread(file) for file in files)
-    assert one.StudyInstanceUID == other.StudyInstanceUID
-    assert one.SOPInstanceUID != other.SOPInstanceUID
-    series_of = [read.ReferencedSeriesSequence[0].SeriesInstanceUID for read in (one, other)]
+    first, other = (pydicom.dcmread(file) for file in files)
+    assert first.StudyInstanceUID == other.StudyInstanceUID
+    assert first.SOPInstanceUID != other.SOPInstanceUID
+    series_of = [read.ReferencedSeriesSequence[0].SeriesInstanceUID for read in (first, other)]
     assert series_of[0] == series_of[1] != volume.identifier
-    source = one.PerFrameFunctionalGroupsSequence[0].DerivationImageSequence[0].SourceImageSequence[0]
+    source = first.PerFrameFunctionalGroupsSequence[0].DerivationImageSequence[0].SourceImageSequence[0]
     listed = {
-        item.ReferencedSOPInstanceUID for item in one.ReferencedSeriesSequence[0].ReferencedInstanceSequence
+        item.ReferencedSOPInstanceUID for item in first.ReferencedSeriesSequence[0].ReferencedInstanceSequence
     }
     assert source.ReferencedSOPInstanceUID in listed
     assert source.ReferencedSOPClassUID == "1.2.840.10008.5.1.4.1.1.2"

@@ -47,22 +47,22 @@ def first(dataset: pydicom.Dataset) -> pydicom.Dataset:
 
 
 def shifted(dataset: pydicom.Dataset, by: float, axis: int = 2) -> None:
-    places = np.array(first(dataset).ContourData, dtype=float).reshape(-1, 3)
-    places[:, axis] += by
-    first(dataset).ContourData = [f"{value:.3f}" for value in places.ravel()]
+    positions = np.array(first(dataset).ContourData, dtype=float).reshape(-1, 3)
+    positions[:, axis] += by
+    first(dataset).ContourData = [f"{value:.3f}" for value in positions.ravel()]
 
 
 def test_whose_contours_they_are(contours) -> None:
     make, volume, mask = contours
     path = make(lambda _: None)
     assert holds_masks(path) is True
-    (one,) = read_masks(path, [volume], annotator="cy").masks
-    assert (one.annotator, one.structure) == ("cy", "liver_anna")
-    (one,) = read_masks(path, [volume], naming="{structure}_{annotator}").masks
-    assert (one.annotator, one.structure) == ("anna", "liver")
+    (rater_mask,) = read_masks(path, [volume], annotator="cy").masks
+    assert (rater_mask.annotator, rater_mask.structure) == ("cy", "liver_anna")
+    (rater_mask,) = read_masks(path, [volume], naming="{structure}_{annotator}").masks
+    assert (rater_mask.annotator, rater_mask.structure) == ("anna", "liver")
     path = make(lambda dataset: setattr(dataset, "OperatorsName", "Bob^B"))
     assert read_masks(path, [volume]).masks[0].annotator == "Bob B"
-    np.testing.assert_array_equal(one.whole(), mask)
+    np.testing.assert_array_equal(rater_mask.whole(), mask)
 
 
 def test_the_series_is_asked_for(contours, series: Callable[..., VolumeFile]) -> None:
@@ -142,14 +142,14 @@ def test_contours_of_a_phantom(real_data: Path) -> None:
     volumes = find_volumes(folder)
     dataset = pydicom.dcmread(folder / "dummy_rt.dcm")
     table = read_masks(folder / "dummy_rt.dcm", volumes)
-    for roi, one in zip(dataset.ROIContourSequence, table.masks, strict=True):
+    for roi, mask in zip(dataset.ROIContourSequence, table.masks, strict=True):
         if len(roi.ContourSequence) == 3:
             area = 0.0
             for contour in roi.ContourSequence:
                 x, y, z = np.array(contour.ContourData, dtype=float).reshape(-1, 3).T
                 area += (z[0] < 66) * abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
-            pixel = one.grid.spacing[1] * one.grid.spacing[2]
-            assert one.values.sum() * pixel == pytest.approx(area, rel=0.01)
+            pixel = mask.grid.spacing[1] * mask.grid.spacing[2]
+            assert mask.values.sum() * pixel == pytest.approx(area, rel=0.01)
 
 
 def test_segmentations_and_their_nrrd_twins(real_data: Path) -> None:
@@ -170,14 +170,14 @@ def test_segmentations_and_their_nrrd_twins(real_data: Path) -> None:
 @pytest.mark.parametrize("name", ["seg_image_ct_binary", "seg_image_ct_true_fractional"])
 def test_segmentations_as_highdicom_reads_them(real_data: Path, name: str) -> None:
     path = real_data / f"formats/dicom/seg_highdicom/{name}.dcm"
-    (one,) = read_masks(path).masks
+    (mask,) = read_masks(path).masks
     volume = highdicom.seg.segread(path).get_volume(combine_segments=False)
     array = volume.array[..., 0]
     order = [volume.map_indices_to_reference(np.array([[at, 0, 0]]))[0] for at in range(len(array))]
-    for at, place in enumerate(order):
-        which = one.grid.to_index(place)
+    for at, position in enumerate(order):
+        which = mask.grid.to_index(position)
         np.testing.assert_allclose(which[1:], 0, atol=1e-3)
-        np.testing.assert_allclose(one.whole()[round(float(which[0]))], array[at], atol=1e-6)
+        np.testing.assert_allclose(mask.whole()[round(float(which[0]))], array[at], atol=1e-6)
 
 
 def test_a_label_map_with_missing_slices(real_data: Path) -> None:
@@ -216,13 +216,16 @@ def test_a_label_map_of_several_segments(tmp_path: Path, series: Callable[..., V
     )  # fmt: skip
     seg.save_as(tmp_path / "map.dcm")
     read = read_masks(tmp_path / "map.dcm", [volume]).masks
-    assert [(one.structure, one.coding.type.meaning, one.coding.colour) for one in read] == [
+    assert [
+        (rater_mask.structure, rater_mask.coding.type.meaning, rater_mask.coding.colour)
+        for rater_mask in read
+    ] == [
         ("pump", "Heart", (200, 10, 20)),
         ("left kidney", "Kidney", (5, 90, 250)),
     ]
-    for label, one in enumerate(read, 1):
-        assert one.grid.same_as(volume.grid)
-        np.testing.assert_array_equal(one.whole(), labels == label)
+    for label, mask in enumerate(read, 1):
+        assert mask.grid.same_as(volume.grid)
+        np.testing.assert_array_equal(mask.whole(), labels == label)
 
 
 def test_slides_are_refused(real_data: Path) -> None:

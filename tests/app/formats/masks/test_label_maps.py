@@ -33,11 +33,11 @@ def labels() -> np.ndarray:
 def test_each_label_is_a_structure(tmp_path: Path, labels: np.ndarray) -> None:
     path = nifti(tmp_path / "case1_anna.nii.gz", labels)
     table = read_masks(path, naming="{item}_{annotator}")
-    assert [(one.item, one.annotator, one.structure) for one in table.masks] == [
+    assert [(rater_mask.item, rater_mask.annotator, rater_mask.structure) for rater_mask in table.masks] == [
         ("case1", "anna", "label 1"), ("case1", "anna", "label 4"),
     ]  # fmt: skip
-    for one, label in zip(table.masks, (1, 4), strict=True):
-        np.testing.assert_array_equal(one.whole(), labels == label)
+    for mask, label in zip(table.masks, (1, 4), strict=True):
+        np.testing.assert_array_equal(mask.whole(), labels == label)
     first = table.masks[0]
     assert (first.origin, first.values.shape) == ((1, 2, 3), (1, 2, 3))
     np.testing.assert_allclose(first.grid.spacing, (2.5, 0.7, 0.8))
@@ -49,18 +49,18 @@ def test_each_label_is_a_structure(tmp_path: Path, labels: np.ndarray) -> None:
 def test_one_value_is_a_mask(tmp_path: Path, value: int) -> None:
     values = np.zeros((2, 5, 6), dtype=np.int16)
     values[1, 1:3] = value
-    (one,) = read_masks(nifti(tmp_path / "a.nii", values), structure="liver").masks
-    assert one.structure == "liver"
-    assert one.annotator is None
-    np.testing.assert_array_equal(one.whole(), values > 0)
+    (mask,) = read_masks(nifti(tmp_path / "a.nii", values), structure="liver").masks
+    assert mask.structure == "liver"
+    assert mask.annotator is None
+    np.testing.assert_array_equal(mask.whole(), values > 0)
 
 
 def test_who_marked_nothing_has_an_empty_mask(tmp_path: Path) -> None:
     path = nifti(tmp_path / "a.nii", np.zeros((2, 5, 6), dtype=np.uint8))
-    (one,) = read_masks(path, annotator="anna").masks
-    assert one.annotator == "anna"
-    assert one.values.size == 0
-    assert not one.whole().any()
+    (mask,) = read_masks(path, annotator="anna").masks
+    assert mask.annotator == "anna"
+    assert mask.values.size == 0
+    assert not mask.whole().any()
     assert holds_masks(path) is True
 
 
@@ -68,9 +68,9 @@ def test_probabilities(tmp_path: Path) -> None:
     values = np.zeros((3, 8, 8), dtype=np.float32)
     values[1, 2:5, 2:5] = np.linspace(0.1, 1, 9).reshape(3, 3)
     path = nifti(tmp_path / "a.nii.gz", values)
-    (one,) = read_masks(path).masks
-    assert one.values.dtype == np.float32
-    np.testing.assert_array_equal(one.whole(), values)
+    (mask,) = read_masks(path).masks
+    assert mask.values.dtype == np.float32
+    np.testing.assert_array_equal(mask.whole(), values)
     assert holds_masks(path) is True
     path = nifti(tmp_path / "b.nii.gz", values.astype(np.float64) * 3)
     with pytest.raises(InputError, match="from 0 to 3; expected a mask"):
@@ -96,7 +96,7 @@ def test_images_are_no_masks(tmp_path: Path) -> None:
 def test_several_volumes_in_one_file(tmp_path: Path, labels: np.ndarray) -> None:
     both = np.stack([labels == 1, labels == 4]).astype(np.uint8)
     table = read_masks(nifti(tmp_path / "a.nii", both))
-    assert [one.structure for one in table.masks] == ["layer 1", "layer 2"]
+    assert [mask.structure for mask in table.masks] == ["layer 1", "layer 2"]
     np.testing.assert_array_equal(table.masks[1].whole(), labels == 4)
     assert "2 volumes" in table.notices[0]
 
@@ -115,10 +115,10 @@ def test_a_large_png_in_colours_is_read_some_rows_at_a_time(
     Image.fromarray(colours).save(path)
     Image.fromarray(colours).save(tmp_path / "colour.bmp")
     monkeypatch.setattr(label_maps, "MOST_PIXELS", colours.size // 3)
-    found = {one.structure: one.whole()[0] for one in read_masks(path).masks}
-    assert set(found) == {"colour #ff0000", "colour #0080ff"}
-    assert np.array_equal(found["colour #ff0000"], (colours == (255, 0, 0)).all(axis=-1))
-    assert np.array_equal(found["colour #0080ff"], (colours == (0, 128, 255)).all(axis=-1))
+    result = {mask.structure: mask.whole()[0] for mask in read_masks(path).masks}
+    assert set(result) == {"colour #ff0000", "colour #0080ff"}
+    assert np.array_equal(result["colour #ff0000"], (colours == (255, 0, 0)).all(axis=-1))
+    assert np.array_equal(result["colour #0080ff"], (colours == (0, 128, 255)).all(axis=-1))
     with pytest.raises(InputError, match="claims more than"):
         read_masks(tmp_path / "colour.bmp")  # decoded whole
 
@@ -128,9 +128,13 @@ def test_png_masks(tmp_path: Path) -> None:
     mask[2:4, 3:7] = 255
     path = tmp_path / "anna.png"
     Image.fromarray(mask).save(path)
-    (one,) = read_masks(path, naming="{annotator}").masks
-    assert (one.annotator, one.grid.shape, one.grid.calibrated) == ("anna", (1, 6, 9), False)
-    np.testing.assert_array_equal(one.whole()[0], mask > 0)
+    (rater_mask,) = read_masks(path, naming="{annotator}").masks
+    assert (rater_mask.annotator, rater_mask.grid.shape, rater_mask.grid.calibrated) == (
+        "anna",
+        (1, 6, 9),
+        False,
+    )
+    np.testing.assert_array_equal(rater_mask.whole()[0], mask > 0)
     assert holds_masks(path) is True
     sized = read_masks(path, spacing=(1, 0.5, 0.25)).masks[0].grid
     assert (sized.calibrated, sized.spacing) == (True, (1, 0.5, 0.25))
@@ -148,12 +152,12 @@ def test_a_palette_counts_by_its_numbers_and_colours_by_themselves(tmp_path: Pat
     indexed.putpalette([0, 0, 0, 255, 0, 0, 0, 0, 255])
     indexed.save(tmp_path / "palette.png")
     table = read_masks(tmp_path / "palette.png")
-    assert [one.structure for one in table.masks] == ["label 1", "label 2"]
+    assert [mask.structure for mask in table.masks] == ["label 1", "label 2"]
     colours = np.array([[0, 0, 0], [255, 0, 0], [0, 0, 255]], dtype=np.uint8)[numbers]
     Image.fromarray(colours).save(tmp_path / "colour.png")
-    found = {one.structure: one.whole()[0] for one in read_masks(tmp_path / "colour.png").masks}
-    np.testing.assert_array_equal(found["colour #ff0000"], numbers == 1)
-    np.testing.assert_array_equal(found["colour #0000ff"], numbers == 2)
+    result = {mask.structure: mask.whole()[0] for mask in read_masks(tmp_path / "colour.png").masks}
+    np.testing.assert_array_equal(result["colour #ff0000"], numbers == 1)
+    np.testing.assert_array_equal(result["colour #0000ff"], numbers == 2)
     photograph = np.random.default_rng(0).integers(0, 255, (40, 40, 3)).astype(np.uint8)
     Image.fromarray(photograph).save(tmp_path / "photograph.png")
     assert holds_masks(tmp_path / "photograph.png") is False
@@ -225,6 +229,6 @@ def test_a_segmentation_of_3d_slicer(real_data: Path) -> None:
     path = real_data / "formats/nrrd/Segmentation.seg.nrrd"
     values, _ = nrrd.read(str(path))
     table = read_masks(path)
-    assert [one.structure for one in table.masks][::4] == ["ribs", "right lung"]
-    for label, one in enumerate(table.masks, start=1):
-        np.testing.assert_array_equal(one.whole(), label == values.T)
+    assert [rater_mask.structure for rater_mask in table.masks][::4] == ["ribs", "right lung"]
+    for label, mask in enumerate(table.masks, start=1):
+        np.testing.assert_array_equal(mask.whole(), label == values.T)

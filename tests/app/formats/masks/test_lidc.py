@@ -51,22 +51,22 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
 
 def test_the_outline_itself_is_outside(written) -> None:
     table = read_masks(written(message(nodule(roi(ring(10, 20, 15, 26))))))
-    (one,) = table.masks
-    assert (one.annotator, one.structure, one.item) == ("reader 1", "nodule 1", "1.2.3")
-    assert one.grid.shape == (1, 512, 512)
+    (mask,) = table.masks
+    assert (mask.annotator, mask.structure, mask.item) == ("reader 1", "nodule 1", "1.2.3")
+    assert mask.grid.shape == (1, 512, 512)
     expected = np.zeros((512, 512), dtype=bool)
     expected[21:26, 11:15] = True
-    np.testing.assert_array_equal(one.whole()[0], expected)
+    np.testing.assert_array_equal(mask.whole()[0], expected)
     assert "CT is not available" in table.notices[0]
 
 
 def test_a_hole_has_its_outline(written) -> None:
     rois = (roi(ring(14, 24, 16, 26), hole=True), roi(ring(10, 20, 20, 30)))
-    (one,) = read_masks(written(message(nodule(*rois)))).masks
+    (mask,) = read_masks(written(message(nodule(*rois)))).masks
     expected = np.zeros((512, 512), dtype=bool)
     expected[21:30, 11:20] = True
     expected[24:27, 14:17] = False
-    np.testing.assert_array_equal(one.whole()[0], expected)
+    np.testing.assert_array_equal(mask.whole()[0], expected)
 
 
 def test_nodules_that_overlap_are_one_structure(written) -> None:
@@ -78,8 +78,8 @@ def test_nodules_that_overlap_are_one_structure(written) -> None:
     path = written(message(third + first, same, same, point))
     assert holds_masks(path) is True
     table = read_masks(path)
-    found = {(one.structure, one.annotator): int(one.values.sum()) for one in table.masks}
-    assert found == {
+    result = {(mask.structure, mask.annotator): int(mask.values.sum()) for mask in table.masks}
+    assert result == {
         ("nodule 1", "reader 1"): 81 + 49, ("nodule 1", "reader 2"): 81, ("nodule 1", "reader 3"): 81,
         ("nodule 1", "reader 4"): 0, ("nodule 2", "reader 1"): 81, ("nodule 2", "reader 2"): 0,
         ("nodule 2", "reader 3"): 0, ("nodule 2", "reader 4"): 0,
@@ -108,9 +108,9 @@ def test_the_ct_gives_the_slices(written, series: Callable[..., VolumeFile]) -> 
     by_height = roi(ring(3, 4, 9, 12), z=heights[1], uid="9.9")
     path = written(message(nodule(by_uid, by_height), uid=volume.identifier))
     table = read_masks(path, [volume])
-    (one,) = table.masks
-    assert one.grid is volume.grid
-    assert np.flatnonzero(one.whole().any(axis=(1, 2))).tolist() == [1, 2]
+    (mask,) = table.masks
+    assert mask.grid is volume.grid
+    assert np.flatnonzero(mask.whole().any(axis=(1, 2))).tolist() == [1, 2]
     assert table.notices == ()
     with pytest.raises(InputError, match="add the folder of that series first"):
         read_masks(written(message(nodule(roi(ring(3, 4, 9, 12))), uid="1.2.3")), [volume])
@@ -142,8 +142,8 @@ def test_what_cannot_be_read(written, text: str, words: str) -> None:
 def test_a_file_of_the_collection(real_data: Path) -> None:
     """The second and the fourth reader outlined one nodule alike."""
     table = read_masks(real_data / "formats/lidc/189_158.xml", spacing=(2.0, 0.7, 0.7))
-    first = {one.annotator: one for one in table.masks if one.structure == "nodule 1"}
-    assert [one.values.any() for one in first.values()] == [False, True, False, True]
+    first = {mask.annotator: mask for mask in table.masks if mask.structure == "nodule 1"}
+    assert [mask.values.any() for mask in first.values()] == [False, True, False, True]
     second, fourth = first["reader 2"].whole(), first["reader 4"].whole()
     assert 2 * (second & fourth).sum() / (second.sum() + fourth.sum()) > 0.7
     assert first["reader 2"].grid.spacing == (2.0, 0.7, 0.7)

@@ -24,21 +24,21 @@ SHAPE = (12, 15)
 
 
 def drawn(*polygons: object, shape: tuple[int, int] = SHAPE) -> np.ndarray:
-    whole = np.zeros(shape, dtype=bool)
+    full = np.zeros(shape, dtype=bool)
     patch = fill([np.array(polygon, dtype=float) for polygon in polygons], shape)
     if patch is not None:
         top, left, mask = patch
-        whole[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
-    return whole
+        full[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
+    return full
 
 
 def pixels_of(drawing: Drawing, shape: tuple[int, int]) -> np.ndarray:
-    whole = np.zeros(shape, dtype=bool)
+    full = np.zeros(shape, dtype=bool)
     if (patch := drawing.draw()) is not None:
         top, left, mask = patch
         assert mask.size <= drawing.pixels
-        whole[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
-    return whole
+        full[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
+    return full
 
 
 def is_inside(x: float, y: float, polygon: list[tuple[float, float]]) -> bool:
@@ -91,8 +91,8 @@ def test_outlines_give_the_mask_again(mask: np.ndarray) -> None:
 
 
 def test_pixels_that_touch_at_a_corner_have_outlines_of_their_own() -> None:
-    found = trace_outlines(np.eye(3, dtype=bool))
-    assert [len(outline) for outline in found] == [4, 4, 4]
+    result = trace_outlines(np.eye(3, dtype=bool))
+    assert [len(outline) for outline in result] == [4, 4, 4]
 
 
 @given(arrays(bool, st.tuples(st.integers(1, 7), st.integers(1, 7))))
@@ -175,8 +175,8 @@ def brush(values: list[int], *, repeat: bool) -> list[int]:
 def test_brushes(values: list[int], repeat: bool) -> None:
     values = values[: len(values) // 4 * 4]
     shape = (1, len(values) // 4)
-    found = pixels_of(row_major(decode_studio_runs(brush(values, repeat=repeat), shape[1]), shape), shape)
-    assert found.ravel().tolist() == [value > 0 for value in values[3::4]]
+    result = pixels_of(row_major(decode_studio_runs(brush(values, repeat=repeat), shape[1]), shape), shape)
+    assert result.ravel().tolist() == [value > 0 for value in values[3::4]]
 
 
 def test_a_brush_is_not_believed() -> None:

@@ -62,17 +62,17 @@ class Case:
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory) -> dict[str, Case]:
-    found = {}
+    result = {}
     for name, how in GEOMETRIES.items():
         folder = tmp_path_factory.mktemp("series")
         if "modality" in how:
-            made = write_enhanced(folder / "image.dcm", SHAPE, **how)
+            built = write_enhanced(folder / "image.dcm", SHAPE, **how)
         else:
-            made = write_series(folder, **{"shape": SHAPE, **how})
+            built = write_series(folder, **{"shape": SHAPE, **how})
         (volume,) = find_volumes(folder)
-        assert volume.grid.shape[0] == len(made.places)
-        found[name] = Case(volume, made.places, made.row, made.column, made.spacing[1:])
-    return found
+        assert volume.grid.shape[0] == len(built.places)
+        result[name] = Case(volume, built.places, built.row, built.column, built.spacing[1:])
+    return result
 
 
 def masks_of(kind: str, shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
@@ -119,8 +119,10 @@ def slicer_masks(path: Path, count: int) -> Iterator[tuple[str, np.ndarray, sitk
     values = sitk.GetArrayFromImage(image)
     layers = values[..., None] if values.ndim == 3 else values
     for number in range(count):
-        told = {key: image.GetMetaData(f"Segment{number}_{key}") for key in ("Name", "Layer", "LabelValue")}
-        yield told["Name"], layers[..., int(told["Layer"])] == int(told["LabelValue"]), image
+        expected = {
+            key: image.GetMetaData(f"Segment{number}_{key}") for key in ("Name", "Layer", "LabelValue")
+        }
+        yield expected["Name"], layers[..., int(expected["Layer"])] == int(expected["LabelValue"]), image
 
 
 def check_places(image: sitk.Image, case: Case) -> None:
@@ -128,8 +130,8 @@ def check_places(image: sitk.Image, case: Case) -> None:
     slices, rows, columns = case.volume.grid.shape
     for which in (0, slices - 1):
         for row, column in ((0, 0), (rows - 1, 0), (0, columns - 1)):
-            place = image.TransformIndexToPhysicalPoint((column, row, which))
-            np.testing.assert_allclose(place, case.world(which, row, column), atol=NEAR)
+            position = image.TransformIndexToPhysicalPoint((column, row, which))
+            np.testing.assert_allclose(position, case.world(which, row, column), atol=NEAR)
 
 
 def seg_masks(path: Path, case: Case) -> Iterator[tuple[str, np.ndarray]]:
@@ -152,10 +154,10 @@ def check_frames(path: Path, case: Case) -> None:
     turn = data.SharedFunctionalGroupsSequence[0].PlaneOrientationSequence[0].ImageOrientationPatient
     np.testing.assert_allclose(turn, [*case.row, *case.column], atol=1e-5)
     for frame in data.PerFrameFunctionalGroupsSequence:
-        place = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
+        position = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
         source = frame.DerivationImageSequence[0].SourceImageSequence[0]
         which = slice_of(source, case.volume)
-        np.testing.assert_allclose(place, case.places[which], atol=NEAR)
+        np.testing.assert_allclose(position, case.places[which], atol=NEAR)
 
 
 def slice_of(reference: pydicom.Dataset, volume: VolumeFile) -> int:
@@ -197,26 +199,26 @@ def test_every_voxel_comes_back_where_it_was(cases, tmp_path, geometry, kind, co
         check_resampled(case, masks, written(case, masks, tmp_path / "m", kind, resample=True))
         return
     paths = written(case, masks, tmp_path / "m", kind)
-    found: dict[str, np.ndarray] = {}
+    result: dict[str, np.ndarray] = {}
     if kind == "dicom-seg":
         check_frames(paths[0], case)
-        found = dict(seg_masks(paths[0], case))
+        result = dict(seg_masks(paths[0], case))
     elif kind == "rtstruct":
-        found = dict(contour_masks(paths[0], case))
+        result = dict(contour_masks(paths[0], case))
     else:
         read = itk_masks(paths, list(masks)) if kind == "nifti" else slicer_masks(paths[0], len(masks))
         for name, mask, image in read:
             check_places(image, case)
-            found[name] = mask
-    assert list(found) == list(masks)
+            result[name] = mask
+    assert list(result) == list(masks)
     for name, mask in masks.items():
-        np.testing.assert_array_equal(found[name], mask, err_msg=name)
-    ours = [one for path in paths for one in read_masks(path, [case.volume]).masks]
+        np.testing.assert_array_equal(result[name], mask, err_msg=name)
+    ours = [mask for path in paths for mask in read_masks(path, [case.volume]).masks]
     assert len(ours) == len(masks)
-    for one, (name, mask) in zip(ours, masks.items(), strict=True):
-        assert one.structure == name or kind == "nifti"
-        assert one.grid.same_as(grid)
-        np.testing.assert_array_equal(one.whole(), mask, err_msg=name)
+    for rater_mask, (name, mask) in zip(ours, masks.items(), strict=True):
+        assert rater_mask.structure == name or kind == "nifti"
+        assert rater_mask.grid.same_as(grid)
+        np.testing.assert_array_equal(rater_mask.whole(), mask, err_msg=name)
 
 
 def check_resampled(case: Case, masks: dict[str, np.ndarray], paths: list[Path]) -> None:
@@ -227,8 +229,8 @@ def check_resampled(case: Case, masks: dict[str, np.ndarray], paths: list[Path])
         else itk_masks(paths, list(masks))
     )
     for name, mask, image in read:
-        for which, place in enumerate(case.places):
-            index = image.TransformPhysicalPointToContinuousIndex(place.tolist())
+        for which, position in enumerate(case.places):
+            index = image.TransformPhysicalPointToContinuousIndex(position.tolist())
             np.testing.assert_allclose(index, np.rint(index), atol=1e-3)
             np.testing.assert_array_equal(
                 mask[round(index[2])], masks[name][which], err_msg=f"{name} {which}"

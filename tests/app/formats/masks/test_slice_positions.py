@@ -43,10 +43,10 @@ def test_contours_stay_on_their_slices_where_ten_of_120_are_missing(tmp_path: Pa
     contours = [disc(series, at, 6.0) for at in spots]
     (volume,) = find_volumes(series.folder)
     path = write_contours(tmp_path / "a.dcm", series, {"tumour": contours}, rater="anna")
-    (one,) = (table := read_masks(path, [volume])).masks
-    assert np.flatnonzero(one.whole().any(axis=(1, 2))).tolist() == spots
+    (mask,) = (table := read_masks(path, [volume])).masks
+    assert np.flatnonzero(mask.whole().any(axis=(1, 2))).tolist() == spots
     assert table.notices == ()
-    np.testing.assert_array_equal(one.whole()[40], disc_mask((32, 40), 6.0))
+    np.testing.assert_array_equal(mask.whole()[40], disc_mask((32, 40), 6.0))
 
 
 @pytest.mark.parametrize("refer", [True, False])
@@ -110,9 +110,9 @@ def test_the_tilted_uneven_ct_keeps_contours_on_their_slices(real_data: Path, tm
         discs = [disc(series, at, 20.3, (250.0, 200.0), refer=refer) for at in (20, 21, 22, 23)]
         path = write_contours(tmp_path / f"{refer}.dcm", series, {"tumour": discs}, rater="anna")
         table = read_masks(path, [volume])
-        whole = table.masks[0].whole()
-        assert np.flatnonzero(whole.any(axis=(1, 2))).tolist() == [20, 21, 22, 23]
-        np.testing.assert_array_equal(whole[21], disc_mask((512, 512), 20.3, (250.0, 200.0)))
+        full = table.masks[0].whole()
+        assert np.flatnonzero(full.any(axis=(1, 2))).tolist() == [20, 21, 22, 23]
+        np.testing.assert_array_equal(full[21], disc_mask((512, 512), 20.3, (250.0, 200.0)))
         assert table.notices == ()
 
 
@@ -138,8 +138,8 @@ def test_written_contours_lie_in_the_planes_of_their_slices(tmp_path, name, orie
     assert len(contours) == len(series.uids)
     for contour in contours:
         at = series.uids.index(contour.ContourImageSequence[0].ReferencedSOPInstanceUID)
-        places = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
-        assert np.abs((places - series.places[at]) @ normal).max() < 1e-3
+        positions = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
+        assert np.abs((positions - series.places[at]) @ normal).max() < 1e-3
     np.testing.assert_array_equal(read_masks(path, [volume]).masks[0].whole(), mask)
 
 
@@ -151,11 +151,11 @@ def test_written_segments_lie_at_the_positions_of_their_slices(tmp_path: Path, n
     (path,) = write_masks(
         tmp_path / "a", "dicom-seg", [Structure("tumour", mask)], volume.grid, source=volume
     )
-    found = highdicom.seg.segread(path)
-    for frame, pixels in zip(found.PerFrameFunctionalGroupsSequence, found.pixel_array, strict=True):
-        place = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
-        at = int(np.abs(series.places - place).max(axis=1).argmin())
-        assert np.abs(series.places[at] - place).max() < 1e-3
+    result = highdicom.seg.segread(path)
+    for frame, pixels in zip(result.PerFrameFunctionalGroupsSequence, result.pixel_array, strict=True):
+        position = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
+        at = int(np.abs(series.places - position).max(axis=1).argmin())
+        assert np.abs(series.places[at] - position).max() < 1e-3
         np.testing.assert_array_equal(pixels, mask[at])
 
 
@@ -174,9 +174,9 @@ def test_formats_of_regular_grids_refuse_or_resample(tmp_path: Path, name: str, 
     grid = volume.grid
     first, along = np.array(image.GetOrigin()), np.array(image.GetDirection()).reshape(3, 3)
     voxels = np.stack(np.indices(values.shape)[::-1], axis=-1)
-    places = first + (voxels * image.GetSpacing()) @ along.T
-    np.testing.assert_allclose(places[2, 7, 5], image.TransformIndexToPhysicalPoint((5, 7, 2)))
-    heights, (rows, columns) = grid.heights(places), np.moveaxis(grid.to_index(places)[..., 1:], -1, 0)
+    positions = first + (voxels * image.GetSpacing()) @ along.T
+    np.testing.assert_allclose(positions[2, 7, 5], image.TransformIndexToPhysicalPoint((5, 7, 2)))
+    heights, (rows, columns) = grid.heights(positions), np.moveaxis(grid.to_index(positions)[..., 1:], -1, 0)
     low, high = grid.bounds.T
     clear = (heights[..., None] > low + 1e-3) & (heights[..., None] < high - 1e-3)
     at = clear.argmax(axis=-1)
@@ -209,8 +209,8 @@ def test_a_mask_on_a_regular_grid_is_taken_to_uneven_slices(tmp_path: Path) -> N
     )
     heights = np.arange(91) * 0.5
     mask = np.broadcast_to(((heights > 8) & (heights < 23))[:, None, None], fine.shape)
-    found = resample(mask, fine, volume.grid)
-    assert found.any(axis=(1, 2)).tolist() == [8 < height < 23 for height in UNEVEN]
+    result = resample(mask, fine, volume.grid)
+    assert result.any(axis=(1, 2)).tolist() == [8 < height < 23 for height in UNEVEN]
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
@@ -225,27 +225,27 @@ def test_segments_come_back_by_position_without_their_references(tmp_path: Path,
     for frame in dataset.PerFrameFunctionalGroupsSequence:
         del frame.DerivationImageSequence
     dataset.save_as(path)
-    (one,) = read_masks(path, [volume]).masks
-    np.testing.assert_array_equal(one.whole(), mask)
+    (rater_mask,) = read_masks(path, [volume]).masks
+    np.testing.assert_array_equal(rater_mask.whole(), mask)
 
 
 def test_a_series_of_one_slice_or_of_two_orientations_is_no_trouble(tmp_path: Path) -> None:
-    one = write_series(tmp_path / "one", (1, 32, 40))
-    (volume,) = find_volumes(one.folder)
+    single = write_series(tmp_path / "one", (1, 32, 40))
+    (volume,) = find_volumes(single.folder)
     assert volume.notices == ()
-    table = read_masks(drawn(tmp_path / "one.dcm", one), [volume])
-    np.testing.assert_array_equal(table.masks[0].whole(), expected(one))
-    assert write_masks(tmp_path / "one", "nifti", [Structure("a", expected(one))], volume.grid)
+    table = read_masks(drawn(tmp_path / "one.dcm", single), [volume])
+    np.testing.assert_array_equal(table.masks[0].whole(), expected(single))
+    assert write_masks(tmp_path / "one", "nifti", [Structure("a", expected(single))], volume.grid)
     both = write_series(tmp_path / "two", positions=UNEVEN)
     other = write_series(tmp_path / "side", (5, 32, 40), orientation="sagittal")
     for at, file in enumerate(other.files):
         data = pydicom.dcmread(file)
         data.SOPInstanceUID = data.file_meta.MediaStorageSOPInstanceUID = f"1.2.3.{at + 1}"
         data.save_as(both.folder / f"side{at}.dcm")
-    found = find_volumes(both.folder)
-    assert [file.grid.shape[0] for file in found] == [12, 5]
-    assert all("different shapes, orientations or spacings" in file.notices[0] for file in found)
-    table = read_masks(drawn(tmp_path / "two.dcm", both), found)
+    volumes = find_volumes(both.folder)
+    assert [file.grid.shape[0] for file in volumes] == [12, 5]
+    assert all("different shapes, orientations or spacings" in file.notices[0] for file in volumes)
+    table = read_masks(drawn(tmp_path / "two.dcm", both), volumes)
     np.testing.assert_array_equal(table.masks[0].whole(), expected(both))
 
 
@@ -268,10 +268,10 @@ def test_the_tilted_uneven_ct_leaves_as_nifti_at_its_own_places(real_data: Path,
     (volume,) = find_volumes(real_data / "volumes" / "ct_ge")
     mask = np.zeros(volume.grid.shape, dtype=bool)
     mask[12:16, 200:300, 150:260] = True
-    one = [Structure("a", mask)]
+    single = [Structure("a", mask)]
     with pytest.raises(InputError, match="Slice distance varies from"):
-        write_masks(tmp_path / "a", "nifti", one, volume.grid)
-    (path,) = write_masks(tmp_path / "a", "nifti", one, volume.grid, resample=True)
+        write_masks(tmp_path / "a", "nifti", single, volume.grid)
+    (path,) = write_masks(tmp_path / "a", "nifti", single, volume.grid, resample=True)
     image = SimpleITK.ReadImage(path)
     values = SimpleITK.GetArrayFromImage(image)
     direction = np.array(image.GetDirection()).reshape(3, 3)
@@ -279,10 +279,10 @@ def test_the_tilted_uneven_ct_leaves_as_nifti_at_its_own_places(real_data: Path,
     inside = np.argwhere(values)
     edge = 0.5 + 1e-3 / 0.48
     for slice_, row, column in inside[:: len(inside) // 500].tolist():
-        place = np.array(image.TransformIndexToPhysicalPoint((column, row, slice_)))
-        at = volume.grid.slice_at(float(volume.grid.heights(place)))
+        position = np.array(image.TransformIndexToPhysicalPoint((column, row, slice_)))
+        at = volume.grid.slice_at(float(volume.grid.heights(position)))
         assert at in (12, 13, 14, 15)
-        rows, columns = volume.grid.to_index(place)[1:]
+        rows, columns = volume.grid.to_index(position)[1:]
         assert 200 - edge <= rows <= 299 + edge
         assert 150 - edge <= columns <= 259 + edge
     spacing = image.GetSpacing()

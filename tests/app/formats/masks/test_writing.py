@@ -33,8 +33,8 @@ def oblique(shape: tuple[int, int, int] = SHAPE) -> Grid:
 
 def check_geometry(image: SimpleITK.Image, grid: Grid) -> None:
     for index in ((0, 0, 0), (29, 0, 0), (0, 19, 0), (7, 5, 3)):
-        place = image.TransformIndexToPhysicalPoint(index)
-        np.testing.assert_allclose(place, grid.to_patient(np.array(index[::-1])), atol=1e-3)
+        position = image.TransformIndexToPhysicalPoint(index)
+        np.testing.assert_allclose(position, grid.to_patient(np.array(index[::-1])), atol=1e-3)
 
 
 def test_nifti_masks(tmp_path: Path, blobs) -> None:
@@ -45,9 +45,9 @@ def test_nifti_masks(tmp_path: Path, blobs) -> None:
     image = SimpleITK.ReadImage(str(path))
     np.testing.assert_array_equal(SimpleITK.GetArrayFromImage(image), mask)
     check_geometry(image, grid)
-    (one,) = read_masks(path).masks
-    assert one.grid.same_as(grid)
-    np.testing.assert_array_equal(one.whole(), mask)
+    (rater_mask,) = read_masks(path).masks
+    assert rater_mask.grid.same_as(grid)
+    np.testing.assert_array_equal(rater_mask.whole(), mask)
 
 
 def test_nifti_of_several(tmp_path: Path, blobs) -> None:
@@ -68,9 +68,9 @@ def test_nifti_of_an_image_without_a_place(tmp_path: Path) -> None:
     mask = np.zeros((1, 5, 7), dtype=bool)
     mask[0, 1:3, 2:4] = True
     (path,) = write_masks(tmp_path / "a.nii", "nifti", [Structure("a", mask)], Grid.plain((1, 5, 7)))
-    (one,) = read_masks(path).masks
-    np.testing.assert_array_equal(one.whole(), mask)
-    assert one.grid.spacing == (1, 1, 1)
+    (rater_mask,) = read_masks(path).masks
+    np.testing.assert_array_equal(rater_mask.whole(), mask)
+    assert rater_mask.grid.spacing == (1, 1, 1)
 
 
 def test_segments(tmp_path: Path, blobs) -> None:
@@ -83,9 +83,9 @@ def test_segments(tmp_path: Path, blobs) -> None:
     table = read_masks(path)
     assert table.masks[0].structure == "liver"
     assert table.masks[1].structure.startswith("Ruckenmark")
-    for one, mask in zip(table.masks, masks, strict=True):
-        np.testing.assert_array_equal(one.whole(), mask)
-        assert one.grid.same_as(grid)
+    for rater_mask, mask in zip(table.masks, masks, strict=True):
+        np.testing.assert_array_equal(rater_mask.whole(), mask)
+        assert rater_mask.grid.same_as(grid)
     image = SimpleITK.ReadImage(str(path))
     assert image.GetNumberOfComponentsPerPixel() == 2
     check_geometry(image, grid)
@@ -114,11 +114,11 @@ def test_dicom_segmentation(tmp_path: Path, blobs, series: Callable[..., VolumeF
     (path,) = write_masks(tmp_path / "a", "dicom-seg", structures, volume.grid, source=volume)
     for volumes in ([volume], []):
         table = read_masks(path, volumes)
-        assert [one.structure for one in table.masks] == ["s0", "s1"]
-        for one, mask in zip(table.masks, masks, strict=True):
-            np.testing.assert_array_equal(one.whole(), mask)
-            assert one.grid.same_as(volume.grid)
-            assert one.item == volume.identifier
+        assert [mask.structure for mask in table.masks] == ["s0", "s1"]
+        for rater_mask, mask in zip(table.masks, masks, strict=True):
+            np.testing.assert_array_equal(rater_mask.whole(), mask)
+            assert rater_mask.grid.same_as(volume.grid)
+            assert rater_mask.item == volume.identifier
     read = highdicom.seg.segread(path)
     pixels = read.get_pixels_by_source_instance(list(volume.instances), assert_missing_frames_are_empty=True)
     for at, mask in enumerate(masks):
@@ -135,9 +135,9 @@ def test_segments_of_a_series_with_uneven_slices(
     mask = blobs(SHAPE)
     mask[[at for at in range(4) if at not in marked]] = False
     (path,) = write_masks(tmp_path / "a", "dicom-seg", [Structure("a", mask)], volume.grid, source=volume)
-    (one,) = read_masks(path, [volume]).masks
-    assert one.grid.same_as(volume.grid)
-    np.testing.assert_array_equal(one.whole(), mask)
+    (rater_mask,) = read_masks(path, [volume]).masks
+    assert rater_mask.grid.same_as(volume.grid)
+    np.testing.assert_array_equal(rater_mask.whole(), mask)
 
 
 def test_a_segment_alone_on_a_few_slices(tmp_path: Path, series: Callable[..., VolumeFile]) -> None:
@@ -162,8 +162,8 @@ def test_dicom_probabilities(tmp_path: Path, series: Callable[..., VolumeFile]) 
     files = write_masks(tmp_path / "a.dcm", "dicom-seg", structures, volume.grid, source=volume)
     assert [file.name for file in files] == ["a.dcm", "a_probability.dcm"]
     np.testing.assert_array_equal(read_masks(files[0], [volume]).masks[0].whole(), share > 0.5)
-    (one,) = read_masks(files[1], [volume]).masks
-    np.testing.assert_allclose(one.whole(), share, atol=1 / 510 + 1e-6)
+    (mask,) = read_masks(files[1], [volume]).masks
+    np.testing.assert_allclose(mask.whole(), share, atol=1 / 510 + 1e-6)
     read = highdicom.seg.segread(files[1])
     pixels = read.get_pixels_by_source_instance(list(volume.instances))[..., 0]
     np.testing.assert_allclose(pixels, share, atol=1 / 510 + 1e-6)
@@ -176,8 +176,8 @@ def test_an_empty_consensus_can_be_written(tmp_path: Path, series: Callable[...,
     nothing = [Structure("a", np.zeros(SHAPE, dtype=bool))]
     for kind in ("nifti", "seg.nrrd", "dicom-seg"):
         (path,) = write_masks(tmp_path / kind, kind, nothing, volume.grid, source=volume)
-        (one,) = read_masks(path, [volume]).masks
-        assert not one.whole().any()
+        (mask,) = read_masks(path, [volume]).masks
+        assert not mask.whole().any()
     write_masks(tmp_path / "rt", "rtstruct", nothing, volume.grid, source=volume)
 
 
@@ -190,13 +190,13 @@ def test_contours(tmp_path: Path, blobs, series: Callable[..., VolumeFile], turn
     (path,) = write_masks(tmp_path / "a", "rtstruct", structures, volume.grid, source=volume)
     table = read_masks(path, [volume])
     dataset = pydicom.dcmread(path)
-    for at, (one, mask) in enumerate(zip(table.masks, masks, strict=True)):
-        assert one.structure == f"s{at}"
-        np.testing.assert_array_equal(one.whole(), mask)
+    for at, (rater_mask, mask) in enumerate(zip(table.masks, masks, strict=True)):
+        assert rater_mask.structure == f"s{at}"
+        np.testing.assert_array_equal(rater_mask.whole(), mask)
         filled = np.zeros(SHAPE, dtype=bool)
         for contour in dataset.ROIContourSequence[at].ContourSequence:
-            places = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
-            slices, rows, columns = volume.grid.to_index(places).T
+            positions = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
+            slices, rows, columns = volume.grid.to_index(positions).T
             assert np.ptp(slices) < 1e-3
             which = round(slices[0])
             referenced = contour.ContourImageSequence[0].ReferencedSOPInstanceUID
@@ -230,7 +230,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, blobs, monkeypatch: pytest
     with pytest.raises(InputError, match=r"a\.nii: cannot be written: No space left"):
         write_masks(path, "nifti", [Structure("a", ~blobs(SHAPE))], oblique())
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == ["a.nii"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.nii"]
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 30, 40), (7, 12, 15), (3, 900, 800)])
@@ -238,18 +238,18 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, blobs, monkeypatch: pytest
 def test_packed_values_are_one_gzip_member_and_the_same_bytes_each_time(
     tmp_path: Path, shape: tuple[int, int, int], origin: tuple[int, int, int]
 ) -> None:
-    whole = np.zeros([at + size + 2 for at, size in zip(origin, shape, strict=True)], dtype=np.int16)
+    full = np.zeros([at + size + 2 for at, size in zip(origin, shape, strict=True)], dtype=np.int16)
     values = np.random.default_rng(0).integers(-5, 5, shape).astype(np.int16)
-    whole[tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))] = values
+    full[tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))] = values
     path = tmp_path / "values.nii.gz"
-    write_array(path, values, Grid.plain(whole.shape), origin=origin)
+    write_array(path, values, Grid.plain(full.shape), origin=origin)
     content = path.read_bytes()
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     unpacked = inflate.decompress(content)
     assert inflate.eof
     assert not inflate.unused_data
-    assert unpacked[-whole.nbytes :] == whole.tobytes()
-    write_array(path, values, Grid.plain(whole.shape), origin=origin)
+    assert unpacked[-full.nbytes :] == full.tobytes()
+    write_array(path, values, Grid.plain(full.shape), origin=origin)
     assert path.read_bytes() == content
 
 
@@ -295,5 +295,5 @@ def test_a_series_in_one_file_has_its_frames_in_any_order(
     mask = blobs(SHAPE)
     for kind in ("dicom-seg", "rtstruct"):
         (path,) = write_masks(tmp_path / kind, kind, [Structure("a", mask)], volume.grid, source=volume)
-        (one,) = read_masks(path, [volume]).masks
-        np.testing.assert_array_equal(one.whole(), mask)
+        (rater_mask,) = read_masks(path, [volume]).masks
+        np.testing.assert_array_equal(rater_mask.whole(), mask)

@@ -116,8 +116,10 @@ def test_labels_beside_columns_named_left_and_right_are_told_by_what_they_hold(
     file: Path, header: str, row: str, of_pairs: bool
 ) -> None:
     lines = [
-        row.format(who=who, n=n, after=n + 2, more=(n + 3) % 9, bit=n % 2, yes=("yes", "no")[n % 3 == 0])
-        for who in ("ann", "bob")
+        row.format(
+            who=annotator, n=n, after=n + 2, more=(n + 3) % 9, bit=n % 2, yes=("yes", "no")[n % 3 == 0]
+        )
+        for annotator in ("ann", "bob")
         for n in range(9)
     ]
     written(file, "\n".join([header, *lines, ""]))
@@ -176,9 +178,9 @@ def test_an_arenas_winner_is_a_side_or_one_of_two_ties(file: Path) -> None:
 def test_choices_are_sides_winners_ties_and_numbers(
     file: Path, cells: tuple[str, ...], values: list[float]
 ) -> None:
-    found = choices(file, *cells)
-    assert found == values
-    assert not any(value == 0 and np.signbit(value) for value in found)
+    result = choices(file, *cells)
+    assert result == values
+    assert not any(value == 0 and np.signbit(value) for value in result)
 
 
 def test_numbers_may_have_a_decimal_comma(file: Path) -> None:
@@ -195,8 +197,8 @@ def test_names_of_items_win_over_words_and_numbers(file: Path) -> None:
 
 
 def test_how_numbers_were_read_is_said(file: Path) -> None:
-    told = ((("1", "2"), "left and right"), (("1", "0"), "1 and 0"), (("0.5", "2"), "below 0"))
-    for cells, words in told:
+    expected = ((("1", "2"), "left and right"), (("1", "0"), "1 and 0"), (("0.5", "2"), "below 0"))
+    for cells, words in expected:
         lines = [f"a,x,y,{cell}" for cell in cells]
         table = table_of(written(file, "\n".join(["annotator,left,right,choice", *lines])))
         assert words in table.notices[0]
@@ -204,9 +206,9 @@ def test_how_numbers_were_read_is_said(file: Path) -> None:
 
 def test_a_scale_that_does_not_say_which_end_is_left_is_refused(file: Path) -> None:
     lines = [f"a{at},x,y,{at}" for at in (1, 2, 3, 5)]
-    said = refusal(written(file, "\n".join(["annotator,left,right,choice", *lines])))
-    assert "from 1 to 5" in said
-    assert "above 0 for left" in said
+    message = refusal(written(file, "\n".join(["annotator,left,right,choice", *lines])))
+    assert "from 1 to 5" in message
+    assert "above 0 for left" in message
 
 
 def test_rows_without_an_answer_are_counted_and_left_out(file: Path) -> None:
@@ -235,9 +237,9 @@ def test_bad_rows_are_left_out_with_a_notice_unless_all_are_bad(
     assert rows_of(table) == [("a", "x", "y", 1.0), ("b", "z", "x", -1.0)]
     assert line in table.notices[0]
     assert words in table.notices[0]
-    said = refusal(written(file, f"annotator,left,right,choice\n{row}\n"))
-    assert "line 2" in said
-    assert "expected" in said
+    message = refusal(written(file, f"annotator,left,right,choice\n{row}\n"))
+    assert "line 2" in message
+    assert "expected" in message
 
 
 @pytest.mark.parametrize(
@@ -318,13 +320,13 @@ def test_whatever_is_written_is_comparisons_or_a_sentence(
     path = tmp_path_factory.mktemp("strange") / "pairs.csv"
     lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
     written(path, "\n".join(["annotator,left,right,choice", *lines, ""]))
-    tables, said = (), ""
+    tables, message = (), ""
     try:
         tables = read_pairs(path)
     except InputError as error:
-        said = str(error)
-    assert bool(tables) != bool(said)
-    assert "\n" not in said
+        message = str(error)
+    assert bool(tables) != bool(message)
+    assert "\n" not in message
     for table in tables:
         columns = (table.annotator, table.left, table.right, table.choice, table.annotators, table.items)
         assert len(Pairs(*columns)) == len(table) > 0

@@ -46,11 +46,21 @@ def some_fusion() -> PairFusion:
 
 def test_annotators_have_their_counts_bias_statistic_and_behaviour(tmp_path: Path) -> None:
     path = write_annotators(tmp_path / "annotators.csv", PEOPLE, some_fusion(), np.array([0.0, 1.0, NAN]))
-    told = ["annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour"]
-    assert header_of(path)[: len(told)] == told
+    expected = ["annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour"]
+    assert header_of(path)[: len(expected)] == expected
     first, second, third = rows_of(path)
-    assert [first[name] for name in told] == ["ann", "1", "0", "0", "0.123457", "0.25", "0.5", "0", "good"]
-    assert [second[name] for name in told] == ["'=cmd()", "0", "1", "1", "-1.0", "3.5", "4.0", "1", "bad"]
+    assert [first[name] for name in expected] == [
+        "ann",
+        "1",
+        "0",
+        "0",
+        "0.123457",
+        "0.25",
+        "0.5",
+        "0",
+        "good",
+    ]
+    assert [second[name] for name in expected] == ["'=cmd()", "0", "1", "1", "-1.0", "3.5", "4.0", "1", "bad"]
     assert (second["share"], second["bias_low"], second["bias_high"]) == ("1.0", "-2.0", "0.0")
     assert [third[name] for name in ("bias", "statistic", "entered", "share", "match")] == [""] * 5
     unshared = rows_of(write_annotators(path, PEOPLE, some_fusion()))
@@ -65,9 +75,9 @@ def test_a_fusion_without_draws_has_no_statistic(tmp_path: Path) -> None:
 
 def test_items_are_ranked_before_and_after_within_their_components(tmp_path: Path) -> None:
     path = write_ranking(tmp_path / "ranking.csv", ITEMS, some_fusion())
-    told = ["item", "score", "rank", "score_corrected", "rank_corrected"]
-    assert header_of(path)[: len(told)] == told
-    assert [[row[name] for name in (*told, "component")] for row in rows_of(path)] == [
+    expected = ["item", "score", "rank", "score_corrected", "rank_corrected"]
+    assert header_of(path)[: len(expected)] == expected
+    assert [[row[name] for name in (*expected, "component")] for row in rows_of(path)] == [
         ['\'-1+"y"', "0.5", "1", "0.75", "1", "1"],
         ["x", "0.5", "1", "0.25", "2", "1"],
         ["z ü", "-1.0", "3", "-1.0", "3", "1"],
@@ -113,6 +123,6 @@ def test_a_table_is_whole_or_not_there(tmp_path: Path) -> None:
     path.write_text("before")
     with pytest.raises(Cancelled):
         write_pairs(path, some_pairs(), cancel)
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("pairs.csv", "before")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("pairs.csv", "before")]
     with pytest.raises(InputError, match="cannot be written"):
         write_ranking(tmp_path / "nowhere" / "ranking.csv", ITEMS, some_fusion())

@@ -14,10 +14,10 @@ SIZE = (320, 240)
 def geojson(folder: Path, marks: Marks) -> list[Path]:
     """QuPath: a file for each annotator and image, with all points in one object."""
     written = []
-    for (who, image), places in marks.items():
-        shape = {"type": "MultiPoint", "coordinates": [list(place) for place in places]}
-        features = [feature(shape)] if places else []
-        written.append(folder / f"{Path(image).stem}_{who}.geojson")
+    for (annotator, image), positions in marks.items():
+        shape = {"type": "MultiPoint", "coordinates": [list(position) for position in positions]}
+        features = [feature(shape)] if positions else []
+        written.append(folder / f"{Path(image).stem}_{annotator}.geojson")
         written[-1].write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     return written
 
@@ -34,9 +34,9 @@ def feature(geometry: object, kind: str = "annotation", **properties: object) ->
 def coco(folder: Path, marks: Marks) -> list[Path]:
     """COCO: a file an annotator, an object a point; images without a point are listed too."""
     written = []
-    for who in annotators(marks):
-        names = [image for one, image in marks if one == who]
-        points = [(number, x, y) for number, image in enumerate(names) for x, y in marks[who, image]]
+    for annotator in annotators(marks):
+        names = [image for name, image in marks if name == annotator]
+        points = [(number, x, y) for number, image in enumerate(names) for x, y in marks[annotator, image]]
         content = {
             "images": [
                 {"id": number, "file_name": name, "width": SIZE[0], "height": SIZE[1]}
@@ -47,12 +47,12 @@ def coco(folder: Path, marks: Marks) -> list[Path]:
                 {
                     "id": at, "image_id": number, "category_id": 1, "num_keypoints": 1,
                     "keypoints": [x, y, 2, 0, 0, 0], "bbox": [x - 1, y - 1, 2, 2], "segmentation": [],
-                    "attributes": {"annotator": who},
+                    "attributes": {"annotator": annotator},
                 }
                 for at, (number, x, y) in enumerate(points)
             ],
         }  # fmt: skip
-        written.append(folder / f"coco_{who}.json")
+        written.append(folder / f"coco_{annotator}.json")
         written[-1].write_text(json.dumps(content))
     return written
 
@@ -60,16 +60,16 @@ def coco(folder: Path, marks: Marks) -> list[Path]:
 def cvat(folder: Path, marks: Marks) -> list[Path]:
     """CVAT: a file a job; the points of an image are one shape."""
     written = []
-    for who in annotators(marks):
+    for annotator in annotators(marks):
         images = []
-        for number, (one, image) in enumerate(marks):
-            if one == who:
-                places = ";".join(f"{x!r},{y!r}" for x, y in marks[who, image])
-                shape = f'<points label="spot" points="{places}" z_order="0"/>' if places else ""
+        for number, (name, image) in enumerate(marks):
+            if name == annotator:
+                positions = ";".join(f"{x!r},{y!r}" for x, y in marks[annotator, image])
+                shape = f'<points label="spot" points="{positions}" z_order="0"/>' if positions else ""
                 size = f'width="{SIZE[0]}" height="{SIZE[1]}"'
                 images.append(f"<image id='{number}' name={quoteattr(image)} {size}>{shape}</image>")
-        meta = f"<meta><job><assignee><username>{who}</username></assignee></job></meta>"
-        written.append(folder / f"job_{who}.xml")
+        meta = f"<meta><job><assignee><username>{annotator}</username></assignee></job></meta>"
+        written.append(folder / f"job_{annotator}.xml")
         written[-1].write_text(f"<annotations><version>1.1</version>{meta}{''.join(images)}</annotations>")
     return written
 
@@ -80,11 +80,11 @@ def label_studio(folder: Path, marks: Marks) -> list[Path]:
     for number, name in enumerate(dict.fromkeys(image for _, image in marks)):
         annotations = [
             {
-                "completed_by": {"id": at, "email": who, "first_name": "", "last_name": ""},
+                "completed_by": {"id": at, "email": annotator, "first_name": "", "last_name": ""},
                 "was_cancelled": False,
-                "result": [keypoint(x, y) for x, y in places],
+                "result": [keypoint(x, y) for x, y in positions],
             }
-            for at, ((who, image), places) in enumerate(marks.items())
+            for at, ((annotator, image), positions) in enumerate(marks.items())
             if image == name
         ]
         data = {"image": f"/data/upload/1/0a1b2c3d-{name}"}
@@ -105,14 +105,16 @@ def keypoint(x: float, y: float, **more: object) -> dict[str, object]:
 def labelme(folder: Path, marks: Marks) -> list[Path]:
     """labelme: a folder an annotator, a file an image."""
     written = []
-    for (who, image), places in marks.items():
-        shapes = [{"label": "spot", "points": [list(place)], "shape_type": "point"} for place in places]
+    for (annotator, image), positions in marks.items():
+        shapes = [
+            {"label": "spot", "points": [list(position)], "shape_type": "point"} for position in positions
+        ]
         content = {
             "version": "5.4.1", "shapes": shapes, "imagePath": f"..\\images\\{image}", "imageData": None,
             "imageWidth": SIZE[0], "imageHeight": SIZE[1],
         }  # fmt: skip
-        (folder / who).mkdir(exist_ok=True)
-        written.append(folder / who / f"{Path(image).stem}.json")
+        (folder / annotator).mkdir(exist_ok=True)
+        written.append(folder / annotator / f"{Path(image).stem}.json")
         written[-1].write_text(json.dumps(content))
     return written
 
@@ -120,16 +122,16 @@ def labelme(folder: Path, marks: Marks) -> list[Path]:
 def napari(folder: Path, marks: Marks) -> list[Path]:
     """napari: a layer for each annotator and image, counted from the centre of the first pixel."""
     written = []
-    for (who, image), places in marks.items():
-        rows = [f"{at},{y - 0.5!r},{x - 0.5!r}" for at, (x, y) in enumerate(places)]
+    for (annotator, image), positions in marks.items():
+        rows = [f"{at},{y - 0.5!r},{x - 0.5!r}" for at, (x, y) in enumerate(positions)]
         if rows:
-            written.append(folder / f"{Path(image).stem}_{who}.csv")
+            written.append(folder / f"{Path(image).stem}_{annotator}.csv")
             written[-1].write_text("\n".join(["index,axis-0,axis-1", *rows]) + "\n")
     return written
 
 
 def annotators(marks: Iterable[tuple[str, str]]) -> list[str]:
-    return list(dict.fromkeys(who for who, _ in marks))
+    return list(dict.fromkeys(annotator for annotator, _ in marks))
 
 
 WRITERS = {

@@ -81,7 +81,7 @@ class TestQuPath:
         polygons = [
             [star(rng, middle, 20), star(rng, middle, 5)[:: rng.choice([1, -1])]] for middle in middles
         ]
-        kinds = [{"type": "Polygon", "coordinates": one} for one in polygons]
+        kinds = [{"type": "Polygon", "coordinates": polygon} for polygon in polygons]
         kinds.append({"type": "MultiPolygon", "coordinates": polygons})
         path = written("a.geojson", collection(*(feature(kind, "detection") for kind in kinds)))
         expected = [shapely.geometry.shape(kind).centroid.coords[0] for kind in kinds]
@@ -118,11 +118,11 @@ class TestQuPath:
 
     def test_who_marked_may_stand_in_the_metadata(self, written):
         by = [
-            feature({"type": "Point", "coordinates": [n, n]}, metadata={"annotator": who})
-            for n, who in enumerate(("ann", "bob", "ann"))
+            feature({"type": "Point", "coordinates": [n, n]}, metadata={"annotator": annotator})
+            for n, annotator in enumerate(("ann", "bob", "ann"))
         ]
         clicks = read_points(written("a.geojson", collection(*by))).clicks
-        assert [clicks.annotators[who] for who in clicks.annotator] == ["ann", "bob", "ann"]
+        assert [clicks.annotators[annotator] for annotator in clicks.annotator] == ["ann", "bob", "ann"]
 
     @pytest.mark.parametrize(
         ("geometry", "words"),
@@ -221,8 +221,8 @@ class TestOthers:
     def test_keypoints_need_the_size_of_their_image(self, written, refusal):
         bare = {key: value for key, value in keypoint(1, 2).items() if not key.startswith("original")}
         tasks = [{"id": 1, "data": {"image": "one.png"}, "annotations": [{"result": [bare]}]}]
-        said = refusal(written("a.json", tasks))
-        assert "task 1, keypoint 1: cannot be read: it has no size of its image" in said
+        message = refusal(written("a.json", tasks))
+        assert "task 1, keypoint 1: cannot be read: it has no size of its image" in message
 
     def test_a_layer_of_napari_counts_rows_first_and_from_the_centre_of_a_pixel(self, written):
         path = written("a.csv", "index,axis-0,axis-1,annotator\n0,1.5,2.5,a\n1,3,4,b\n")
@@ -240,8 +240,8 @@ class TestOthers:
             [2.5, 1.5],
             [4.5, 3.5],
         ]
-        said = refusal(written("b.csv", "index,axis-0,axis-1,axis-2\n0,5,1,2\n1,6,3,4\n"))
-        assert "field axis-0: has 2 different values" in said
+        message = refusal(written("b.csv", "index,axis-0,axis-1,axis-2\n0,5,1,2\n1,6,3,4\n"))
+        assert "field axis-0: has 2 different values" in message
         assert "line 3, field axis-1" in refusal(written("c.csv", "axis-0,axis-1\n1,2\n3,here\n"))
 
 
@@ -258,11 +258,11 @@ class TestTelling:
             {"shape_type": "polygon", "points": [[0, 0], [2, 0], [2, 2]]},
             {"shape_type": "rectangle", "points": [[0, 0], [2, 2]]},
         ]
-        found = [
+        result = [
             has_points(written("a.json", {"shapes": chosen, "imagePath": "one.png"}))
             for chosen in (shapes, shapes[1:], shapes[::2], shapes[2:], [])
         ]
-        assert found == ["beside", None, "alone", None, "nothing"]
+        assert result == ["beside", None, "alone", None, "nothing"]
 
     @pytest.mark.parametrize(
         ("name", "content"),
@@ -293,9 +293,9 @@ class TestTelling:
         ],
     )
     def test_what_is_refused_is_refused_in_one_sentence(self, written, refusal, name, content, words):
-        said = refusal(written(name, content))
-        assert words in said
-        assert said.count("\n") == 0
+        message = refusal(written(name, content))
+        assert words in message
+        assert message.count("\n") == 0
 
 
 JUNK = [
@@ -353,4 +353,4 @@ def test_whatever_stands_where_something_else_should_is_read_or_refused(tmp_path
     except InputError:
         return
     assert np.isfinite(file.clicks.x).all()
-    assert all(isinstance(who, str) for who in file.clicks.annotators)
+    assert all(isinstance(annotator, str) for annotator in file.clicks.annotators)

@@ -65,10 +65,10 @@ def enhanced(pixels: np.ndarray, heights: list[float], intercepts: list[float]) 
     data.SharedFunctionalGroupsSequence = Sequence([shared])
     frames = []
     for height, intercept in zip(heights, intercepts, strict=True):
-        frame, place, scale = Dataset(), Dataset(), Dataset()
-        place.ImagePositionPatient = [1.0, 2.0, height]
+        frame, position, scale = Dataset(), Dataset(), Dataset()
+        position.ImagePositionPatient = [1.0, 2.0, height]
         scale.RescaleSlope, scale.RescaleIntercept, scale.RescaleType = 1, intercept, "HU"
-        frame.PlanePositionSequence = Sequence([place])
+        frame.PlanePositionSequence = Sequence([position])
         frame.PixelValueTransformationSequence = Sequence([scale])
         frames.append(frame)
     data.PerFrameFunctionalGroupsSequence = Sequence(frames)

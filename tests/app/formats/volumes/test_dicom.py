@@ -32,9 +32,9 @@ def series(folder: Path, heights=(0.0, 2.0, 4.0, 6.0, 8.0, 10.0), **tags) -> Pat
 
 
 def only(path: Path):
-    found = find_volumes(path)
-    assert len(found) == 1
-    return found[0]
+    volumes = find_volumes(path)
+    assert len(volumes) == 1
+    return volumes[0]
 
 
 def refusal(path: Path) -> str:
@@ -153,9 +153,9 @@ def test_a_scout_in_the_series_is_a_volume_of_its_own(tmp_path: Path) -> None:
     series(tmp_path)
     scout = image(SLICES[0], (0.0, 0.0, 0.0), ImageOrientationPatient=[0, 1, 0, 0, 0, -1])
     save(scout, tmp_path / "scout.dcm")
-    found = find_volumes(tmp_path)
-    assert [file.grid.shape[0] for file in found] == [6, 1]
-    assert all("mixes" in file.notices[0] for file in found)
+    volumes = find_volumes(tmp_path)
+    assert [file.grid.shape[0] for file in volumes] == [6, 1]
+    assert all("mixes" in file.notices[0] for file in volumes)
 
 
 def test_images_without_a_place_are_taken_by_number(tmp_path: Path) -> None:
@@ -287,8 +287,8 @@ def test_a_decoder_that_dies_leaves_the_program_alive(tmp_path: Path, monkeypatc
 
 def test_a_file_cut_short_is_left_out_of_its_series_and_named(tmp_path: Path) -> None:
     series(tmp_path)
-    whole = (tmp_path / "e.dcm").read_bytes()
-    (tmp_path / "e.dcm").write_bytes(whole[:-10])
+    full = (tmp_path / "e.dcm").read_bytes()
+    (tmp_path / "e.dcm").write_bytes(full[:-10])
     file = only(tmp_path)
     assert file.grid.shape[0] == 5
     assert any("e.dcm" in notice and "cut short" in notice for notice in file.notices)
@@ -334,10 +334,10 @@ def test_odd_values_are_a_sentence_or_a_notice(tmp_path: Path, tags: dict) -> No
         file = only(path)
         load_volume(file)
     except InputError as error:
-        said = str(error)
+        message = str(error)
     else:
-        said = file.notices[0]
-    assert said.endswith(".")
+        message = file.notices[0]
+    assert message.endswith(".")
 
 
 def test_no_pixels_and_no_preamble(tmp_path: Path) -> None:
@@ -414,18 +414,18 @@ def test_real_series_as_itk_reads_them(real_data: Path, folder: str) -> None:
 
 def test_the_tilted_uneven_ct(real_data: Path) -> None:
     file = only(real_data / "volumes" / "ct_ge")
-    said = " ".join(file.notices)
-    assert "Slice distance varies from 1.08 to 7.00 mm (1.14 to 7.38 mm along the table)." in said
-    places = [pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient for path in file.files]
-    index = np.array([[at, 0, 0] for at in range(len(places))])
-    np.testing.assert_allclose(file.grid.to_patient(index), np.array(places, dtype=float), atol=1e-6)
-    assert "tilted by 18.5 degrees" in said
+    notice = " ".join(file.notices)
+    assert "Slice distance varies from 1.08 to 7.00 mm (1.14 to 7.38 mm along the table)." in notice
+    positions = [pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient for path in file.files]
+    index = np.array([[at, 0, 0] for at in range(len(positions))])
+    np.testing.assert_allclose(file.grid.to_patient(index), np.array(positions, dtype=float), atol=1e-6)
+    assert "tilted by 18.5 degrees" in notice
     for path, values in zip(file.files, load_volume(file).values, strict=True):
         np.testing.assert_array_equal(values, SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(path)))[0])
     even = only(real_data / "formats" / "dicom" / "ct_series_ge")
     for k, path in enumerate(even.files):
-        place = pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient
-        np.testing.assert_allclose(even.grid.to_patient(np.array([k, 0, 0])), place, atol=1e-4)
+        position = pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient
+        np.testing.assert_allclose(even.grid.to_patient(np.array([k, 0, 0])), position, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -91,25 +91,25 @@ def test_every_type_of_voxel(tmp_path: Path, suffix: str, kind: str, shown: str)
         values += np.asarray(0.3, dtype=kind)
     path = tmp_path / f"a{suffix}"
     SimpleITK.WriteImage(SimpleITK.GetImageFromArray(values), str(path))
-    found = loaded(path)
-    assert found.dtype == shown
-    np.testing.assert_array_equal(found, values.astype(shown))
+    result = loaded(path)
+    assert result.dtype == shown
+    np.testing.assert_array_equal(result, values.astype(shown))
 
 
 def test_whole_numbers_too_large_for_16_bits_are_floats(tmp_path: Path) -> None:
     values = np.array([[[-5, 100_000]]], dtype=np.int32)
     SimpleITK.WriteImage(SimpleITK.GetImageFromArray(values), str(tmp_path / "a.nrrd"))
-    found = loaded(tmp_path / "a.nrrd")
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, values)
+    result = loaded(tmp_path / "a.nrrd")
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, values)
 
 
 def nifti(path: Path, values: np.ndarray, matrix: np.ndarray, kind=nibabel.Nifti1Image, **fields) -> Path:
     """Write (column, row, slice) values."""
-    made = kind(values, matrix)
+    built = kind(values, matrix)
     for name, value in fields.items():
-        made.header[name] = value
-    nibabel.save(made, path)
+        built.header[name] = value
+    nibabel.save(built, path)
     return path
 
 
@@ -118,8 +118,8 @@ def test_nifti_2_of_either_byte_order(tmp_path: Path, order: str) -> None:
     matrix = np.array([[-2.0, 0, 0, 9], [0, 1.5, 0.2, 8], [0, -0.1, 3.0, 7], [0, 0, 0, 1]])
     header = nibabel.Nifti2Header(endianness=order)
     header.set_data_dtype(np.int16)
-    made = nibabel.Nifti2Image(VALUES.T, matrix, header)
-    nibabel.save(made, tmp_path / "a.nii")
+    built = nibabel.Nifti2Image(VALUES.T, matrix, header)
+    nibabel.save(built, tmp_path / "a.nii")
     (file,) = find_volumes(tmp_path / "a.nii")
     np.testing.assert_array_equal(load_volume(file).values, VALUES)
     np.testing.assert_allclose(file.grid.matrix, TO_LPS @ matrix, atol=1e-6)
@@ -133,9 +133,9 @@ def test_units_of_nifti(tmp_path: Path, unit: int, scale: float) -> None:
 
 
 def test_nifti_scale(tmp_path: Path) -> None:
-    made = nibabel.Nifti1Image(VALUES.T, np.eye(4))
-    made.header.set_slope_inter(0.5, -10.0)
-    raw = bytearray(made.to_bytes())
+    built = nibabel.Nifti1Image(VALUES.T, np.eye(4))
+    built.header.set_slope_inter(0.5, -10.0)
+    raw = bytearray(built.to_bytes())
     struct.pack_into("<ff", raw, 112, 0.5, -10.0)
     (tmp_path / "a.nii").write_bytes(raw)
     stored = np.asarray(nibabel.load(tmp_path / "a.nii").dataobj).T
@@ -160,20 +160,20 @@ def test_volumes_in_colour(tmp_path: Path) -> None:
 
 
 def test_nifti_without_a_place_says_so(tmp_path: Path) -> None:
-    made = nibabel.Nifti1Image(VALUES.T, np.diag([1.0, 2.0, 3.0, 1.0]))
-    made.set_sform(None, 0)
-    made.set_qform(None, 0)
-    nibabel.save(made, tmp_path / "a.nii")
+    built = nibabel.Nifti1Image(VALUES.T, np.diag([1.0, 2.0, 3.0, 1.0]))
+    built.set_sform(None, 0)
+    built.set_qform(None, 0)
+    nibabel.save(built, tmp_path / "a.nii")
     (file,) = find_volumes(tmp_path / "a.nii")
     assert file.grid.spacing == pytest.approx((3.0, 2.0, 1.0))
     assert "does not contain the patient's orientation" in file.notices[0]
 
 
 def test_nifti_with_two_places_says_so(tmp_path: Path) -> None:
-    made = nibabel.Nifti1Image(VALUES.T, np.eye(4))
-    made.set_qform(np.diag([2.0, 2.0, 2.0, 1.0]), 1)
-    made.set_sform(np.diag([3.0, 3.0, 3.0, 1.0]), 1)
-    nibabel.save(made, tmp_path / "a.nii")
+    built = nibabel.Nifti1Image(VALUES.T, np.eye(4))
+    built.set_qform(np.diag([2.0, 2.0, 2.0, 1.0]), 1)
+    built.set_sform(np.diag([3.0, 3.0, 3.0, 1.0]), 1)
+    nibabel.save(built, tmp_path / "a.nii")
     (file,) = find_volumes(tmp_path / "a.nii")
     assert file.grid.spacing == pytest.approx((3.0, 3.0, 3.0))
     assert "disagree" in file.notices[0]
@@ -195,9 +195,9 @@ def test_half_a_pair_is_refused(tmp_path: Path) -> None:
 def test_files_cut_short(tmp_path: Path, suffix: str, packed: bool) -> None:
     path = tmp_path / f"a{suffix}"
     SimpleITK.WriteImage(oblique(), str(path), packed)
-    whole = path.read_bytes()
-    for length in (0, 10, len(whole) // 2, len(whole) - 9):
-        path.write_bytes(whole[:length])
+    full = path.read_bytes()
+    for length in (0, 10, len(full) // 2, len(full) - 9):
+        path.write_bytes(full[:length])
         refusal(path)
 
 
@@ -303,10 +303,10 @@ def test_damaged_headers_are_a_sentence(
     suffix = data.draw(st.sampled_from([".nii", ".nrrd", ".mha"]))
     path = folder / f"a{suffix}"
     SimpleITK.WriteImage(oblique(), str(path))
-    whole = bytearray(path.read_bytes())
+    full = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
-        whole[data.draw(st.integers(0, min(400, len(whole)) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(whole)
+        full[data.draw(st.integers(0, min(400, len(full)) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(full)
     with contextlib.suppress(InputError):
         assert loaded(path).ndim in (3, 4)
 
@@ -394,7 +394,7 @@ def test_numbered_images_are_slices_and_others_are_not(tmp_path: Path) -> None:
     assert "11 numbered images" in file.notices[0]
     Image.fromarray(planes[0]).save(named / "liver.png")
     Image.fromarray(planes[1]).save(named / "heart.png")
-    assert [one.name for one in find_volumes(named)] == ["heart.png", "liver.png"]
+    assert [path.name for path in find_volumes(named)] == ["heart.png", "liver.png"]
 
 
 def test_a_folder_without_a_volume_says_so(tmp_path: Path) -> None:

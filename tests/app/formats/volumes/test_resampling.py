@@ -38,8 +38,8 @@ INSIDE = placed((8, 7, 9), (1.3, 1.1, 0.7), (4.5, -1.0, 7.0), 0.2)
 
 def test_inside_the_source_it_is_what_itk_has() -> None:
     values = RNG.normal(size=SOURCE.shape).astype(np.float32)
-    there = as_itk(np.zeros(INSIDE.shape, np.float32), INSIDE)
-    theirs = SimpleITK.Resample(as_itk(values, SOURCE), there, SimpleITK.Transform(), SimpleITK.sitkLinear)
+    inside = as_itk(np.zeros(INSIDE.shape, np.float32), INSIDE)
+    theirs = SimpleITK.Resample(as_itk(values, SOURCE), inside, SimpleITK.Transform(), SimpleITK.sitkLinear)
     ours = resample(values, SOURCE, INSIDE)
     np.testing.assert_allclose(ours, SimpleITK.GetArrayFromImage(theirs), atol=1e-4)
 
@@ -57,9 +57,9 @@ def test_a_shift_by_one_voxel_is_exact_and_empty_beyond() -> None:
     shifted = SOURCE.part((1, -2, 3), SOURCE.shape)
     expected = np.zeros_like(mask)
     expected[:-1, 2:, :-3] = mask[1:, :-2, 3:]
-    found = resample(mask, SOURCE, shifted)
-    assert found.dtype == bool
-    np.testing.assert_array_equal(found, expected)
+    result = resample(mask, SOURCE, shifted)
+    assert result.dtype == bool
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_mask_on_a_finer_grid_keeps_its_volume() -> None:
