@@ -109,7 +109,7 @@ def test_nothing_to_fuse():
 def test_it_says_when_it_did_not_converge_and_can_be_cancelled():
     labels, _ = scattered(0)
     fusion = dawid_skene(labels, DawidSkeneSettings(iterations=1))
-    assert any("1 iteration a" in notice for notice in fusion.notices)
+    assert any("converge in 1 iteration:" in notice for notice in fusion.notices)
 
     def watch(fraction, words, **_):
         if "iteration 2" in words:
