@@ -97,11 +97,11 @@ def resolve_voxels(
         if not dense or _MASK_WORDS.search(path.name):
             settled.masks.append(path)
             continue
-        found = find_volumes(sources.open(path))
+        volumes = find_volumes(sources.open(path))
         if path not in large:
             words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
-            found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
-        settled.volumes += found
+            volumes = (replace(volumes[0], notices=(*volumes[0].notices, words)), *volumes[1:])
+        settled.volumes += volumes
     return settled
 
 
@@ -114,13 +114,13 @@ def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool
     for path in paths:
         named.setdefault(path.name.casefold(), set()).add(path)
         named.setdefault(strip_suffixes(path).casefold(), set()).add(path)
-    found: set[Path] = set()
+    pictures: set[Path] = set()
     for task in tasks if named else ():
         # An address or a path of any system, as a table may have it.
         name = task.replace("\\", "/").rpartition("/")[2].casefold()
         meant = named.get(name) or named.get(name.rpartition(".")[0]) or set()
-        found |= meant if several or len(meant) == 1 else set()
-    return found
+        pictures |= meant if several or len(meant) == 1 else set()
+    return pictures
 
 
 def resolve_pictures(
@@ -158,27 +158,30 @@ def resolve_pictures(
     count = Counter(picture.shape for picture in pictures)
     seen = {picture.shape for picture in pictures if picture.dense} | anchors
     candidates = [
-        one
-        for one in pictures
-        if not one.dense and (one.shape in seen or (not one.colours and (alone or count[one.shape] > 1)))
+        candidate
+        for candidate in pictures
+        if not candidate.dense
+        and (candidate.shape in seen or (not candidate.colours and (alone or count[candidate.shape] > 1)))
     ]
-    unpacked = [one for one in candidates if not one.packed]
+    unpacked = [candidate for candidate in candidates if not candidate.packed]
     if len(unpacked) > MOST_DECODED:
-        candidates = [one for one in candidates if one.packed]
+        candidates = [candidate for candidate in candidates if candidate.packed]
     holds = {}
-    for done, one in enumerate(candidates):
-        watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
-        holds[one.path] = _holds(sources.open(one.path))
-    seen |= {one.shape for one in pictures if holds.get(one.path) is False}
+    for done, candidate in enumerate(candidates):
+        watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(candidate.path.name)}")
+        holds[candidate.path] = _holds(sources.open(candidate.path))
+    seen |= {candidate.shape for candidate in pictures if holds.get(candidate.path) is False}
     settled = Resolved()
-    for one in pictures:
-        held = holds.get(one.path, False)
-        if held or (held is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
-            settled.masks.append(one.path)
-        elif one.shape[0] > 1:
-            settled.volumes += find_volumes(sources.open(one.path))
+    for candidate in pictures:
+        is_mask = holds.get(candidate.path, False)
+        if is_mask or (
+            is_mask is None and (candidate.shape in seen or _MASK_WORDS.search(candidate.path.name))
+        ):
+            settled.masks.append(candidate.path)
+        elif candidate.shape[0] > 1:
+            settled.volumes += find_volumes(sources.open(candidate.path))
         else:
-            settled.images.append(one.path)
+            settled.images.append(candidate.path)
     return settled
 
 
@@ -286,25 +289,25 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
     """Guess from the names; those of true masks apart, for they do not follow the raters' pattern."""
     true = {file: None for file in files if _TRUE & _pieces(file)}
     others = [file for file in files if file not in true]
-    found = compare_names(others)
-    items = [name.item for name in found.values()]
+    parts_by_file = compare_names(others)
+    items = [name.item for name in parts_by_file.values()]
     if len(items) > 1 and len(set(items)) == len(items) and not any(map(_has_number, items)):
         # Words that differ in every name, as the annotators do, name no images.
-        found = {file: name._replace(item=None) for file, name in found.items()}
+        parts_by_file = {file: name._replace(item=None) for file, name in parts_by_file.items()}
     for file, name in compare_names(true).items():
         raters = not others and len(true) > 1 and name.annotator is not None
-        found[file] = name if raters else name._replace(annotator=TRUTH_WORD)
+        parts_by_file[file] = name if raters else name._replace(annotator=TRUTH_WORD)
     called = {tuple(words_of(image)): image for image in reversed(images)}
     for file in files:
         image, rest = _image_in(file, called)
         if image is not None:
-            name = found.get(file, NameParts())
+            name = parts_by_file.get(file, NameParts())
             annotator = name.annotator or (rest[0] if len(rest) == 1 else None)
             structure = name.structure
             if structure is not None and set(words_of(structure)) <= set(words_of(image)):
                 structure = None
-            found[file] = NameParts(image, annotator, structure)
-    return found
+            parts_by_file[file] = NameParts(image, annotator, structure)
+    return parts_by_file
 
 
 def _has_number(text: str | None) -> bool:

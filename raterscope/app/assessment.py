@@ -308,9 +308,9 @@ def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: i
     return max(like, key=lambda run: run.id, default=None)
 
 
-def bin_intervals(found: Calibration) -> FloatArray:
+def bin_intervals(curve: Calibration) -> FloatArray:
     """Give the 95 % interval of the share of each bin (Wilson), (2, B); NaN where a bin is empty."""
-    ends = [wilson(share * count, int(count)) for share, count in zip(found.share, found.count, strict=True)]
+    ends = [wilson(share * count, int(count)) for share, count in zip(curve.share, curve.count, strict=True)]
     return np.array(ends, dtype=np.float64).reshape(-1, 2).T
 
 
@@ -363,15 +363,15 @@ class ComparableCrowd:
 def comparable_crowds() -> tuple[ComparableCrowd, ...]:
     """Read the table that comes with the program."""
     text = (resources.files("raterscope.resources") / FILE).read_text(encoding="utf-8")
-    found: dict[tuple[str, str], ComparableCrowd] = {}
+    by_source: dict[tuple[str, str], ComparableCrowd] = {}
     for row in csv.DictReader(text.splitlines()):
         key = row["kind"], row["data"]
         figure = row["number"], float(row["claimed"]), float(row["measured"])
-        before = found[key].figures if key in found else ()
-        found[key] = ComparableCrowd(
+        before = by_source[key].figures if key in by_source else ()
+        by_source[key] = ComparableCrowd(
             *key, float(row["per_item"]), int(row["classes"]), row["in_sample"] == "1", (*before, figure)
         )
-    return tuple(found.values())
+    return tuple(by_source.values())
 
 
 def nearest(
@@ -379,9 +379,9 @@ def nearest(
 ) -> ComparableCrowd | None:
     """Give the crowd of a kind that is nearest; None without any that is near."""
     near = [
-        (one.distance(per_item, classes), place, one)
-        for place, one in enumerate(crowds)
-        if one.kind == kind and one.distance(per_item, classes) <= _FAR
+        (crowd.distance(per_item, classes), rank, crowd)
+        for rank, crowd in enumerate(crowds)
+        if crowd.kind == kind and crowd.distance(per_item, classes) <= _FAR
     ]
     return min(near)[2] if near else None
 
@@ -400,15 +400,15 @@ def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], clas
     classes : int
         Of labels.
     """
-    one = nearest(comparable_crowds(), kind, per_item, classes)
-    if one is None:
+    crowd = nearest(comparable_crowds(), kind, per_item, classes)
+    if crowd is None:
         return "No crowd of this size was measured."
     noun, item = nouns
-    size = f"{counted(round(one.per_item), noun)} per {item}"
-    size += f", {one.classes} classes" if one.classes else ""
-    said = "; ".join(
+    size = f"{counted(round(crowd.per_item), noun)} per {item}"
+    size += f", {crowd.classes} classes" if crowd.classes else ""
+    claims = "; ".join(
         NUMBERS[number].format(claimed=claimed, measured=measured)
-        for number, claimed, measured in one.figures
+        for number, claimed, measured in crowd.figures
     )
-    chosen = " Defaults were chosen on these data." if one.in_sample else ""
-    return f"On the nearest crowd measured ({one.data}: {size}), {said}.{chosen}"
+    chosen = " Defaults were chosen on these data." if crowd.in_sample else ""
+    return f"On the nearest crowd measured ({crowd.data}: {size}), {claims}.{chosen}"

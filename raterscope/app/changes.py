@@ -77,9 +77,9 @@ def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) ->
     chosen : int or None
         The run that was chosen to be shown when the fusion began.
     """
-    earlier = [one for one in runs if one.kind == run.kind and one.id < run.id]
-    earlier.sort(key=lambda one: one.id == chosen)
-    return {item: one for one in earlier for item in one.items if item in run.items}
+    earlier = [other for other in runs if other.kind == run.kind and other.id < run.id]
+    earlier.sort(key=lambda other: other.id == chosen)
+    return {item: other for other in earlier for item in other.items if item in run.items}
 
 
 def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch = silent) -> Changes | None:
@@ -98,26 +98,26 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
     before = previous_run(study.runs.all(), run, chosen)
     if not before:
         return None
-    state = fold([one for one in study.decisions() if one.id <= run.known])
-    names = {one.id: one.name for one in KINDS[run.kind].items(study)}
-    found = Differences()
+    state = fold([decision for decision in study.decisions() if decision.id <= run.known])
+    names = {entry.id: entry.name for entry in KINDS[run.kind].items(study)}
+    differences = Differences()
     compare = KINDS[run.kind].functions.compare_runs
     for done, (item, earlier) in enumerate(before.items()):
         watch(done / len(before), "comparing with the run before")
         then, now = study.runs.result(earlier.id, item), study.runs.result(run.id, item)
         if then is not None and now is not None:
             where = f", {plain(names.get(item, ''))}" if len(names) > 1 else ""
-            compare(ComparedItem(study, state, item, where, earlier, run, then, now), found)
-    found.changes.sort(key=lambda one: -one.size)
+            compare(ComparedItem(study, state, item, where, earlier, run, then, now), differences)
+    differences.changes.sort(key=lambda change: -change.size)
     return Changes(
         kind=run.kind,
-        before=max(before.values(), key=lambda one: one.id if chosen is None else one.id == chosen),
+        before=max(before.values(), key=lambda other: other.id if chosen is None else other.id == chosen),
         after=run,
-        disputed_before=found.disputed_before,
-        disputed_after=found.disputed_after,
-        count=len(found.changes) - found.newly_disputed,
-        newly_disputed=found.newly_disputed,
-        listed=tuple(found.changes[:MOST_LISTED]),
-        ranks=found.ranks,
-        decided=found.decided,
+        disputed_before=differences.disputed_before,
+        disputed_after=differences.disputed_after,
+        count=len(differences.changes) - differences.newly_disputed,
+        newly_disputed=differences.newly_disputed,
+        listed=tuple(differences.changes[:MOST_LISTED]),
+        ranks=differences.ranks,
+        decided=differences.decided,
     )

@@ -86,7 +86,7 @@ class Coding:
             raise ValueError(f"the colour {self.colour}; expected red, green and blue, 0 to 255.")
         if not _ROLE.fullmatch(self.role):
             raise ValueError(f"the role {self.role[:20]!r}; expected one such as {', '.join(ROLES[:6])}.")
-        if len(self.label) > _LONGEST or any(ord(one) < 32 for one in self.label) or "\\" in self.label:
+        if len(self.label) > _LONGEST or any(ord(letter) < 32 for letter in self.label) or "\\" in self.label:
             raise ValueError(f"the name in exports; expected up to {_LONGEST} characters of text.")
 
     @property

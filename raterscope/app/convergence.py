@@ -48,7 +48,7 @@ def of_clicks(fusion: Fusion, plan: Mapping[str, Any]) -> str:
         _words(CLUSTERERS.get(str(plan.get("algorithm"))), _group(plan, "clustering"), first),
         _words(DETECTORS.get(str(plan.get("detector"))), _group(plan, "detection"), second),
     )
-    return " ".join(one for one in words if one)
+    return " ".join(sentence for sentence in words if sentence)
 
 
 def _words(algorithm: Algorithm | None, values: Mapping[str, Any], counts: Iterable[int]) -> str:

@@ -55,7 +55,7 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None
     present = dict.fromkeys(known)
     for name in names:
         if name not in present:
-            some = ", ".join(plain(one, 30) for one in list(present)[:8])
+            some = ", ".join(plain(known_name, 30) for known_name in list(present)[:8])
             more = f" and {len(present) - 8:,} more" if len(present) > 8 else ""
             raise InputError(f"there is no annotator {plain(name)} to {act}; expected one of {some}{more}")
 

@@ -176,7 +176,7 @@ def format_of(export: Export, path: Path, given: str | None = None, usual: str |
             raise InputError(f"{export.what} does not leave as {plain(given)}; expected one of {expected}")
         return given
     name = path.name.casefold()
-    endings = {key: (one.suffix, *_ALSO.get(key, ())) for key, one in FORMATS.items()}
+    endings = {key: (form.suffix, *_ALSO.get(key, ())) for key, form in FORMATS.items()}
     fitting = [key for key in export.formats if name.endswith(endings[key])]
     if not fitting and any(name.endswith(those) for those in endings.values()):
         expected = " or ".join(dict.fromkeys(FORMATS[key].suffix for key in export.formats))
@@ -206,11 +206,11 @@ def files_for(
     alone = len(items) == 1 and not request.path.is_dir() and not request.with_images
     if not alone:
         make_folder(folder)
-    taken: set[str] = set()
+    used: set[str] = set()
     for step, (item, name) in enumerate(items):
         here = part(watch, step / len(items), (step + 1) / len(items))
         here(0.0, f"writing {request.what} of {plain(name)}")
-        title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", taken)
+        title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
         path = request.path if alone else folder / f"{title}{form.suffix}"
         yield item, path, here
 
@@ -304,7 +304,7 @@ def _record_path(request: Request, files: Sequence[Path]) -> Path:
         return files[0].with_name(f"{request.what}.run.json")
     suffixes = sorted((FORMATS[request.format].suffix, *_ALSO.get(request.format, ())), key=len)
     name = request.path.name
-    ending = next((one for one in reversed(suffixes) if name.casefold().endswith(one)), "")
+    ending = next((suffix for suffix in reversed(suffixes) if name.casefold().endswith(suffix)), "")
     return request.path.with_name(f"{name[: len(name) - len(ending)]}.run.json")
 
 
@@ -353,12 +353,12 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
     outdated = []
     there = study.items()
     for kind in kinds:
-        asked = [one.id for one in there[kind] if not items or one.id in items]
-        for item in asked:
+        wanted = [entry.id for entry in there[kind] if not items or entry.id in items]
+        for item in wanted:
             run = study.shown.run(item, kind)
             if run is not None:
                 runs.setdefault(run, []).append(item)
-        outdated += study.shown.replaced(kind, asked)
+        outdated += study.shown.replaced(kind, wanted)
     for run in sorted(runs):
         outdated += study.shown.outdated(study.runs.get(run), runs[run])
     return Provenance(
@@ -438,7 +438,7 @@ def _controls(study: Study, run: RunEntry, items: Sequence[int]) -> dict[str, di
     """Name a run's control images and say whether they are known to hold structures; nothing without any."""
     if not STORED[run.kind].has_controls:
         return {}
-    then = fold([one for one in study.decisions() if one.id <= run.known])
+    then = fold([decision for decision in study.decisions() if decision.id <= run.known])
     marks = {study.name_of(run.kind, item): then.control(item) for item in items}
     named = {name: mark.holds for name, mark in marks.items() if mark is not None}
     return {"controls": named} if named else {}

@@ -114,7 +114,7 @@ def read_files(
     """
     mappings = mappings or {}
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
-    listed = [OtherFiles(name, KINDS[name].file_kinds, one.recognises) for name, one in readers.items()]
+    listed = [OtherFiles(name, KINDS[name].file_kinds, reader.recognises) for name, reader in readers.items()]
     candidates = classify_files(paths, kind, sources, part(watch, 0.0, 0.15), readers=listed)
     others = {
         name: readers[name].read([candidates.sources.open(path) for path in files], kind, watch)
@@ -133,7 +133,7 @@ def read_files(
     candidates.sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
     rankings = tuple(read_ranking(candidates.sources.open(path)) for path in candidates.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
-    found, refused = _read_each(
+    tables_and_images, refused = _read_each(
         candidates.tables, kind, mappings, beside, candidates.sources, part(watch, now, now + 0.1)
     )
     points, more = read_point_files(
@@ -141,8 +141,8 @@ def read_files(
     )
     candidates.sources.keep(candidates.masks)
     refused += more
-    tables = [table for table in found if not isinstance(table, ImageFile)]
-    clicked = [name for one in (*tables, *(file.clicks for file in points)) for name in one.images]
+    tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
+    clicked = [name for table in (*tables, *(file.clicks for file in points)) for name in table.images]
     files = resolve_ambiguous(
         candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
     )
@@ -223,8 +223,8 @@ def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapp
     if candidates.kind is not None:
         return []
     tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
-    said = (explain_assumed_kind(candidates.sources.open(path)) for path in tables if path not in mappings)
-    return [words for words in said if words]
+    notes = (explain_assumed_kind(candidates.sources.open(path)) for path in tables if path not in mappings)
+    return [words for words in notes if words]
 
 
 def _assumed_in_words(files: Sequence[Path]) -> list[str]:
@@ -248,13 +248,13 @@ def _read_each(
     watch: Watch,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError]]:
     """Read images or tables; gives too why optional ones were left out."""
-    found: list[ImageFile | ClickTable | PointTable] = []
+    tables: list[ImageFile | ClickTable | PointTable] = []
     refused: list[InputError] = []
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
         try:
-            found.append(read(sources.open(path), kind, mappings.get(path), step))
+            tables.append(read(sources.open(path), kind, mappings.get(path), step))
         except UnknownColumns as unknown:
             raise unknown if kind is not None else prefer_label_columns(unknown) from None
         except InputError as error:
@@ -262,7 +262,7 @@ def _read_each(
                 raise
             refused.append(error)
         sources.release(path)
-    return found, refused
+    return tables, refused
 
 
 def store(
@@ -343,21 +343,21 @@ def _store(
         else:
             summary = study.add_truth(table, step, extent=extent, skip_unknown=True)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
-    told: list[str] = []
+    reports: list[str] = []
     numbers = _numbers(study, placement.sites, entries)
     grids = {entry.id: entry.lattice for entry in study.images()} if readings.masks else {}
     placed: dict[Path, list[tuple[AttributedMask, int]]] = {}
-    for one, at in zip(placement.masks, placement.where, strict=True):
-        placed.setdefault(one.file, []).append((one, numbers[at]))
+    for placed_mask, at in zip(placement.masks, placement.where, strict=True):
+        placed.setdefault(placed_mask.file, []).append((placed_mask, numbers[at]))
     for done, file in enumerate(readings.masks, start=len(tables)):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
         mine = placed.get(file.path, [])
-        moved = sum(not one.mask.grid.same_as(grids[number]) for one, number in mine)
+        moved = sum(not placed_mask.mask.grid.same_as(grids[number]) for placed_mask, number in mine)
         notices = [*file.notices, *_moved_in_words(moved)]
-        masks = [prepare_mask(one, number, grids[number]) for one, number in mine]
-        said = add_masks(study, masks, file.path.name, notices, step)
-        told.append(f"{plain(file.path.name)}: {said}")
-    sentences += _in_words(told, placement)
+        masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in mine]
+        summary = add_masks(study, masks, file.path.name, notices, step)
+        reports.append(f"{plain(file.path.name)}: {summary}")
+    sentences += _in_words(reports, placement)
     sentences += [*placement.notices, *readings.notices]
     tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:3]]
     if tables_left:
@@ -368,17 +368,17 @@ def _store(
     return sentences
 
 
-def _in_words(told: Sequence[str], placement: Placement) -> list[str]:
+def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:
     """Say what came of files of masks, in few words where there are many files and nothing is odd."""
     plainly = ("annotator.", "annotators.", "image.")
-    odd = [words for words in told if "(" in words or not words.endswith(plainly)]
-    if len(told) - len(odd) < 3:
-        return list(told)
-    raters = {one.annotator for one in placement.masks} - {None}
-    true = sum(one.annotator is None for one in placement.masks)
+    odd = [words for words in reports if "(" in words or not words.endswith(plainly)]
+    if len(reports) - len(odd) < 3:
+        return list(reports)
+    raters = {placed_mask.annotator for placed_mask in placement.masks} - {None}
+    true = sum(placed_mask.annotator is None for placed_mask in placement.masks)
     images = counted(len(set(placement.where)), "image")
     words = (
-        f"{len(placement.masks):,} masks in {len(told):,} files on {images}"
+        f"{len(placement.masks):,} masks in {len(reports):,} files on {images}"
         f" by {counted(len(raters), 'annotator')}{f', {true:,} of them the truth' if true else ''}."
     )
     return [words, *odd]

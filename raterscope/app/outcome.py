@@ -107,7 +107,8 @@ class Answer(Generic[Plan, Gathered, Result]):
     def kept(self) -> dict[int, Result]:
         """The results to be stored, by the items' numbers: without those that failed."""
         items = self.inputs.items
-        return {items[name]: one.fusion for name, one in self.outcomes.items() if one.fusion is not None}
+        fusions = ((name, outcome.fusion) for name, outcome in self.outcomes.items())
+        return {items[name]: fusion for name, fusion in fusions if fusion is not None}
 
 
 def one_by_one(
@@ -119,12 +120,12 @@ def one_by_one(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     outcomes: dict[str, Outcome[Result]] = {}
-    for step, (name, given) in enumerate(inputs.given.items()):
+    for step, (name, entry) in enumerate(inputs.given.items()):
         prefix = f"{name}: " if len(inputs.given) > 1 else ""
         here = part(watch, step / len(inputs.given), (step + 1) / len(inputs.given), prefix)
         begun = time.perf_counter()
-        told = wrapping(here, partial(Draft, name))
-        result, problem, details = attempt(partial(fuse, given, plan, told))
+        watch_draft = wrapping(here, partial(Draft, name))
+        result, problem, details = attempt(partial(fuse, entry, plan, watch_draft))
         outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
     return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
 
@@ -173,10 +174,10 @@ def finite_or_none(value: float) -> float | None:
 
 def versions() -> dict[str, str]:
     """Name the versions that a result depends on."""
-    found = {"raterscope": __version__, "python": platform.python_version()}
+    by_package = {"raterscope": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "numba", "scikit-learn"):
-        found[name] = metadata.version(name)
-    return found
+        by_package[name] = metadata.version(name)
+    return by_package
 
 
 def gather(
@@ -202,15 +203,15 @@ def gather(
     decisions = study.decisions()
     state = fold(decisions)
     numbers: dict[str, int] = {}
-    found: dict[str, Given] = {}
+    inputs: dict[str, Given] = {}
     for done, (number, name) in enumerate(items.items()):
         watch(done / len(items), f"{words} {name}")
-        given = read(number, state)
-        if given is not None:
-            numbers[name], found[name] = number, given
+        entry = read(number, state)
+        if entry is not None:
+            numbers[name], inputs[name] = number, entry
     return Inputs(
         items=numbers,
-        given=found,
+        given=inputs,
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
         excluded=tuple(sorted(state.excluded)),

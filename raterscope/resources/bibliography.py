@@ -89,10 +89,10 @@ class Reference:
             venue += f" {fields['volume']}"
         if "publisher" in fields:
             venue += f"{', ' if venue else ''}{fields['publisher']}"
-        place = f"{venue} ({fields['year']})"
+        source = f"{venue} ({fields['year']})"
         if "pages" in fields:
-            place += f" {fields['pages']}"
-        parts.append(place)
+            source += f" {fields['pages']}"
+        parts.append(source)
         if "doi" in fields:
             parts.append(f"doi:{fields['doi']}")
         return ", ".join(parts)
@@ -117,7 +117,7 @@ def bibliography() -> dict[str, Reference]:
 
 def parse(text: str) -> dict[str, Reference]:
     """Parse BibTeX of the form that `references.bib` has: one field a line, in braces, without macros."""
-    found: dict[str, Reference] = {}
+    works: dict[str, Reference] = {}
     begun: tuple[str, str] | None = None
     fields: dict[str, str] = {}
     lines: list[str] = []
@@ -126,18 +126,18 @@ def parse(text: str) -> dict[str, Reference]:
         lines.append(line)
         if begun is None and entry:
             begun, fields, lines = (entry[1], entry[2]), {}, [line]
-            if begun[1] in found:
+            if begun[1] in works:
                 raise ValueError(f"line {number}: the key {begun[1]} stands twice")
         elif begun is not None and field and field[1] not in fields:
             fields[field[1]] = field[2]
         elif begun is not None and line == "}":
             kind, key = begun
             authors = tuple(_initials_first(name) for name in _names(fields))
-            found[key] = Reference(key, kind, authors, fields, "\n".join(lines))
+            works[key] = Reference(key, kind, authors, fields, "\n".join(lines))
             begun = None
         elif begun is not None or (line and not line.startswith("%")):
             raise ValueError(f"line {number}: no part of a reference: {line}")
-    return found
+    return works
 
 
 def cite(text: str) -> str:
@@ -153,7 +153,7 @@ def cite(text: str) -> str:
     >>> cite("weighted by sensitivity [@warfield2004], section II")
     'weighted by sensitivity Warfield et al. 2004, section II'
     """
-    return _CITATION.sub(lambda found: bibliography()[found[1]].short, text)
+    return _CITATION.sub(lambda match: bibliography()[match[1]].short, text)
 
 
 def cited_keys(texts: Iterable[str]) -> list[str]:

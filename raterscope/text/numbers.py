@@ -46,10 +46,10 @@ def estimate(value: float, low: float, high: float) -> str:
     """
     if not math.isfinite(value):
         return UNKNOWN
-    places = decimals(low, high)
+    digits = decimals(low, high)
     if not (math.isfinite(low) and math.isfinite(high)):
-        return _plain(value, places)
-    return f"{_plain(value, places)} ({_plain(low, places)} to {_plain(high, places)})"
+        return _plain(value, digits)
+    return f"{_plain(value, digits)} ({_plain(low, digits)} to {_plain(high, digits)})"
 
 
 def small_figure(value: float, sign: str = "") -> str:
@@ -63,14 +63,14 @@ def small_figure(value: float, sign: str = "") -> str:
         With "+" a value above 0 has its sign.
     """
     size = abs(value)
-    places = 1 if size >= 9.95 else 2 if size >= 0.0995 else 3 if size >= 0.00995 else 4
-    words = f"{value:{sign}.{places}f}"
+    digits = 1 if size >= 9.95 else 2 if size >= 0.0995 else 3 if size >= 0.00995 else 4
+    words = f"{value:{sign}.{digits}f}"
     return words if words.strip("+-0.") else words.lstrip("+-")
 
 
-def count(number: int, one: str = "", many: str = "") -> str:
+def count(number: int, singular: str = "", many: str = "") -> str:
     """Write a whole number, with its noun where one is given: "1,048 clicks"."""
-    words = one if number == 1 else (many or (one + "s" if one else ""))
+    words = singular if number == 1 else (many or (singular + "s" if singular else ""))
     return f"{number:,}" + (f" {words}" if words else "")
 
 
@@ -88,10 +88,10 @@ def duration(seconds: float) -> str:
     """Format a duration: "2 s", "1 min 20 s", "3 h 5 min"."""
     if seconds < 0.95:
         return f"{round(seconds * 1000)} ms"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    minutes, rest = divmod(rounded, 60)
     if minutes < 60:
         return f"{minutes} min" + (f" {rest} s" if rest and minutes < 10 else "")
     hours, minutes = divmod(minutes, 60)
@@ -103,8 +103,8 @@ def time_left(seconds: float | None) -> str:
     return "" if seconds is None else f"{duration(max(seconds, 1.0))} left"
 
 
-def _plain(value: float, places: int) -> str:
-    text = f"{value:,.{places}f}"
+def _plain(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
 
 

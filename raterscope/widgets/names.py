@@ -62,13 +62,13 @@ class Typed:
         start = folded.find(f" {word}") + 1 or folded.find(word)
         if start >= 0 and folded.startswith(word, start):
             return range(start, start + len(word))
-        places, position = [], -1
+        positions, position = [], -1
         for letter in word:
             position = folded.find(letter, position + 1)
             if position < 0:
                 return ()
-            places.append(position)
-        return places
+            positions.append(position)
+        return positions
 
     def best(self, texts: Sequence[str], most: int) -> list[int]:
         """Return the best matches among lower-case texts; of equals the earlier ones.
@@ -89,11 +89,11 @@ class Typed:
         """
         matches = list(range(len(texts)))
         for word, scattered in zip(self.words, self._scattered, strict=True):
-            whole = [index for index in matches if word in texts[index]]
-            if len(whole) < most:
-                search, present = scattered.search, frozenset(whole)
-                whole += [index for index in matches if index not in present and search(texts[index])]
-            matches = whole
+            literal = [index for index in matches if word in texts[index]]
+            if len(literal) < most:
+                search, present = scattered.search, frozenset(literal)
+                literal += [index for index in matches if index not in present and search(texts[index])]
+            matches = literal
         if not self.words:
             return matches[:most]
         if len(matches) > RANKED:

@@ -156,9 +156,9 @@ def readable(hue: str) -> QColor:
 
 def _table(anchors: str) -> NDArray[np.uint8]:
     anchored = np.array([list(bytes.fromhex(word[1:])) for word in anchors.split()], dtype=float)
-    places = np.linspace(0, 255, len(anchored))
+    stops = np.linspace(0, 255, len(anchored))
     positions = np.arange(256)
-    channels = [np.interp(positions, places, anchored[:, channel]) for channel in range(3)]
+    channels = [np.interp(positions, stops, anchored[:, channel]) for channel in range(3)]
     return np.round(np.stack(channels, axis=1)).astype(np.uint8)
 
 

@@ -278,8 +278,8 @@ class Header(QWidget):
         metrics, left = QFontMetrics(self._title.font()), self.width() - sum(beside.values()) - name
         wide = {title: metrics.horizontalAdvance(title.upper()) for title in self._titles}
         fitting = [title for title in self._titles if wide[title] <= left]
-        whole, brief = self._titles
-        if brief != whole:
+        full, brief = self._titles
+        if brief != full:
             self._title.setMinimumWidth(wide[brief])
         title = fitting[0] if fitting else brief
         self._title.setText(title.upper())
@@ -482,8 +482,8 @@ class _Lines(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        places = self._places(width)
-        return max((rect.bottom() + 1 for rect in places), default=0)
+        rects = self._places(width)
+        return max((rect.bottom() + 1 for rect in rects), default=0)
 
     def sizeHint(self) -> QSize:
         visible = self._shown()
@@ -506,19 +506,19 @@ class _Lines(QLayout):
         return [item for item in self._items if not item.isEmpty()]
 
     def _places(self, width: int) -> list[QRect]:
-        places: list[QRect] = []
+        rects: list[QRect] = []
         corner, tall = QPoint(0, 0), 0
         for item in self._shown():
             wide = min(item.sizeHint().width(), width)
             high = item.heightForWidth(wide) if item.hasHeightForWidth() else item.sizeHint().height()
             if corner.x() and corner.x() + wide > width:
                 corner, tall = QPoint(0, corner.y() + tall + self._down), 0
-            places.append(QRect(corner, QSize(wide, high)))
+            rects.append(QRect(corner, QSize(wide, high)))
             corner.setX(corner.x() + wide + self._across)
             tall = max(tall, high)
-        if places and self._last_right:
-            places[-1].moveRight(max(width - 1, places[-1].right()))
-        return places
+        if rects and self._last_right:
+            rects[-1].moveRight(max(width - 1, rects[-1].right()))
+        return rects
 
 
 class Menu(QMenu):

@@ -153,8 +153,8 @@ class CountingSubject:
             (self.red_cells_per_microlitre, "{:,.0f} red cells/µl"),
             (self.thickness, "a film of {:g} µm"),
         )
-        said = ", ".join(words.format(value) for value, words in parts if value is not None)
-        return f"count {said or 'parasites alone'}{', all images' if self.everywhere else ''}"
+        details = ", ".join(words.format(value) for value, words in parts if value is not None)
+        return f"count {details or 'parasites alone'}{', all images' if self.everywhere else ''}"
 
 
 Box = tuple[int, int, int]

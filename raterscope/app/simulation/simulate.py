@@ -121,11 +121,14 @@ def _write_clicks(
     write_rows(
         data,
         ("annotator", "image", "x", "y", "width", "height"),
-        ((names[one], image, *_places(point), *size) for one, point in zip(annotators, points, strict=True)),
+        (
+            (names[index], image, *_places(point), *size)
+            for index, point in zip(annotators, points, strict=True)
+        ),
     )
     watch(0.7, "writing the truth")
     mean, covariance = (crowd.mean - corner) * scale, crowd.covariance * scale**2
-    write_rows(truth, ("image", "x", "y"), ((image, *_places(one)) for one in mean))
+    write_rows(truth, ("image", "x", "y"), ((image, *_places(point)) for point in mean))
     write_rows(
         beside[0],
         ("annotator", "reliability"),
@@ -144,8 +147,8 @@ def _write_clicks(
         beside[2],
         ("row", "annotator", "component"),
         (
-            (str(row), names[one], str(m + 1) if m >= 0 else "")
-            for row, (one, m) in enumerate(zip(annotators, crowd.component.tolist(), strict=True), start=1)
+            (str(row), names[index], str(m + 1) if m >= 0 else "")
+            for row, (index, m) in enumerate(zip(annotators, crowd.component.tolist(), strict=True), start=1)
         ),
     )
     return Drawn((data,), (truth,), beside, radius)
@@ -483,7 +486,7 @@ def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
         if files.classes:
             outputs = tuple(files.classes)
             classes = tuple(dict.fromkeys(files.classes.values()))
-            meaning = tuple(classes.index(one) for one in files.classes.values())
+            meaning = tuple(classes.index(label) for label in files.classes.values())
             for question in study.questions():
                 set_scheme(study, question.id, Scheme(outputs, classes, meaning))
     return path

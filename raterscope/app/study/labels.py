@@ -222,7 +222,7 @@ def _question_for(
         question: bool(set(labels) & {*question.scheme.outputs, *question.scheme.classes})
         for question in likely
     }
-    best = max(likely, key=lambda one: (shares[one] > 0, alike[one], shares[one]), default=None)
+    best = max(likely, key=lambda number: (shares[number] > 0, alike[number], shares[number]), default=None)
     if best is None or shares[best] or (votes and len(questions) == 1):
         return best
     return next((question for question in likely if votes and question.name == UNNAMED), None)

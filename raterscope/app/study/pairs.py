@@ -97,9 +97,9 @@ def _given_again(study: Study, question: int, table: PairTable) -> int:
         (comparisons.annotator.astype(np.int64) * item_count + comparisons.left) * item_count
         + comparisons.right
     )
-    given = (annotator[known] * item_count + left[known]) * item_count + right[known]
-    position = np.minimum(np.searchsorted(present, given), len(present) - 1)
-    return int((present[position] == given).sum())
+    codes = (annotator[known] * item_count + left[known]) * item_count + right[known]
+    position = np.minimum(np.searchsorted(present, codes), len(present) - 1)
+    return int((present[position] == codes).sum())
 
 
 def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
@@ -158,7 +158,7 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
     shared = {
         entry: len(known & set(study.comparison_set(entry.id).items)) for entry in study.pair_questions()
     }
-    question = max(shared, key=lambda one: shared[one], default=None)
+    question = max(shared, key=lambda number: shared[number], default=None)
     if question is None or shared[question] < 2:
         raise InputError(
             "ranks items that nobody compared in the study; import the comparisons first", file=table.path

@@ -464,12 +464,12 @@ class SpotLayer:
         """Paint the ellipses that reach into `rect`, each on a dark line so that it is seen on any image."""
         reach = self.reach(scale)
         rows = self._index.within(rect.adjusted(-reach, -reach, reach, reach))
-        places = np.column_stack([self.spots.x[rows], self.spots.y[rows]]) * scale
+        positions = np.column_stack([self.spots.x[rows], self.spots.y[rows]]) * scale
         radii = np.maximum(self._radii[rows] * scale, SMALLEST_RADIUS)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         before, centre = painter.transform(), QPointF()
         for row, (x, y), (long, short), turn in zip(
-            rows.tolist(), places.tolist(), radii.tolist(), self._turn[rows].tolist(), strict=True
+            rows.tolist(), positions.tolist(), radii.tolist(), self._turn[rows].tolist(), strict=True
         ):
             ground, line = _pens(self.spots.state[row])
             painter.translate(x, y)

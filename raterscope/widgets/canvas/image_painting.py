@@ -111,13 +111,13 @@ def paint_chosen(
     painter: QPainter, viewport: Viewport, x: NDArray[np.floating], y: NDArray[np.floating]
 ) -> None:
     """Paint rings about the clicks of the annotator that is selected."""
-    places = [
+    positions = [
         QPointF(*viewport.to_screen(*position)) for position in zip(x.tolist(), y.tolist(), strict=True)
     ]
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 3.6), QPen(QColor(theme.DARK.text), 1.6)):
         painter.setPen(pen)
-        for position in places:
+        for position in positions:
             painter.drawEllipse(position, RING, RING)
 
 
@@ -319,11 +319,11 @@ class TiledPicture:
 
     def thumbnail(self, width: int, height: int) -> QImage | None:
         """Return the whole image, reduced; None until it is loaded."""
-        whole = self.store.get((self._last, 0, 0))
-        if whole is None:
+        picture = self.store.get((self._last, 0, 0))
+        if picture is None:
             return None
         smooth = Qt.TransformationMode.SmoothTransformation
-        return whole.scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
+        return picture.scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
 
     def look(self, seen: Rect, enlarged: float) -> None:
         """Have read what is in sight and what lies about it.
@@ -467,14 +467,14 @@ class ImageLayer(QObject):
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, quickly: bool = False) -> None:
         """Paint what lies in `rect`; quickly, pixels are not smoothed."""
         left, top, right, bottom = self.extent
-        whole = QRectF(left * scale, top * scale, (right - left) * scale, (bottom - top) * scale)
+        area = QRectF(left * scale, top * scale, (right - left) * scale, (bottom - top) * scale)
         if self._picture is None or self.by_tiles:
             seen = (rect.left() * scale, rect.top() * scale, rect.width() * scale, rect.height() * scale)
-            painter.fillRect(whole.intersected(QRectF(*seen)), QColor(EMPTY))
+            painter.fillRect(area.intersected(QRectF(*seen)), QColor(EMPTY))
         if self._picture is None:
             painter.setPen(QPen(QColor(theme.DARK.line), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(whole)
+            painter.drawRect(area)
             return
         enlarged = self._enlargement(scale)
         smooth = enlarged < SQUARE_PIXELS_FROM and not quickly

@@ -99,9 +99,9 @@ def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, clo
         stop = grips[(position + step) % len(grips)]
         between = np.arange(1, (stop - handle) * step % count)
         indices = (handle + step * between) % count
-        whole = (along[stop] - along[handle]) * step % around
-        if len(indices) and whole > 0:
-            share[indices] = 1 - (along[indices] - along[handle]) * step % around / whole
+        length = (along[stop] - along[handle]) * step % around
+        if len(indices) and length > 0:
+            share[indices] = 1 - (along[indices] - along[handle]) * step % around / length
     return np.asarray(points + share[:, None] * offset)
 
 
@@ -192,12 +192,12 @@ def polygon_of(
     points: NDArray[np.floating], scale: float, across: float = 0.0, down: float = 0.0
 ) -> QPolygonF:
     """Turn points of the image into pixels; of those that fall together there one is left."""
-    places = points * scale + (across, down)
-    if len(places) > FEW_POINTS:
-        apart = np.any(np.diff(np.round(places * 2), axis=0, prepend=np.nan) != 0, axis=1)
+    corners = points * scale + (across, down)
+    if len(corners) > FEW_POINTS:
+        apart = np.any(np.diff(np.round(corners * 2), axis=0, prepend=np.nan) != 0, axis=1)
         apart[-1] = True
-        places = places[apart]
-    return QPolygonF([QPointF(x, y) for x, y in places.tolist()])
+        corners = corners[apart]
+    return QPolygonF([QPointF(x, y) for x, y in corners.tolist()])
 
 
 def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: bool = False) -> None:
@@ -220,12 +220,12 @@ def paint_shape(painter: QPainter, polygon: QPolygonF, *, closed: bool, strong: 
 
 
 def paint_grips(
-    painter: QPainter, places: NDArray[np.float64], grips: Sequence[int], chosen: int | None
+    painter: QPainter, corners: NDArray[np.float64], grips: Sequence[int], chosen: int | None
 ) -> None:
     """Paint squares on some of the places of a shape in the widget, the chosen one filled."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for grip in grips:
-        (x, y), half = places[grip].tolist(), pixels(GRIP) / 2 + (1.5 if grip == chosen else 0)
+        (x, y), half = corners[grip].tolist(), pixels(GRIP) / 2 + (1.5 if grip == chosen else 0)
         painter.setPen(QPen(theme.colour(theme.DARK.canvas, 230), 1.4))
         painter.setBrush(QColor(theme.DARK.accent if grip == chosen else theme.DARK.text))
         painter.drawRect(QRectF(x - half, y - half, 2 * half, 2 * half))
@@ -491,11 +491,11 @@ class Drawing(QObject):
         if self._cursor is not None:
             _paint_cross(painter, QPointF(*viewport.to_screen(*self._cursor)))
         if self._points and len(points) > 1:
-            places = np.array(points)
+            corners = np.array(points)
             closed = self.mode == "area" and len(points) > 2
-            polygon = polygon_of(places, viewport.scale, viewport.across, viewport.down)
+            polygon = polygon_of(corners, viewport.scale, viewport.across, viewport.down)
             paint_shape(painter, polygon, closed=closed, strong=True)
-            words = self._measure(self.mode, places)
+            words = self._measure(self.mode, corners)
             paint_tag(painter, tag_box(viewport, QPointF(*viewport.to_screen(*points[-1])), words), words)
         _paint_hint(painter, viewport, f"{WORDS[self.mode]}; Esc to cancel")
 
@@ -511,13 +511,13 @@ def _paint_cross(painter: QPainter, position: QPointF) -> None:
 def _paint_hint(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint what to do, above what stands on the lower edge."""
     painter.save()
-    whole = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
+    frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
-    room = QRectF(0, 0, max(whole.width() - 48, 40), 200)
+    room = QRectF(0, 0, max(frame.width() - 48, 40), 200)
     flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
     box = painter.boundingRect(room, int(flags), words).adjusted(-10, -5, 10, 5)
-    box.moveCenter(QPointF(whole.width() / 2, 0))
-    box.moveBottom(whole.height() - LOWER_EDGE)
+    box.moveCenter(QPointF(frame.width() / 2, 0))
+    box.moveBottom(frame.height() - LOWER_EDGE)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, int(flags), words)

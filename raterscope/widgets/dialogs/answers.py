@@ -156,8 +156,8 @@ class AnswersDialog(QDialog):
             self.outputs.setItem(row, 0, QTableWidgetItem(output))
             box = ChoiceBox()
             box.setAccessibleName(f"Class of answer {output}")
-            for one in classes:
-                box.addItem(one, one)
+            for class_name in classes:
+                box.addItem(class_name, class_name)
             box.addItem(NOTHING, "")
             box.setCurrentIndex(box.findData(name) if name in classes else len(classes))
             box.currentIndexChanged.connect(self._on_meaning)

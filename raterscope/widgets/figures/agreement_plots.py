@@ -122,10 +122,10 @@ class _Matrix(Figure[tuple[int, int]]):
         numbers: tuple[int, ...],
         values: NDArray[np.floating],
         label: str,
-        said: Callable[[int, int], str] | None,
+        describe: Callable[[int, int], str] | None,
     ) -> None:
         self._names, self._numbers, self._values, self._label = names, numbers, values, label
-        self._describe = said
+        self._describe = describe
         known = values[~np.eye(len(names), dtype=bool) & np.isfinite(values)]
         # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
         self._low = min(0.5, np.floor(10 * known.min()) / 10) if known.size else 0.0

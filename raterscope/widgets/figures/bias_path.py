@@ -268,12 +268,12 @@ class _Lines(ChartFigure):
         if path is None:
             self.show_chart(NO_CHART)
             return
-        places, bias = self._positions(path), path.bias[:, self._tested]
+        positions, bias = self._positions(path), path.bias[:, self._tested]
         ends = np.array([min(float(bias.min(initial=0.0)), 0.0), max(float(bias.max(initial=0.0)), 0.0)])
         ends = np.array([-1.0, 1.0]) if ends[0] == ends[1] else ends
         bad = np.flatnonzero(self._tested & (self._behaviour == BAD))[:MOST_CROSSES]
         marks: list[Mark] = [
-            Points(x=places[[0, -1]], y=ends, size=0.0, pointable=False),
+            Points(x=positions[[0, -1]], y=ends, size=0.0, pointable=False),
             Segments(x=EVERYWHERE, y=np.zeros((1, 2)), ink="second"),
             Points(
                 x=np.full(len(bad), np.inf), y=path.bias[-1, bad], symbol="cross", size=8.0, ink="rejected",
@@ -282,15 +282,15 @@ class _Lines(ChartFigure):
         ]  # fmt: skip
         notes: list[Note] = []
         if np.isfinite(self._cut):
-            cut = float(np.clip(self._cut, places.min(), places.max()))
+            cut = float(np.clip(self._cut, positions.min(), positions.max()))
             x = np.full((1, 2), cut)
             marks.append(Segments(x=x, y=EVERYWHERE, ink="accent", width=1.6, dashes=(3.0, 3.0)))
-            late = cut == places[-1]
+            late = cut == positions[-1]
             notes.append(
                 Note(cut, np.inf, "cut", "accent", "end" if late else "start", (-5.0 if late else 5.0, 22.0))
             )
         scale: Scale = "log" if self._logarithmic else "linear"
-        axis = Axis(path.axis, scale=scale, padding=0.0, falling=bool(places[0] > places[-1]))
+        axis = Axis(path.axis, scale=scale, padding=0.0, falling=bool(positions[0] > positions[-1]))
         self.show_chart(
             Chart("", axis, Axis(BIAS_AXIS), tuple(marks), LEGEND, tuple(notes), legend_at="above")
         )

@@ -312,7 +312,7 @@ class TilePainter:
         self,
         painter: QPainter,
         grid: Grid,
-        places: NDArray[np.int64],
+        indices: NDArray[np.int64],
         first: int,
         top: int,
         chosen: set[int],
@@ -333,9 +333,9 @@ class TilePainter:
         lit : frozenset of int or None
             Places beside which all others are dimmed; None dims none.
         """
-        self._colour(places)
-        targets = self._targets(grid, first, top, places)
-        rows = places.tolist()
+        self._colour(indices)
+        targets = self._targets(grid, first, top, indices)
+        rows = indices.tolist()
         boxes = list(zip(rows, targets, strict=True))
         clear = set(rows) if lit is None else lit | chosen
         dim = [pair for pair in boxes if pair[0] not in clear]
@@ -348,13 +348,13 @@ class TilePainter:
         painter.setOpacity(1.0)
         self._cross_out(painter, grid, boxes)
 
-    def _colour(self, places: NDArray[np.int64]) -> None:
+    def _colour(self, indices: NDArray[np.int64]) -> None:
         """Colour the matrices that are seen for the first time in this theme."""
         look = theme.current()
         if self._look is not look:
             self._look = look
             self._ready[:] = False
-        new = places[~self._ready[places]]
+        new = indices[~self._ready[indices]]
         if not len(new):
             return
         unknown = QColor(look.line)
@@ -367,14 +367,14 @@ class TilePainter:
         self._pixels[new] = table.astype(np.uint32)[shades.astype(np.int16)]
         self._ready[new] = True
 
-    def _targets(self, grid: Grid, first: int, top: int, places: NDArray[np.int64]) -> list[QRectF]:
+    def _targets(self, grid: Grid, first: int, top: int, indices: NDArray[np.int64]) -> list[QRectF]:
         """Return the rectangle of each matrix: at the lower left of its tile, by size."""
         _, rows, cells = self.tiles.mean.shape
-        share = LEAST_SHARE + (1 - LEAST_SHARE) * np.asarray(self.tiles.size, dtype=float)[places]
+        share = LEAST_SHARE + (1 - LEAST_SHARE) * np.asarray(self.tiles.size, dtype=float)[indices]
         width, height = grid.width * share / cells, grid.height * share / rows
         gaps = np.minimum(width, height) >= GAPS_FROM
         width, height = np.where(gaps, np.floor(width), width), np.where(gaps, np.floor(height), height)
-        line, column = np.divmod(np.arange(first, first + len(places)), grid.columns)
+        line, column = np.divmod(np.arange(first, first + len(indices)), grid.columns)
         left = column * grid.across + grid.gap // 2
         bottom = top + (line + 1) * grid.down - grid.gap // 2 - grid.caption
         heads = np.round(bottom - height * rows)
@@ -407,8 +407,8 @@ class TilePainter:
     def _paint_captions(
         self, painter: QPainter, grid: Grid, pairs: list[tuple[int, QRectF]], chosen: set[int]
     ) -> None:
-        places = [row for row, _ in pairs]
-        communities = self.tiles.community[places].tolist()
+        indices = [row for row, _ in pairs]
+        communities = self.tiles.community[indices].tolist()
         named = grid.caption == NAME_ROOM
         bars: dict[int, list[QRectF]] = defaultdict(list)
         for (_, box), community in zip(pairs, communities, strict=True):

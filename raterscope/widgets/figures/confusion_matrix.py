@@ -218,8 +218,8 @@ class _Matrix(Figure[tuple[int, int]]):
             return "votes not known"
         if 0 < number < 0.5:
             return "less than one vote"
-        whole = round(number)
-        return f"{whole:,} vote" + ("" if whole == 1 else "s")
+        rounded = round(number)
+        return f"{rounded:,} vote" + ("" if rounded == 1 else "s")
 
     def _difference(self, part: tuple[int, int]) -> str:
         view = self._view

@@ -258,9 +258,9 @@ class ConfusionWall(QWidget):
     def _dim(self) -> None:
         self.tiles.light([self._row_of[number] for number in self._lit if number in self._row_of] or None)
 
-    def _numbers(self, places: Iterable[int]) -> tuple[int, ...]:
+    def _numbers(self, indices: Iterable[int]) -> tuple[int, ...]:
         view = self._view
-        return () if view is None else tuple(view.numbers[list(places)].tolist())
+        return () if view is None else tuple(view.numbers[list(indices)].tolist())
 
     def _name(self) -> None:
         view = self._view
@@ -333,8 +333,8 @@ class ConfusionWall(QWidget):
         self._falling = not self._falling
         self._arrange()
 
-    def _on_selected(self, places: tuple[int, ...]) -> None:
-        self.selection_changed.emit(self._numbers(places))
+    def _on_selected(self, indices: tuple[int, ...]) -> None:
+        self.selection_changed.emit(self._numbers(indices))
 
     def _on_activated(self, row: int) -> None:
         self.activated.emit(self._numbers((row,))[0])

@@ -451,9 +451,9 @@ class TernaryPlot(Figure[Part]):
             most = max(MOST_POINTS // len(self._view.classes), 8)
             # Far more points than can be drawn are not even looked at.
             steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
-            places = self._pixels(row, steps)
-            thinned = _thinned(places, most)
-            self._paths.append((steps[thinned], places[thinned]))
+            points = self._pixels(row, steps)
+            thinned = _thinned(points, most)
+            self._paths.append((steps[thinned], points[thinned]))
 
     def _pixels(self, row: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return the positions of a class's row after steps, (S, 2) pixels."""
@@ -487,7 +487,7 @@ class TernaryPlot(Figure[Part]):
             paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, look.second)
 
     def _draw_path(self, painter: QPainter, row: int) -> None:
-        steps, places = self._paths[row]
+        steps, points = self._paths[row]
         gone = int(np.searchsorted(steps, self._step, side="right"))
         present = self._pixels(row, np.array([self._step]))
         colour = QColor(colour_of(label_ink(row), theme.current()))
@@ -495,7 +495,7 @@ class TernaryPlot(Figure[Part]):
         faint.setAlpha(FAINT)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         width = 1.8 if sum(len(path) for path, _ in self._paths) <= SMOOTH else 1.0
-        for ink, route in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
+        for ink, route in ((faint, (present, points[gone:])), (colour, (points[:gone], present))):
             x, y = np.concatenate(route).T
             painter.setPen(QPen(ink, width))
             painter.drawPolyline(polygon_of(np.column_stack([x, y])))
@@ -506,19 +506,19 @@ class TernaryPlot(Figure[Part]):
         look, named = theme.current(), QPointF(-NAME, -NAME)
         painter.setFont(theme.font(theme.CAPTION))
         for step, words in self._view.together:
-            places = [self._pixel(row, step) for row in range(len(self._view.classes))]
+            points = [self._pixel(row, step) for row in range(len(self._view.classes))]
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.colour(look.accent, 255 if step <= self._step else FAINT), 1.2))
-            painter.drawPolyline(places)
+            painter.drawPolyline(points)
             painter.save()
             painter.setBrush(QColor(look.accent))
-            for position in places:
+            for position in points:
                 painter.translate(position)
                 painter.drawPath(symbol_path("star", STAR))
                 painter.translate(-position)
             painter.restore()
-            if (places[0] - named).manhattanLength() > APART:
-                named = places[0]
+            if (points[0] - named).manhattanLength() > APART:
+                named = points[0]
                 box = QRectF(named.x() + 6, named.y() - 17, NAME, 14)
                 paint_words(painter, box, words, look.second)
 
@@ -539,11 +539,11 @@ class TernaryPlot(Figure[Part]):
         paint_label(painter, self._pixel(row, self._step), row, radius, edge=look.text)
 
 
-def _thinned(places: NDArray[np.floating], most: int) -> NDArray[np.int64]:
+def _thinned(points: NDArray[np.floating], most: int) -> NDArray[np.int64]:
     """Return the indices of the points, (S, 2), that show the course of a path on the screen."""
-    cell, indices = 0.5, np.arange(len(places))
+    cell, indices = 0.5, np.arange(len(points))
     while True:
-        cells = np.floor(places[indices] / cell)
+        cells = np.floor(points[indices] / cell)
         moved = np.ones(len(indices), dtype=bool)
         moved[1:-1] = (cells[1:-1] != cells[:-2]).any(axis=1)
         indices = indices[moved]

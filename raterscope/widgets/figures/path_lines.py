@@ -75,9 +75,9 @@ def cover(
     start = np.repeat(np.arange(columns, dtype=np.int64) * deep, low.shape[1])
     cover_sums = np.zeros(columns * deep)
     for edge, sign in ((top.ravel(), 1), (bottom.ravel(), -1)):
-        whole = edge.astype(np.int64)
-        part = np.bincount(whole + start, edge - whole, minlength=len(cover_sums))
-        cover_sums += sign * (np.bincount(whole + start, minlength=len(cover_sums)) - part)
+        cell = edge.astype(np.int64)
+        part = np.bincount(cell + start, edge - cell, minlength=len(cover_sums))
+        cover_sums += sign * (np.bincount(cell + start, minlength=len(cover_sums)) - part)
         cover_sums[1:] += sign * part[:-1]
     return cover_sums.reshape(columns, deep)
 

@@ -91,16 +91,16 @@ class RankingView:
         object.__setattr__(self, "length", float(last.max()) + 1 if len(last) else 0.0)
 
     def _positions(self, rank: NDArray[np.integer]) -> NDArray[np.floating]:
-        places, items = np.full(len(rank), np.nan), np.flatnonzero(rank)
+        positions, items = np.full(len(rank), np.nan), np.flatnonzero(rank)
         order = items[np.lexsort((rank[items], self.component[items]))]
         further = np.diff(self.component[order], prepend=self.component[order[:1]]) != 0
-        places[order] = np.arange(len(order)) + GAP * np.cumsum(further)
-        return places
+        positions[order] = np.arange(len(order)) + GAP * np.cumsum(further)
+        return positions
 
     def in_order(self, *, after: bool = False) -> NDArray[np.int64]:
         """Return the ranked items from left to right."""
-        places = self.place_after if after else self.place_before
-        return np.argsort(places, kind="stable")[: int(np.isfinite(places).sum())]
+        positions = self.place_after if after else self.place_before
+        return np.argsort(positions, kind="stable")[: int(np.isfinite(positions).sum())]
 
     def crosses(self, first: int, second: int) -> bool:
         """Tell whether the lines of two items cross."""
@@ -167,9 +167,9 @@ class Rows:
         """Return the top of the cards of a row."""
         return self.strip + 2 if row == BEFORE else self.height - self.strip - self.side - 4
 
-    def x(self, places: NDArray[np.floating]) -> NDArray[np.floating]:
+    def x(self, positions: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the left edges of cards at places."""
-        return np.asarray(GUTTER + places * self.pitch - self.scrolled)
+        return np.asarray(GUTTER + positions * self.pitch - self.scrolled)
 
     def card(self, item: int, row: int) -> QRectF:
         """Return the rectangle of an item's card."""
@@ -194,9 +194,9 @@ class Rows:
         view = self.view
         if position.x() < GUTTER:
             return ()
-        for row, places in ((BEFORE, view.place_before), (AFTER, view.place_after)):
+        for row, positions in ((BEFORE, view.place_before), (AFTER, view.place_after)):
             if self.top(row) <= position.y() <= self.top(row) + self.side:
-                left = self.x(places)
+                left = self.x(positions)
                 items = np.flatnonzero((left <= position.x()) & (position.x() <= left + self.side))
                 return tuple(items[:1].tolist())
         begin, end = self.top(BEFORE) + self.side, self.top(AFTER)

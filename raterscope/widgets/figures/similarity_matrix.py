@@ -268,10 +268,10 @@ class _Similarity(Figure[tuple[int, int]]):
         return cell_beside(part, across, down, self.rows, self.rows)
 
     def _mark_at(self, position: QPointF) -> tuple[int, int] | None:
-        places = self._positions()
-        if not len(places):
+        points = self._positions()
+        if not len(points):
             return None
-        distance = np.hypot(places[:, 0] - position.x(), places[:, 1] - position.y())
+        distance = np.hypot(points[:, 0] - position.x(), points[:, 1] - position.y())
         nearest = int(distance.argmin())
         return (nearest, nearest) if distance[nearest] <= NEAR else None
 
@@ -357,11 +357,11 @@ class _Similarity(Figure[tuple[int, int]]):
         paint_colour_bar(painter, bar, VIRIDIS, 0.0, table.high, table.label)
 
     def _draw_graph(self, painter: QPainter) -> None:
-        network, places = self._network, self._positions()
+        network, points = self._network, self._positions()
         if network is None:
             return
         order = np.argsort(network.weights, kind="stable")[-MOST_LINES:]
-        lines = np.hstack([places[network.edges[order, 0]], places[network.edges[order, 1]]])
+        lines = np.hstack([points[network.edges[order, 0]], points[network.edges[order, 1]]])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(lines) <= FEW_LINES)
         ground, words = QColor(theme.current().surface), QColor(theme.current().third)
         for strength, third in zip(STRENGTHS, np.array_split(lines, len(STRENGTHS)), strict=True):
@@ -369,16 +369,16 @@ class _Similarity(Figure[tuple[int, int]]):
             painter.setPen(QPen(mixed(ground, words, strength), 1))
             painter.drawLines([QLineF(*line) for line in third.tolist()])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        radius = 5.0 if len(places) <= 200 else 3.5
-        for number, (x, y) in zip(network.communities.tolist(), places.tolist(), strict=True):
+        radius = 5.0 if len(points) <= 200 else 3.5
+        for number, (x, y) in zip(network.communities.tolist(), points.tolist(), strict=True):
             dimmed = self._selected is not None and number != self._selected
             painter.setOpacity(0.25 if dimmed else 1.0)
             paint_community(painter, QPointF(x, y), number, radius)
         painter.setOpacity(1.0)
         painter.setFont(theme.font(theme.CAPTION, bold=True))
         for number in sorted(set(network.communities.tolist()) - {-1}):
-            middle = np.median(places[network.communities == number], axis=0)
-            lift = 0 if len(places) > FEW_MARKS else 20  # so that it covers no mark
+            middle = np.median(points[network.communities == number], axis=0)
+            lift = 0 if len(points) > FEW_MARKS else 20  # so that it covers no mark
             box = QRectF(middle[0] - 11, max(middle[1] - 8 - lift, 1.0), 22, 16)
             painter.setPen(QPen(community_ink(number), 1))
             painter.setBrush(QColor(theme.current().raised))

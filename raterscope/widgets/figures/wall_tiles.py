@@ -127,9 +127,9 @@ class WallTiles(QAbstractScrollArea):
         self._say()
         self.viewport().update()
 
-    def light(self, places: Iterable[int] | None) -> None:
+    def light(self, indices: Iterable[int] | None) -> None:
         """Dim all places but these; None dims none."""
-        self._lit = None if places is None else frozenset(places)
+        self._lit = None if indices is None else frozenset(indices)
         self.viewport().update()
 
     @property
@@ -231,8 +231,8 @@ class WallTiles(QAbstractScrollArea):
             else:
                 self._choose([int(self._order[self._current])])
 
-    def _choose(self, places: Iterable[int]) -> None:
-        self._selected = set(places)
+    def _choose(self, indices: Iterable[int]) -> None:
+        self._selected = set(indices)
         self._say()
         self.viewport().update()
         self.selection_changed.emit(self.selected)
@@ -380,13 +380,13 @@ class WallTiles(QAbstractScrollArea):
         grid = self._grid()
         begin = MARGIN - self.verticalScrollBar().value()
         first = max(0, (top - begin) // grid.down) * grid.columns
-        places = self._order[first : ((bottom - begin) // grid.down + 1) * grid.columns]
-        for step, row in enumerate(places.tolist()):
+        indices = self._order[first : ((bottom - begin) // grid.down + 1) * grid.columns]
+        for step, row in enumerate(indices.tolist()):
             at_keys = first + step == self._current and self.hasFocus()
             if at_keys or row in self._selected:
                 self._paint_frame(painter, self._box(first + step, grid), at_keys)
         painter.translate(MARGIN, 0)
-        self._painter.paint(painter, grid, places, first, begin, self._selected, self._lit)
+        self._painter.paint(painter, grid, indices, first, begin, self._selected, self._lit)
 
     def _paint_frame(self, painter: QPainter, box: QRectF, at_keys: bool) -> None:
         look = theme.current()

@@ -294,5 +294,5 @@ def _caption(view: BiasView) -> str:
 def _interval(view: BiasView) -> str:
     if not (math.isfinite(view.low) and math.isfinite(view.high)):
         return ""
-    places = decimals(view.low, view.high)
-    return f"{view.low:.{places}f} to {view.high:.{places}f}, 95 %"
+    digits = decimals(view.low, view.high)
+    return f"{view.low:.{digits}f} to {view.high:.{digits}f}, 95 %"

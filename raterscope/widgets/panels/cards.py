@@ -408,8 +408,8 @@ class CardGrid(QWidget):
     @property
     def selected(self) -> list[int]:
         """Numbers of the selected cards, in display order."""
-        places = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
-        return [int(self.numbers[index]) for index in places]
+        positions = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
+        return [int(self.numbers[index]) for index in positions]
 
     @property
     def current(self) -> int | None:
@@ -420,12 +420,12 @@ class CardGrid(QWidget):
     def in_sight(self) -> list[int]:
         """Numbers of the cards whose picture is entirely visible."""
         room = self.view.viewport().rect()
-        whole = (
+        visible = (
             index
             for index in self._places_in_sight()
             if room.contains(self.view.visualRect(self._model.at(index)))
         )
-        numbers = (int(self.numbers[index]) for index in whole)
+        numbers = (int(self.numbers[index]) for index in visible)
         return [number for number in numbers if self._shelf.kept.get(number) is not None]
 
     def number_at(self, index: Index) -> int | None:

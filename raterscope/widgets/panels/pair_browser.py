@@ -350,8 +350,8 @@ class PairGrid(QWidget):
         self._quiet = True
         self.view.set_lines(() if view is None else _Lines(view, self._rows))
         self._quiet = False
-        whole = 0 if view is None else len(view.comparison)
-        lines = f"{whole:,}" if self._whole(view) else f"{len(self._rows):,} of {whole:,}"
+        total = 0 if view is None else len(view.comparison)
+        lines = f"{total:,}" if self._whole(view) else f"{len(self._rows):,} of {total:,}"
         self.header.set_aside("" if view is None else lines)
         nothing = NOTHING_OF_ITEMS if self._of_items else NOTHING
         self._nothing.setText("" if len(self._rows) else nothing["" if view is None else mode])

@@ -255,11 +255,11 @@ class _CellDelegate(QStyledItemDelegate):
         box = enlarge(painter, option.rect).adjusted(2, 2, -2, -2)
         paint_cell(painter, box, ground)
         ink = ink_on(ground)
-        places = max(decimals(low, high), 1) if high > low else 2
+        digits = max(decimals(low, high), 1) if high > low else 2
         votes = votes_words(model.counts[index.row(), index.column()])
         for text, size, top, height in (
-            (f"{mean:.{places}f}", theme.FIGURE, 3, 20),
-            (f"{low:.{places}f} to {high:.{places}f}", theme.CAPTION, 23, 15),
+            (f"{mean:.{digits}f}", theme.FIGURE, 3, 20),
+            (f"{low:.{digits}f} to {high:.{digits}f}", theme.CAPTION, 23, 15),
             (votes, theme.CAPTION, 39, 15),
         ):
             painter.setFont(theme.font(size, bold=size == theme.FIGURE))

@@ -300,8 +300,8 @@ class QueuePanel(QueueFrame):
         self._show_count(chosen)
 
     def _show_count(self, chosen: QueueFilter) -> None:
-        listed, whole = len(self.view.lines), len(self._items)
-        self.header.set_aside(count(whole) if listed == whole else f"{count(listed)} of {count(whole)}")
+        listed, total = len(self.view.lines), len(self._items)
+        self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
         self.say_empty("" if listed else self._why_empty(chosen))
 
     def _why_empty(self, chosen: QueueFilter) -> str:
@@ -505,9 +505,9 @@ class LongQueue(QueueFrame):
         self.view.set_lines(() if view is None else _Lines(view))
         self._quiet = False
         listed = len(self.view.lines)
-        whole = 0 if view is None else view.whole
-        self.header.set_aside(count(whole) if listed == whole else f"{count(listed)} of {count(whole)}")
-        self.say_empty("" if listed else self._why_empty() if whole else "No items yet.")
+        total = 0 if view is None else view.whole
+        self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
+        self.say_empty("" if listed else self._why_empty() if total else "No items yet.")
         row = self._row(self._current)
         if row >= 0:
             position = self.view.verticalScrollBar().value()
@@ -573,8 +573,8 @@ class LongQueue(QueueFrame):
     def _row(self, number: int) -> int:
         if self._shown is None or number < 0:
             return -1
-        found = np.flatnonzero(self._shown.order == number)
-        return int(found[0]) if len(found) else -1
+        positions = np.flatnonzero(self._shown.order == number)
+        return int(positions[0]) if len(positions) else -1
 
     def _mark(self, row: int) -> None:
         self._quiet = True

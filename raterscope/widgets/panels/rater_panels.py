@@ -200,8 +200,8 @@ class _Map(Figure[tuple[int, int]]):
         """Return the rectangle of the map, in pixels."""
         assert self._picture is not None
         room = self.room.adjusted(0, 0, 0, -BAR_HEIGHT - 6)
-        whole = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
-        size = whole.scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        picture_size = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
+        size = picture_size.scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
         return QRectF(room.left(), room.top(), size.width(), size.height())
 
 

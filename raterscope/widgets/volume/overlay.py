@@ -56,10 +56,10 @@ def paint_cross_hair(
 def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: float) -> None:
     """Paint the patient's sides at the middles of the edges, the lowest lifted above what lies there."""
     painter.save()
-    whole = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
+    frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
     left, right, top, bottom = plane.letters
-    wide, high, lift = whole.width(), whole.height(), lift / text_size()
+    wide, high, lift = frame.width(), frame.height(), lift / text_size()
     middle = max(wide / 2, BESIDE_BAR)
     for letter, x, y in (
         (left, EDGE + 6, high / 2), (right, wide - EDGE - 6, high / 2),
@@ -86,10 +86,10 @@ def paint_title(painter: QPainter, title: str, line: str) -> None:
 def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint what a drag is changing, at the top."""
     painter.save()
-    whole = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
+    frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(bold=True))
     width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
-    box = QRectF((whole.width() - width) / 2, EDGE + 20, width, 28)
+    box = QRectF((frame.width() - width) / 2, EDGE + 20, width, 28)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, _CENTRE, words)

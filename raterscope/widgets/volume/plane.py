@@ -152,8 +152,8 @@ class Plane:
         axis = 0 if self.down == 0 else 1
         edges = self._uneven[0][first[axis] : first[axis] + part.shape[axis] + 1]
         count = int(np.clip(np.ceil((edges[-1] - edges[0]) / _FINE), len(edges) - 1, _MOST_FINE))
-        places = edges[0] + (np.arange(count) + 0.5) * (edges[-1] - edges[0]) / count
-        cells = np.clip(np.searchsorted(edges, places, "right") - 1, 0, len(edges) - 2)
+        values = edges[0] + (np.arange(count) + 0.5) * (edges[-1] - edges[0]) / count
+        cells = np.clip(np.searchsorted(edges, values, "right") - 1, 0, len(edges) - 2)
         return np.asarray(np.take(part, cells, axis=axis))
 
     @property

@@ -174,8 +174,8 @@ def heat_picture(heat: HeatMap, plane: Plane, index: int) -> tuple[QImage, Box] 
     share *= np.float32(heat.scale * 255.0 / span)
     share -= np.float32(heat.low * 255.0 / span)
     np.nan_to_num(share, copy=False, nan=0.0)
-    places = np.clip(share + 0.5, 0, 255, out=share).astype(np.uint8)
-    return _picture(np.take(_colours(heat.colours), places)), plane.box_of(heat.origin, heat.values.shape)
+    levels = np.clip(share + 0.5, 0, 255, out=share).astype(np.uint8)
+    return _picture(np.take(_colours(heat.colours), levels)), plane.box_of(heat.origin, heat.values.shape)
 
 
 def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
@@ -225,8 +225,8 @@ def _colours(name: str) -> NDArray[np.uint32]:
 def _premultiplied(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
     alpha = colours[:, 3]
     red, green, blue = (np.round(255 * colours[:, channel] * alpha).astype(np.uint32) for channel in range(3))
-    whole = np.round(255 * alpha).astype(np.uint32)
-    return np.asarray((whole << 24) | (red << 16) | (green << 8) | blue, dtype=np.uint32)
+    opacity = np.round(255 * alpha).astype(np.uint32)
+    return np.asarray((opacity << 24) | (red << 16) | (green << 8) | blue, dtype=np.uint32)
 
 
 def _picture(pixels: NDArray[np.uint32]) -> QImage:

@@ -136,7 +136,7 @@ class SliceCanvas(QWidget):
         if plane is None:
             return
         left, top, right, bottom = plane.box_of(origin, shape)
-        view, whole = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
+        view, fitted = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
         room = LOOK_SHARE * min(view.width, view.height)
         ideal = room / max(right - left, bottom - top, 1e-9)
         seen = view.visible
@@ -145,7 +145,7 @@ class SliceCanvas(QWidget):
             return
         self._fitted = False
         # No closer than that surroundings are seen: eight times the whole.
-        scale = min(max(ideal, whole.scale), 8 * whole.scale)
+        scale = min(max(ideal, fitted.scale), 8 * fitted.scale)
         middle = view.centred((left + right) / 2, (top + bottom) / 2, scale)
         self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
 
@@ -193,7 +193,7 @@ class SliceCanvas(QWidget):
                 painter, view, plane.position_of(scene.index), faint=scene.tool != "look"
             )
         boxes = () if scene.bare else self._boxes(plane)
-        for region, box in sorted(boxes, key=lambda one: one[0].number == scene.selected):
+        for region, box in sorted(boxes, key=lambda entry: entry[0].number == scene.selected):
             selected = region.number == scene.selected
             overlay.paint_box(
                 painter, view, region, box,
