@@ -57,7 +57,7 @@ Shape = tuple[int, int, int]
 
 @dataclass
 class Resolved:
-    """What was in doubt, by what it was taken for."""
+    """Ambiguous files, sorted by the type they were resolved to."""
 
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
@@ -99,14 +99,14 @@ def resolve_voxels(
             continue
         volumes = find_volumes(sources.open(path))
         if path not in large:
-            words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
+            words = f"{plain(path.name)} was imported as a volume, though it may be a label map."
             volumes = (replace(volumes[0], notices=(*volumes[0].notices, words)), *volumes[1:])
         settled.volumes += volumes
     return settled
 
 
 def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool = True) -> set[Path]:
-    """Find the images that are called as tasks are, or as the files that are said to show tasks.
+    """Find the images named like tasks, or like the files that are known to show tasks.
 
     Of several that are called alike, all are meant, or none.
     """
@@ -186,7 +186,7 @@ def resolve_pictures(
 
 
 def _holds(source: Source) -> bool | None:
-    """Tell whether a plain image holds masks; None where other images of its size may tell."""
+    """Check whether a plain image holds masks; None if other images of its size must decide."""
     try:
         label_map = source.label_map()
     except InputError:
@@ -234,7 +234,7 @@ _IDLE = {"mask", "masks", "seg", "segmentation", "label", "labels", "annotation"
 
 
 class UnknownAnnotators(InputError):  # noqa: N818 - a question to the person, rather than an error
-    """Masks or points of which nothing tells who marked them.
+    """Masks or points whose annotator is unknown.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class UnknownAnnotators(InputError):  # noqa: N818 - a question to the person, r
         self.guess = dict(guess)
         self.detections = frozenset(detections)
         more = f", nor {len(files) - 1:,} more file{'' if len(files) == 2 else 's'}" if len(files) > 1 else ""
-        super().__init__(f"nothing tells who marked it{more}", file=files[0])
+        super().__init__(f"its annotator is unknown{more}", file=files[0])
 
 
 def words_of(name: str) -> list[str]:
@@ -262,14 +262,14 @@ def words_of(name: str) -> list[str]:
 
 
 def is_truth(name: str) -> bool:
-    """Tell whether an annotator's name says that the marks are the truth."""
+    """Check whether an annotator's name marks ground truth."""
     return name.casefold() in _TRUE
 
 
 def names_by(
     files: Sequence[Path], images: Sequence[str], naming: str | None = None
 ) -> dict[Path, NameParts]:
-    """Find out what the names of files that came together tell; by a pattern, where one is given and fits.
+    """Parse the names of files that came together; by a pattern, where one is given and fits.
 
     Parameters
     ----------

@@ -121,13 +121,13 @@ information, set no more of them right on any crowd that was measured.
 
 
 def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
-    """Tell of each task, (N,), whether no class reaches the upper bound and its truth was not known."""
+    """Mark the tasks, (N,), whose truth is unknown and no class of which reaches the upper bound."""
     disputed = (fusion.posterior.max(axis=1, initial=0.0) < DISPUTED[1]) & (fusion.known == OPEN)
     return np.asarray(disputed)
 
 
 def matters_in_words(wrong: NDArray[np.float64], noun: str) -> str:
-    """Say on how many of some items a decision matters.
+    """Describe on how many items a decision matters.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Trust:
 
     @property
     def judged(self) -> int:
-        """How many cases were compared."""
+        """Number of cases compared."""
         return int(self.calibration.count.sum())
 
     @property
@@ -219,12 +219,12 @@ class Trust:
 
     @property
     def contradicted(self) -> bool:
-        """Whether what is known contradicts the probabilities."""
+        """True if known answers contradict the probabilities."""
         error = self.calibration.error
         return self.judged >= FEW and self.p_value < LEVEL and error > LEAST_ERROR
 
     def in_words(self) -> str:
-        """Say it in a sentence or two."""
+        """Describe the trust in a sentence or two."""
         if not self.judged:
             words = (
                 f"Nothing contradicts or confirms these probabilities: no {self.noun} has a known truth, and "
@@ -240,13 +240,13 @@ class Trust:
             f"calibration error {self.calibration.error:.2f}."
         )
         if self.judged < FEW:
-            return f"{words} That is too few to tell. {self.comparable}".rstrip()
+            return f"{words} That is too few to judge. {self.comparable}".rstrip()
         if not self.contradicted:
             return f"{words} This does not contradict the probabilities."
         return f"{words} The probabilities are {self._gap_in_words()}: do not take them at their word."
 
     def doubt_in_words(self) -> str:
-        """Say in a short sentence what is contradicted; empty where nothing is."""
+        """Describe in a short sentence what is contradicted; empty if nothing is."""
         if not self.contradicted:
             return ""
         by = "Known truths" if self.by_truth else "Your decisions"
@@ -280,7 +280,7 @@ def trust_from(
 
 
 def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: int) -> RunEntry | None:
-    """Give the run that says what was claimed before a decision; None without one.
+    """Return the run with the claims before a decision; None without one.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: i
 
 
 def bin_intervals(curve: Calibration) -> FloatArray:
-    """Give the 95 % interval of the share of each bin (Wilson), (2, B); NaN where a bin is empty."""
+    """Compute the 95 % interval of the share of each bin (Wilson), (2, B); NaN where a bin is empty."""
     ends = [wilson(share * count, int(count)) for share, count in zip(curve.share, curve.count, strict=True)]
     return np.array(ends, dtype=np.float64).reshape(-1, 2).T
 
@@ -331,7 +331,7 @@ _FAR = math.log(2.5)
 
 @dataclass(frozen=True)
 class ComparableCrowd:
-    """What was measured on one data set.
+    """Measurements on one comparable data set.
 
     Attributes
     ----------
@@ -354,7 +354,7 @@ class ComparableCrowd:
     figures: tuple[tuple[str, float, float], ...]
 
     def distance(self, per_item: float, classes: int) -> float:
-        """Give how far a crowd is: the larger of two differences of logarithms."""
+        """Compute the distance of a crowd: the larger of two differences of logarithms."""
         far = abs(math.log(max(per_item, 0.5) / self.per_item))
         return max(far, abs(math.log(classes / self.classes))) if classes and self.classes else far
 
@@ -377,7 +377,7 @@ def comparable_crowds() -> tuple[ComparableCrowd, ...]:
 def nearest(
     crowds: Iterable[ComparableCrowd], kind: str, per_item: float, classes: int = 0
 ) -> ComparableCrowd | None:
-    """Give the crowd of a kind that is nearest; None without any that is near."""
+    """Find the nearest crowd of a kind; None if none is near."""
     near = [
         (crowd.distance(per_item, classes), rank, crowd)
         for rank, crowd in enumerate(crowds)
@@ -387,7 +387,7 @@ def nearest(
 
 
 def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], classes: int = 0) -> str:
-    """Say what was measured on the nearest crowd.
+    """Describe what was measured on the nearest crowd.
 
     Parameters
     ----------

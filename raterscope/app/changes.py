@@ -21,7 +21,7 @@ MOST_LISTED = 500
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed from one run to another.
+    """Changes from one run to another.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Changes:
     decided: int = 0
 
     def in_words(self) -> str:
-        """Say it in one line: "12 -> 3 disputed (5 decided), 4 detections changed"."""
+        """Describe the changes in one line: "12 -> 3 disputed (5 decided), 4 detections changed"."""
         arrow = "\N{RIGHTWARDS ARROW}"
         kind = KINDS[self.kind]
         noun = kind.detail
@@ -67,7 +67,7 @@ class Changes:
 
 
 def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) -> dict[int, RunEntry]:
-    """Give the run that was shown of each item before a run came; items without one are left out.
+    """Find the run of each item that was shown before a run; items without one are omitted.
 
     Parameters
     ----------

@@ -40,12 +40,12 @@ class Code:
 
     def __post_init__(self) -> None:
         if not (_VALUE.fullmatch(self.value) and _SCHEME.fullmatch(self.scheme)):
-            raise ValueError(f"{self.scheme}:{self.value} is no code; expected a scheme and a value.")
+            raise ValueError(f"{self.scheme}:{self.value} is not a code; expected a scheme and a value.")
         if not _VALUE.fullmatch(self.meaning):
             raise ValueError(f"the code {self.value} has no meaning of up to {_LONGEST} characters.")
 
     def same_as(self, other: Code | None) -> bool:
-        """Tell whether both are one concept, whatever words they are told in."""
+        """Check whether both are the same concept, whatever their wording."""
         return other is not None and (self.value, self.scheme) == (other.value, other.scheme)
 
 
@@ -55,7 +55,7 @@ TISSUE = Code("85756007", "SCT", "Tissue")
 
 @dataclass(frozen=True, kw_only=True)
 class Coding:
-    """What is known of a structure besides its name; what is None or empty is unknown.
+    """Coding of a structure, besides its name; fields that are None or empty are unknown.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Coding:
 
     @property
     def specific(self) -> bool:
-        """Whether the type says more than that it is tissue."""
+        """True if the type is more specific than "tissue"."""
         return self.type is not None and not self.type.same_as(TISSUE)
 
 

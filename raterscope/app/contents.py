@@ -47,7 +47,7 @@ class Contents:
 
     @cached_property
     def measures(self) -> Measures:
-        """What is measured on images of clicks."""
+        """Measures on images of clicks."""
         return read_measures(self.decisions, self.review)
 
     @cached_property

@@ -21,7 +21,7 @@ _TOLERANCES = ("tolerance", "detection_tolerance")
 
 
 def of_masks(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
-    """Say that a fusion of masks did not converge, with advice; empty where it did.
+    """Report that a fusion of masks did not converge, with advice; empty if it did.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ def of_masks(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
 
 
 def of_labels(fusion: LabelFusion, plan: Mapping[str, Any]) -> str:
-    """Say that a fusion of labels did not converge, with advice; empty where it did."""
+    """Report that a fusion of labels did not converge, with advice; empty if it did."""
     counts = [] if fusion.trace.converged else [len(fusion.trace.change)]
     return _words(LABELLERS.get(str(plan.get("algorithm"))), _group(plan, "settings"), counts)
 
 
 def of_clicks(fusion: Fusion, plan: Mapping[str, Any]) -> str:
-    """Say that the clustering or the detection of clicks did not converge; empty where both did."""
+    """Report that the clustering or the detection of clicks did not converge; empty if both did."""
     clustering, detection = fusion.clustering.trace, fusion.detection
     first = [] if clustering.converged else [len(clustering.objective)]
     second = [] if detection.converged else [len(detection.objective)]

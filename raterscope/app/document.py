@@ -241,7 +241,7 @@ class Document(QObject):
         return job
 
     def record(self, decision: Decision) -> Job:
-        """Write a decision. `decided` tells when it is on disk."""
+        """Write a decision. The signal `decided` reports when it is on disk."""
         return self._write(lambda _state: decision)
 
     def choose_run(self, kind: str, run: int | None) -> None:
@@ -274,7 +274,7 @@ class Document(QObject):
             self.names_changed.emit()
 
     def undo(self) -> None:
-        """Take back the last decision in effect; that is a decision too."""
+        """Undo the last decision in effect; the undo is a decision too."""
         if self._study is not None:
             self._write(review.undo)
 
@@ -303,7 +303,7 @@ class Document(QObject):
         return job
 
     def _shut(self) -> None:
-        """Let the study's thread finish its work, close the file and end, without waiting."""
+        """Request the study's thread to finish its work, close the file and end, without waiting."""
         study, lane = self._study, self._lane
         self._study = self._lane = self._journal = None
         if self.standing != Standing():

@@ -58,7 +58,7 @@ _ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be written where.
+    """Request for an export: contents and destination.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written.
+    """Files written by an export.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Written:
     made_from: Provenance
 
     def in_words(self, title: str) -> str:
-        """Say it: "Exported consensus of run 3 (laplace, 2026-01-02 14:02) to /there/c.nii.gz."."""
+        """Describe it: "Exported consensus of run 3 (laplace, 2026-01-02 14:02) to /there/c.nii.gz."."""
         of = f" of {self.made_from.in_words()}" if self.made_from.runs else ""
         more = f" and {len(self.files) - 1:,} more" if len(self.files) > 1 else ""
         return f"Exported {title.lower()}{of} to {self.files[0]}{more}."
@@ -156,24 +156,26 @@ class Export:
 
 
 def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
-    """Choose the format in which something leaves unless another is asked for: DICOM for DICOM series."""
+    """Choose the default format of an export: DICOM for DICOM series."""
     series = [bool(image.identifier) for image in images]
     dicom = next((name for name in export.formats if FORMATS[name].suffix == ".dcm"), None)
     return dicom if dicom is not None and series and all(series) else export.formats[0]
 
 
 def format_of(export: Export, path: Path, given: str | None = None, usual: str | None = None) -> str:
-    """Choose the format: the one given, else what the file's name tells, else the usual one.
+    """Choose the format: as requested, else by the file's name, else the default.
 
     Raises
     ------
     InputError
-        For a format that this does not leave in.
+        If the export does not support the format.
     """
     if given is not None:
         if given not in export.formats:
             expected = ", ".join(export.formats)
-            raise InputError(f"{export.what} does not leave as {plain(given)}; expected one of {expected}")
+            raise InputError(
+                f"{export.what} cannot be exported as {plain(given)}; expected one of {expected}"
+            )
         return given
     name = path.name.casefold()
     endings = {key: (form.suffix, *_ALSO.get(key, ())) for key, form in FORMATS.items()}
@@ -181,7 +183,8 @@ def format_of(export: Export, path: Path, given: str | None = None, usual: str |
     if not fitting and any(name.endswith(those) for those in endings.values()):
         expected = " or ".join(dict.fromkeys(FORMATS[key].suffix for key in export.formats))
         raise InputError(
-            f"{export.what} leaves in another format; expected a name that ends in {expected}", file=path
+            f"{export.what} cannot be exported in this format; expected a name that ends in {expected}",
+            file=path,
         )
     return fitting[0] if fitting else usual or export.formats[0]
 
@@ -189,7 +192,7 @@ def format_of(export: Export, path: Path, given: str | None = None, usual: str |
 def files_for(
     request: Request, items: Sequence[tuple[Item, str]], watch: Watch = silent
 ) -> Iterator[tuple[Item, Path, Watch]]:
-    """Give one item after the other, by its name, the file that it is written to.
+    """Yield for each item, by name, the file that it is written to.
 
     Several go into a folder, each into a file called as it is; so does one, where the folder is there or its
     images come too.
@@ -216,7 +219,7 @@ def files_for(
 
 
 def _folder_of(request: Request) -> Path:
-    """Give the folder that several files go into: a name with a file's suffix loses it."""
+    """Choose the folder for several files: a name with a file's suffix loses it."""
     path, suffix = request.path, FORMATS[request.format].suffix
     named_as_file = path.name.casefold().endswith(suffix) and not path.is_dir()
     return path.with_name(path.name[: -len(suffix)]) if named_as_file else path
@@ -246,7 +249,7 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
-    """Write something of a study: of each image or question the run that is shown, or of one run.
+    """Write an export of a study: the run shown of each image or question, or one run.
 
     Beside results, a file NAME.run.json tells which runs they are of.
 
@@ -386,7 +389,7 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
 
 
 def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
-    """Say in a few letters of ASCII which run a file was made from; de-identified, without its time."""
+    """Describe in short ASCII text which run a file was made from; de-identified, without its time."""
     name = "" if run is None else f" {run_name(run, dated=not deidentify)}"
     return f"Raterscope{name}".encode("ascii", "replace").decode()
 
@@ -394,7 +397,7 @@ def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
 def record_of_export(
     study: Study, made: Provenance, *, what: str, form: str, files: Sequence[str], deidentify: bool
 ) -> dict[str, Any]:
-    """Give the contents of an export's run.json; de-identified, without names and times."""
+    """Return the contents of an export's run.json; de-identified, without names and times."""
     return {
         "what": what,
         "format": form,

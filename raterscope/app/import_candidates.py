@@ -134,11 +134,11 @@ class ImportCandidates:
         return False
 
     def has(self, path: Path) -> bool:
-        """Tell whether a file belongs to a volume that was found already."""
+        """Check whether a file belongs to a volume found earlier."""
         return path in self._files
 
     def add_volumes(self, volumes: Iterable[VolumeFile]) -> None:
-        """Add volumes, of which those that were found already are not taken twice."""
+        """Add volumes, except those found earlier."""
         for volume in volumes:
             if not self._files.issuperset(volume.files) or volume not in self.volumes:
                 self.volumes.append(volume)
@@ -163,7 +163,7 @@ class ImportCandidates:
             self.beside.append(path)
 
     def put_points(self, path: Path) -> bool:
-        """Put a file to those of points where it holds some; tell whether it is none of masks then."""
+        """Add a file of points, if it holds some; return whether it is then no file of masks."""
         points = has_points(self.sources.open(path))
         if points == "nothing":
             self.bare.append(path)
@@ -173,7 +173,7 @@ class ImportCandidates:
         return points == "nothing"
 
     def add(self, settled: Resolved) -> None:
-        """Take up what was in doubt."""
+        """Add the files whose type was ambiguous."""
         self.images += settled.images
         self.masks += settled.masks
         self.add_volumes(settled.volumes)
@@ -182,7 +182,7 @@ class ImportCandidates:
 def sort_files(
     paths: Sequence[Path], kind: str | None = None, shapes: Sequence[Shape] = (), watch: Watch = silent
 ) -> ClassifiedFiles:
-    """Tell what each file is; of a folder, what is in it and in the folders below.
+    """Classify each file; for a folder, the files in it and in its subfolders.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def classify_files(
     *,
     readers: Sequence[OtherFiles] = (),
 ) -> ImportCandidates:
-    """Tell what each file is, as far as it shows it by itself; see `sort_files`."""
+    """Classify each file as far as its own content decides; see `sort_files`."""
     sources = Sources() if sources is None else sources
     candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers)
     for done, path in enumerate(paths):
@@ -280,13 +280,13 @@ def resolve_ambiguous(
 
 
 def _holds_nothing(path: Path) -> bool:
-    """Tell whether a file of voxels, as its name has it, is one of no bytes."""
+    """Check whether a file named like one of voxels is empty."""
     voxels = is_voxel_file(path) or is_plain_image(path) or path.suffix.casefold() == ".dcm"
     return voxels and path.stat().st_size == 0
 
 
 def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
-    """Sort a file that was named: whatever is wrong with it is said."""
+    """Classify a file that was named explicitly; report whatever is wrong with it."""
     from raterscope.app.formats.volumes import find_volumes
 
     refuse_special(path)
@@ -330,7 +330,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
 
 
 def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
-    """Sort what lies in a folder: what cannot be read is left, and said to be."""
+    """Classify the files of a folder; skip and report those that cannot be read."""
     from raterscope.app.formats.volumes import dicom, find_volumes, walk_files
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
 

@@ -53,7 +53,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
 @dataclass(frozen=True)
 class Readings:
-    """What was read from some files, each kind in the order of the files.
+    """Contents read from some files, each kind in the order of the files.
 
     `attributed` are the masks of all files with their annotators. `others` is what the readers of other kinds
     read, by kind. `left` are files of a folder that were not
@@ -197,7 +197,7 @@ def read_files(
 
 
 def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
-    """Let the columns that were named by hand tell what a table is, where its kind is not told."""
+    """Infer the kind of a table from the column mapping, where no kind was selected."""
     # Layers of points in napari are read as other tables are, then.
     by_hand = [path for path in candidates.points if path.suffix.casefold() in TABLES and path in mappings]
     candidates.points = [path for path in candidates.points if path not in by_hand]
@@ -219,7 +219,7 @@ def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates
 
 
 def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
-    """Say of tables that may be read in two ways how they were, where nobody told it."""
+    """Describe how tables that can be read in two ways were read, where nobody chose."""
     if candidates.kind is not None:
         return []
     tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
@@ -228,7 +228,7 @@ def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapp
 
 
 def _assumed_in_words(files: Sequence[Path]) -> list[str]:
-    """Say of detections that left this program as what they came back."""
+    """Describe as what detections that this program exported were imported again."""
     if not files:
         return []
     what = f"{plain(files[0].name)} holds" if len(files) == 1 else f"{len(files):,} files hold"
@@ -273,7 +273,7 @@ def store(
     extent: tuple[float, float] | None = None,
     may_resample: bool = False,
 ) -> list[str]:
-    """Take up what was read, all of it or nothing.
+    """Store what was read, completely or not at all.
 
     Parameters
     ----------
@@ -355,8 +355,8 @@ def _store(
         moved = sum(not placed_mask.mask.grid.same_as(grids[number]) for placed_mask, number in mine)
         notices = [*file.notices, *_moved_in_words(moved)]
         masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in mine]
-        summary = add_masks(study, masks, file.path.name, notices, step)
-        reports.append(f"{plain(file.path.name)}: {summary}")
+        report = add_masks(study, masks, file.path.name, notices, step)
+        reports.append(f"{plain(file.path.name)}: {report}")
     sentences += _in_words(reports, placement)
     sentences += [*placement.notices, *readings.notices]
     tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:3]]
@@ -369,7 +369,7 @@ def _store(
 
 
 def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:
-    """Say what came of files of masks, in few words where there are many files and nothing is odd."""
+    """Describe the import of mask files, briefly if there are many and nothing is unusual."""
     plainly = ("annotator.", "annotators.", "image.")
     odd = [words for words in reports if "(" in words or not words.endswith(plainly)]
     if len(reports) - len(odd) < 3:
@@ -390,11 +390,11 @@ def _listed(paths: Sequence[Path]) -> str:
 
 
 def _more(refused: Sequence[object]) -> list[str]:
-    return [f"{counted(len(refused), 'more file')} of marks left out."] if refused else []
+    return [f"{counted(len(refused), 'more file')} of marks skipped."] if refused else []
 
 
 def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:
-    """Give every site's number in the study: those that came are `added`, in their order."""
+    """Return the number of every site in the study: new ones are `added`, in their order."""
     came = iter(added)
     numbers = []
     names = ImageNames(study.images())
@@ -412,7 +412,7 @@ def _has_clicks(table: ClickTable) -> bool:
 
 
 def _shown_in_words(shown: int, study: Study) -> str:
-    """Say how many tasks of labels and items of pairs have a picture."""
+    """Describe how many tasks of labels and items of pairs have a picture."""
     if not study.pair_questions():
         words = counted(shown, "task")
     elif not study.questions():

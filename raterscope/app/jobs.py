@@ -279,7 +279,7 @@ class Lane:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is done any more."""
+        """True once the job has ended."""
         return not self._thread.is_alive()
 
     def close(self) -> None:
@@ -325,7 +325,7 @@ class Jobs(QObject):
         quiet: bool = False,
         costly: bool = False,
     ) -> Job:
-        """Begin work in a thread of its own, or at the end of a lane.
+        """Start work in a thread of its own, or at the end of a lane.
 
         Quiet work is not told of; it is what somebody waits for, so that it gives way to nothing.
 

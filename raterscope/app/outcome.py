@@ -26,10 +26,10 @@ Result = TypeVar("Result")
 
 
 class Described(Protocol):
-    """A plan that tells what it is."""
+    """Plan that describes itself."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the settings, ready for JSON."""
+        """Return the settings, ready for JSON."""
 
     def in_words(self) -> str:
         """Name the methods."""
@@ -37,7 +37,7 @@ class Described(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Generic[Result]):
-    """What became of one item: an image, a question.
+    """Outcome of one item: an image, a question.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Outcome(Generic[Result]):
 
 @dataclass(frozen=True, eq=False)
 class Inputs(Generic[Given]):
-    """What a run is made from.
+    """Input of a run.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ Gathered = TypeVar("Gathered", bound=Inputs[Any])
 
 @dataclass(frozen=True, eq=False)
 class Draft(Generic[Partial]):
-    """What the fusion of an item has come to, while it is at work."""
+    """Partial result of an item during its fusion."""
 
     item: str
     fusion: Partial
@@ -95,7 +95,7 @@ class Draft(Generic[Partial]):
 
 @dataclass(frozen=True, eq=False)
 class Answer(Generic[Plan, Gathered, Result]):
-    """What a run came to: the outcome for every item, when it started, how long it took."""
+    """Result of a run: outcome of every item, start time and duration."""
 
     plan: Plan
     inputs: Gathered
@@ -131,7 +131,7 @@ def one_by_one(
 
 
 def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
-    """Give what the work came to, or the problem in a sentence and the program's own account of it."""
+    """Return the result of some work, or the problem in a sentence and the traceback."""
     try:
         return work(), "", ""
     except Cancelled:
@@ -168,7 +168,7 @@ def record_of(
 
 
 def finite_or_none(value: float) -> float | None:
-    """Give a number as JSON has it, which knows no NaN."""
+    """Convert a number for JSON: None for NaN and infinity."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -188,17 +188,17 @@ def gather(
     *,
     words: str,
 ) -> Inputs[Given]:
-    """Read what is fused of items of a study, in this order, by the decisions made so far.
+    """Read the input of a fusion for items of a study, in order, by the decisions made so far.
 
     Parameters
     ----------
     items : mapping of an item's number to its name
     study : Study
     read : callable
-        Gives what is fused of the item with a number, as far as the expert lets it; None leaves the item out.
+        Returns the input of the item with a number, by the expert's decisions; None omits the item.
     watch : Watch
     words : str
-        What is told of progress, before the item's name.
+        Progress text before the item's name.
     """
     decisions = study.decisions()
     state = fold(decisions)
@@ -230,7 +230,7 @@ def keep(
     seed: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> int:
-    """Store a run whole, without the items that failed; gives its number. See `RunRecord`."""
+    """Store a run completely, without the items that failed, and return its number. See `RunRecord`."""
     inputs = answer.inputs
     record = RunRecord(
         kind=kind,

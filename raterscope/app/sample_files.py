@@ -1,4 +1,4 @@
-"""What the samples of all kinds have in common: files, studies that are there whole, runs kept once."""
+"""Samples of all kinds: files, studies created completely or not at all, runs stored once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEGUN = 1_772_442_000.0
 
 
 class Demonstrated(NamedTuple):
-    """What a sample has come to.
+    """Result of making a sample.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def write_pictures(
 
 @contextmanager
 def made_whole(path: Path) -> Iterator[Study]:
-    """Give a new study to be filled, which takes its name when that is done.
+    """Create a study under a temporary name; it gets its name when it is filled.
 
     A sample that another program finished meanwhile stays, and this one is dropped: they are the same.
     """
@@ -107,7 +107,7 @@ def made_whole(path: Path) -> Iterator[Study]:
         with new_study(draft) as study:
             yield study
         if not os.path.lexists(path):
-            with translated_errors(path, "made"):
+            with translated_errors(path, "created"):
                 give_name(draft, path)
     finally:
         draft.unlink(missing_ok=True)

@@ -96,7 +96,7 @@ class Session(QObject, Generic[S, A]):
 
     @property
     def shown(self) -> bool:
-        """Whether a scene is shown."""
+        """True if a scene is shown."""
         return self._scene is not None
 
     @property
@@ -261,7 +261,7 @@ class TaskGroup:
 
     @property
     def busy(self) -> bool:
-        """Whether a job is running whose answer is wanted."""
+        """True while a job runs whose answer is needed."""
         return bool(self._running)
 
     def follow(
@@ -337,7 +337,7 @@ class LatestTask:
 
     @property
     def busy(self) -> bool:
-        """Whether the newest job has not reported yet."""
+        """True until the newest job reports."""
         return self._group.busy
 
     def follow(

@@ -154,7 +154,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
     alive = f"{components[trace.best]} components" if components is not None and best.any() else ""
     return Chart(
         title,
-        Axis("iteration", 1.0, max(2.0, len(iteration)), whole=True, padding=0.02),
+        Axis("iteration", 1.0, max(2.0, len(iteration)), integral=True, padding=0.02),
         Axis(label, padding=0.05),
         tuple(marks),
         aside=", ".join(filter(None, (alive, ended))) if len(iteration) else "",
@@ -391,7 +391,7 @@ def _found(history: StreamHistory, x: NDArray[np.float64], axis: Axis) -> Chart:
         y = np.full(int(refreshed.sum()), -np.inf)
         ticks = Points(x=x[refreshed], y=y, symbol="tick", size=6.0, width=1.0, ink="second", pointable=False)
         marks.append(ticks)
-    y_axis = Axis("", 0.0, top, padding=0.0, whole=True)
+    y_axis = Axis("", 0.0, top, padding=0.0, integral=True)
     return Chart("", axis, y_axis, tuple(marks), tuple(keys), legend_at="above")
 
 

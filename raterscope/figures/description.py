@@ -54,7 +54,7 @@ class Axis:
         that may be 0.
     padding : float
         Room beyond both ends, as a share of the range.
-    whole : bool
+    integral : bool
         Whether there is nothing between 1 and 2, as with iterations.
     names : tuple of str
         Names at 0, 1, 2 ... instead of numbers.
@@ -71,7 +71,7 @@ class Axis:
     high: float | None = None
     scale: Scale = "linear"
     padding: float = 0.03
-    whole: bool = False
+    integral: bool = False
     names: tuple[str, ...] = ()
     ticks: Sequence[tuple[float, str]] | None = None
     falling: bool = False
@@ -167,7 +167,7 @@ class Line(_Placed):
         Ends of an interval about it.
     interval : {"band", "bars"}
         How the interval is drawn.
-    held : bool
+    stepped : bool
         Whether a value holds until the next point.
     opacity : float
     """
@@ -180,7 +180,7 @@ class Line(_Placed):
     low: Numbers | None = None
     high: Numbers | None = None
     interval: Literal["band", "bars"] = "band"
-    held: bool = False
+    stepped: bool = False
     opacity: float = 1.0
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
@@ -402,7 +402,7 @@ class Chart:
         )
 
     def describe(self, mark: int, index: int) -> str:
-        """Describe a point: of which series it is, and its values with the names of the axes."""
+        """Describe a point: its series, and its values with the names of the axes."""
         series = self.marks[mark]
         if series.words is not None:
             return series.words(index)

@@ -120,7 +120,7 @@ def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
 
 
 def _at_edge(mark: Mark) -> bool:
-    """Tell whether all points are at the lower or the right edge, where they must not be clipped."""
+    """Check whether all points are at the lower or the right edge, where they must not be clipped."""
     return isinstance(mark, Points) and len(mark.x) > 0 and (_below(mark) or bool(np.all(mark.x == np.inf)))
 
 
@@ -168,9 +168,9 @@ def _draw_line(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
             centre = float(run_x[0]), float(run_y[0])
             canvas.disc(centre, max(mark.width, 2.0), pen.colour, opacity=mark.opacity)
         elif last - first > DENSE * max(layout.box.width, 1.0) and not (np.diff(run_x) < 0).any():
-            _draw_dense_line(canvas, layout, run_x, run_y, pen, held=mark.held)
+            _draw_dense_line(canvas, layout, run_x, run_y, pen, stepped=mark.stepped)
         else:
-            if mark.held:
+            if mark.stepped:
                 run_x, run_y = np.repeat(run_x, 2)[1:], np.repeat(run_y, 2)[:-1]
             canvas.line(np.column_stack([run_x, run_y]), pen)
     if np.any(mark.dot):
@@ -178,7 +178,9 @@ def _draw_line(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
         _draw_symbols(canvas, layout, mark, x, y, mark.dot, solid, filled=True)
 
 
-def _draw_dense_line(canvas: Canvas, layout: Layout, x: Floats, y: Floats, pen: Pen, *, held: bool) -> None:
+def _draw_dense_line(
+    canvas: Canvas, layout: Layout, x: Floats, y: Floats, pen: Pen, *, stepped: bool
+) -> None:
     """Fill what a line covers in each column of pixels: that takes a fraction of the time of its strokes."""
     box = layout.box
     first = max(int(np.searchsorted(x, box.left)) - 1, 0)
@@ -187,7 +189,7 @@ def _draw_dense_line(canvas: Canvas, layout: Layout, x: Floats, y: Floats, pen: 
     if not len(x):
         return
     begin, end = max(int(np.floor(x[0])), 0), min(int(np.ceil(x[-1])), int(np.ceil(box.width)))
-    spans = column_spans(np.clip(x, 0.0, None), y[:, None], max(end, begin + 1), held=held)
+    spans = column_spans(np.clip(x, 0.0, None), y[:, None], max(end, begin + 1), stepped=stepped)
     low, high = (span[begin:, 0] for span in spans)
     along = np.arange(begin, begin + len(low)) + box.left
     pad = np.full(len(low), max(pen.width, 1.0) / 2)
@@ -266,7 +268,7 @@ CELL = 1.5
 
 
 def column_spans(
-    x: NDArray[np.floating], values: NDArray[np.floating], columns: int, *, held: bool
+    x: NDArray[np.floating], values: NDArray[np.floating], columns: int, *, stepped: bool
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Find from where to where lines reach in every column of pixels.
 
@@ -276,7 +278,7 @@ def column_spans(
         Positions of the points, never falling, from 0 to `columns`.
     values : (T, p) float
     columns : int
-    held : bool
+    stepped : bool
         Whether a value holds until the next point; else lines lead straight from point to point.
 
     Returns
@@ -287,7 +289,7 @@ def column_spans(
     edges = np.arange(columns + 1)
     before = np.clip(np.searchsorted(x, edges, side="right") - 1, 0, len(x) - 1)
     ends = values[before]
-    if not held:
+    if not stepped:
         after = np.minimum(before + 1, len(x) - 1)
         room = x[after] - x[before]
         share = np.clip((edges - x[before]) / np.where(room > 0, room, 1.0), 0.0, 1.0)

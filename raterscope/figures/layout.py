@@ -88,7 +88,7 @@ class Box:
         return self.bottom - self.top
 
     def contains(self, x: float, y: float) -> bool:
-        """Tell whether a point is inside."""
+        """Check whether a point is inside."""
         return self.left <= x <= self.right and self.top <= y <= self.bottom
 
 
@@ -332,7 +332,7 @@ def _ends(axis: Axis, parts: Sequence[Numbers]) -> tuple[float, float]:
     if len(ends) == 1:
         is_low = (axis.low is None) == axis.falling
         low, high = (ends[0], high) if is_low else (low, ends[0])
-    if axis.whole and high - low < 1:
+    if axis.integral and high - low < 1:
         high = low + 1
     if high <= low:
         low, high = low - (abs(low) or 1.0) * 0.05, low + (abs(low) or 1.0) * 0.05
@@ -434,20 +434,20 @@ def ticks_of(
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low or length <= 0:
         return []
     if axis.scale == "linear":
-        return _linear(low, high, length, letters, measure, whole=axis.whole)
+        return _linear(low, high, length, letters, measure, integral=axis.integral)
     if axis.scale == "root":
         return _rooted(axis, low, high, length, letters)
     return _logarithmic(axis, low, high, length, letters, measure)
 
 
 def _linear(
-    low: float, high: float, length: float, letters: float, measure: MeasureText | None, *, whole: bool
+    low: float, high: float, length: float, letters: float, measure: MeasureText | None, *, integral: bool
 ) -> list[Tick]:
     room = APART * letters
     # Widths depend on the step and the step on the widths: twice is enough.
     for _ in range(3 if measure else 1):
         step = rounded((high - low) * min(room / length, 1.0))
-        if whole:
+        if integral:
             step = max(step, 1.0)
         ticks = _steps(low, high, step)
         if measure is None or not ticks:
@@ -456,7 +456,7 @@ def _linear(
         if needed <= step / (high - low) * length:
             break
         room = needed
-    if len(ticks) < 2 and not whole:
+    if len(ticks) < 2 and not integral:
         ticks = _steps(low, high, rounded(0.4 * (high - low)))
         return [ticks[0], ticks[-1]] if ticks else []
     return ticks
@@ -507,7 +507,7 @@ def _between(
 ) -> list[Tick]:
     """Choose the ticks of an axis that shows less than a power of ten."""
     ends = axis.backward(low), axis.backward(high)
-    ticks = _linear(*ends, length, letters, measure, whole=axis.whole)
+    ticks = _linear(*ends, length, letters, measure, integral=axis.integral)
     return [(float(axis.forward(value)), words) for value, words in ticks]
 
 

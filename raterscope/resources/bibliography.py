@@ -163,7 +163,7 @@ def cited_keys(texts: Iterable[str]) -> list[str]:
 
 
 def references_text(keys: Iterable[str]) -> list[str]:
-    """Give the full references of keys, one line each, with the short form of a paper where it has one."""
+    """Format the full references of keys, one line each, with the short form of a paper where it has one."""
     lines = []
     for key in keys:
         reference = bibliography()[key]

@@ -109,7 +109,7 @@ def _plain(value: float, digits: int) -> str:
 
 
 def natural(text: str) -> tuple[tuple[tuple[bool, int, str], ...], str, str]:
-    """Give a key to sort by: "rater 2" before "Rater 10", whatever the case."""
+    """Return a sort key: "rater 2" before "Rater 10", ignoring case."""
     folded = text.casefold()
     return tuple(map(_piece, re.findall(r"\d+|\D+", folded))), folded, text
 

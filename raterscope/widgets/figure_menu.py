@@ -194,12 +194,12 @@ class PictureMenu(QObject):
     -------
     leaving : Leaving
         Content to save.
-    said : str
+    reported : str
         Message for the status line.
     """
 
     leaving = Signal(object)
-    said = Signal(str)
+    reported = Signal(str)
 
     OF_IMAGE = True
 
@@ -259,7 +259,7 @@ class PictureMenu(QObject):
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale(), self.caption()))
         of = self.caption()
-        self.said.emit(f"Copied the image{f' of {of}' if of else ''}.")
+        self.reported.emit(f"Copied the image{f' of {of}' if of else ''}.")
 
     def _on_png(self) -> None:
         self._leave(".png", paint_to_image(self._figure, self._scale(), self.caption()))

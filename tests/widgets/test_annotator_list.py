@@ -20,7 +20,7 @@ from tests.reading import visible_words
 def view(many=4, order=None, **changes) -> AnnotatorsView:
     values = {
         "names": [f"annotator {place}" for place in range(many)],
-        "whole": many,
+        "total": many,
         "order": np.arange(many) if order is None else np.asarray(order),
         "left": np.full(many, 191),
         "right": np.full(many, 9),
@@ -125,8 +125,8 @@ def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, wh
 
 
 def test_who_was_set_aside_is_not_counted(queue):
-    queue.set_view(view(9, order=[0, 1, 2], whole=6))
+    queue.set_view(view(9, order=[0, 1, 2], total=6))
     assert "3 of 6" in visible_words(queue)
-    queue.set_view(view(9, order=[0, 1, 2], whole=3))
+    queue.set_view(view(9, order=[0, 1, 2], total=3))
     assert "3" in visible_words(queue).split()
     assert "of" not in visible_words(queue)

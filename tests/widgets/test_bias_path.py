@@ -134,7 +134,7 @@ def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qt
 
 
 def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
-    rising = view(at=np.linspace(0, 10, 200), bias=np.nan_to_num(view().bias), held=True)
+    rising = view(at=np.linspace(0, 10, 200), bias=np.nan_to_num(view().bias), stepped=True)
     shown(path, qtbot, rising)
     path.scale.set_mode("linear")
     qtbot.waitUntil(lambda: path.figure.finished)
@@ -157,7 +157,7 @@ def test_spans_reach_over_all_that_a_line_does_within_a_column():
     rng = np.random.default_rng(3)
     x = np.sort(rng.uniform(0, 20, 400))
     values = rng.normal(size=(400, 3)).astype(np.float32)
-    low, high = column_spans(x, values, 20, held=False)
+    low, high = column_spans(x, values, 20, stepped=False)
     for column in range(20):
         fine = np.sort(np.concatenate([[column, column + 1], x[(x > column) & (x < column + 1)]]))
         for line in range(3):
@@ -168,7 +168,7 @@ def test_spans_reach_over_all_that_a_line_does_within_a_column():
 
 def test_a_held_value_leaps_at_the_next_place():
     x, values = np.array([0.0, 2.5]), np.array([[1.0], [5.0]], np.float32)
-    low, high = column_spans(x, values, 5, held=True)
+    low, high = column_spans(x, values, 5, stepped=True)
     assert low[:, 0].tolist() == [1, 1, 1, 5, 5]
     assert high[:, 0].tolist() == [1, 1, 5, 5, 5]
 

@@ -139,7 +139,7 @@ def test_letters_find_by_name_and_return_goes_back_to_the_wall(wall, qtbot):
     wall.filter.setText("nobody")
     assert wall.shown == ()
     assert wall._nothing.isVisible()
-    assert wall._nothing.text() == "No annotator has such a name."
+    assert wall._nothing.text() == "No annotator matches."
     qtbot.keyClick(wall.filter, Qt.Key.Key_Escape)
     assert len(wall.shown) == 40
 

@@ -143,7 +143,7 @@ def test_the_keys_reach_it_too(figure, qtbot):
     assert menu.menu.isVisible()
     menu.menu.close()
     said = []
-    menu.said.connect(said.append)
+    menu.reported.connect(said.append)
     QGuiApplication.clipboard().clear()
     qtbot.keyClick(place, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert said == ["Copied the image."]

@@ -24,7 +24,7 @@ VOTES = (
 def region(**changes) -> RegionEvidence:
     values = {
         "title": "Region 1", "state": "open", "doubt": 0.83, "sentence": "Rater 4 draws 6 mm beyond.",
-        "votes": VOTES, "place": "slices 77 to 84",
+        "votes": VOTES, "position": "slices 77 to 84",
     }  # fmt: skip
     return RegionEvidence(**{**values, **changes})
 

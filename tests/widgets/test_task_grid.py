@@ -27,7 +27,7 @@ def view(many=41, **changes) -> GridView:
         "classes": ("not", "supernova"),
         "posterior": np.tile([0.93, 0.07], (2 * many, 1)),
         "outputs": ("-1", "1", "3"),
-        "given": np.full(many, 2),
+        "answers": np.full(many, 2),
     }
     return GridView(**{**values, **changes})
 
@@ -114,7 +114,7 @@ def test_what_is_current_stays_the_same_task_when_the_width_changes(grid):
 def test_without_pictures_it_is_a_list_of_names_and_asks_for_none(grid, qtbot):
     wanted = []
     grid.picture_wanted.connect(wanted.append)
-    grid.show_tasks(view(pictures=False, posterior=None, given=None))
+    grid.show_tasks(view(pictures=False, posterior=None, answers=None))
     assert grid.view.model().columnCount() == 1
     assert grid.view.model().index(3, 0).data() == "task 0006"
     assert grid.view.rowHeight(0) < 30

@@ -92,10 +92,10 @@ class Decision:
             if self.verb in verbs:
                 raise ValueError(f"a decision to {self.verb} needs a subject.")
             known = ", ".join(sorted({*verbs, *_NEEDED}))
-            raise ValueError(f"{self.verb!r} is no verb of a decision; expected one of {known}.")
+            raise ValueError(f"{self.verb!r} is not a verb of a decision; expected one of {known}.")
         if self.verb not in self.subject.verbs:
             known = ", ".join(self.subject.verbs)
-            raise ValueError(f"{self.verb!r} is no verb for {self.subject.kind}; expected one of {known}.")
+            raise ValueError(f"{self.verb!r} is not a verb for {self.subject.kind}; expected one of {known}.")
         missing = self._missing() or self.subject.refuse(self.verb)
         if missing:
             raise ValueError(f"a decision to {self.verb} needs {missing}.")

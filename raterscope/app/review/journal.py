@@ -220,7 +220,7 @@ class ReviewState:
         return self._fixed.get((kind, item)) or None
 
     def settled(self, kind: str, item: int) -> str:
-        """Say on how many subjects of an item a fusion is held fixed: "2 regions and 1 brush stroke"."""
+        """Describe how many subjects of an item a fusion holds fixed: "2 regions and 1 brush stroke"."""
         decided = self._decided.get((kind, item))
         return " and ".join(() if decided is None else decided.settled_subjects())
 
@@ -292,7 +292,7 @@ class ReviewState:
         return self._by_id.get(number)
 
     def in_words(self, decision: Decision, *, hidden: bool = False) -> str:
-        """Say a decision with what it undoes or redoes; see `in_words`."""
+        """Describe a decision with what it undoes or redoes; see `in_words`."""
         return in_words(decision, self._by_id.get, hidden=hidden)
 
 

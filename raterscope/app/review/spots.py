@@ -112,7 +112,7 @@ class SpotsOfImage:
         self._by_cell: dict[tuple[int, int], list[int]] = {}
 
     def take(self, decision: Decision, image: int) -> None:
-        """Let a decision change the spots that it is about, or make them."""
+        """Apply a decision to its spots, or create them."""
         subject = decision.subject
         if isinstance(subject, ImageSubject):
             self._mark(decision)
@@ -169,7 +169,7 @@ class SpotsOfImage:
         return [*spots, *([] if self.control is None else [self.control.holds])]
 
     def settled_subjects(self) -> tuple[str, ...]:
-        """Say how many spots are settled."""
+        """Describe how many spots are settled."""
         count = sum(spot.verdict != "skipped" for spot in self.spots)
         return (counted(count, "spot"),) if count else ()
 

@@ -92,7 +92,7 @@ class ShapeSubject:
                 f"{len(self.points):,} points; expected {_FEWEST[self.shape]} to {MOST_POINTS:,}."
             )
         if not all(math.isfinite(value) for point in self.points for value in point):
-            raise ValueError("a point of a shape lies nowhere; expected finite numbers.")
+            raise ValueError("a point of a shape is not finite; expected finite numbers.")
 
     def refuse(self, _verb: str) -> str | None:
         """Name the missing field for a verb; None if complete."""
@@ -145,7 +145,7 @@ class CountingSubject:
         return None
 
     def in_words(self, _verb: str) -> str:
-        """Say what was counted: "count 200 leukocytes, all images"."""
+        """Describe what was counted: "count 200 leukocytes, all images"."""
         parts = (
             (self.leukocytes, "{:,.0f} leukocytes"),
             (self.red_cells, "{:,.0f} red cells"),
@@ -274,7 +274,7 @@ class SpotsSubject:
         return None if self.spots else "spots"
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to them: "reject 14 spots in 3 images"."""
+        """Describe what is done to them: "reject 14 spots in 3 images"."""
         count, images = len(self.spots), len(self.images)
         noun = f"{count:,} spots" if count > 1 else "1 spot"
         where = f" in {images:,} images" if images > 1 else ""
@@ -335,7 +335,7 @@ class WeightSubject:
         return None
 
     def in_words(self, _verb: str) -> str:
-        """Say how they are weighed: "at ½"."""
+        """Describe how they are weighted: "at ½"."""
         return f"at {part_of_one(self.weight)}"
 
 

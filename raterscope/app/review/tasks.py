@@ -103,7 +103,7 @@ class TasksOfQuestion:
         self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
-        """Let a decision in effect change what is decided."""
+        """Apply a decision in effect."""
         subject = decision.subject
         if not isinstance(subject, TaskSubject):
             return
@@ -119,7 +119,7 @@ class TasksOfQuestion:
         return {task: decided.label for task, decided in self.tasks.items()}
 
     def settled_subjects(self) -> tuple[str, ...]:
-        """Say how many tasks are settled."""
+        """Describe how many tasks are settled."""
         return (counted(len(self.tasks), "task"),) if self.tasks else ()
 
     def undone_since(self, current: TasksOfQuestion | None, _dead: Container[int]) -> list[int]:
@@ -145,7 +145,7 @@ class BiasesOfQuestion:
         self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
-        """Let a decision in effect change what is decided."""
+        """Apply a decision in effect."""
         if not isinstance(decision.subject, BiasSubject):
             return
         self.words.add(decision.subject.annotator, decision.id, decision.verb)
@@ -248,7 +248,7 @@ class RegionsOfImage:
         return [region.decision for region in self.regions if region.voxels is not None]
 
     def settled_subjects(self) -> tuple[str, ...]:
-        """Say how many regions, strokes and whole structures are settled."""
+        """Describe how many regions, strokes and whole structures are settled."""
         of = [_noun(subject) for subject in self.words.settled()]
         return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
 

@@ -322,7 +322,7 @@ def find_setup(name: str) -> Setup:
         Where there is none.
     """
     if name not in SETUPS:
-        raise InputError(f"{name!r} is no set-up; expected one of {', '.join(SETUPS)}")
+        raise InputError(f"{name!r} is not a set-up; expected one of {', '.join(SETUPS)}")
     return SETUPS[name]
 
 

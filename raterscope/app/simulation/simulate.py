@@ -447,7 +447,7 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
         draft = draft_for(folder.absolute())
         draft.mkdir()
     except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
     try:
         try:
             files = WRITERS[setup.name](settings, draft, part(watch, 0.0, 0.95))

@@ -190,7 +190,7 @@ def _kind(hint: Any) -> str:
 
 
 def _expected(hint: Any) -> str:
-    """Say what a field is declared to have."""
+    """Describe the declared type of a field."""
     choices = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     (first, *_) = [choice for choice in choices if choice is not types.NoneType]
     if typing.get_origin(first) is np.ndarray:

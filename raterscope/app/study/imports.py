@@ -84,8 +84,8 @@ def assign_images(
     if unknown and not (skip_unknown and any(entries)):
         more = f" (and {counted(len(unknown) - 1, 'more image')})" if len(unknown) > 1 else ""
         raise StudyError(
-            f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and nothing tells '
-            "its size; expected the image too, or a table with the columns image, width and height",
+            f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and its size is '
+            "unknown; expected the image too, or a table with the columns image, width and height",
             file=table.path,
             line=table.lines[unknown[0]] if table.lines else None,
             field="image",

@@ -106,7 +106,7 @@ def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
     if not _are_shares(detection.posterior):
         return "a posterior is not between 0 and 1"
     if not (np.abs(clustering.mean) <= FARTHEST).all() or not np.isfinite(clustering.covariance).all():
-        return "a cluster's place is no number, or far outside every image"
+        return "a cluster's position is not a number, or far outside every image"
     return None
 
 
@@ -143,7 +143,7 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
     if not _are_shares(fusion.posterior):
         return "a probability is not between 0 and 1"
     if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
-        return "a confusion matrix is no pseudo-counts"
+        return "a confusion matrix is not pseudo-counts"
     if not 0.0 < fusion.power <= 1.0:
         return f"each vote counts for {fusion.power:g}"
     return None if groups is None else _mismatch_of_communities(groups, annotators, (classes, outputs))
@@ -158,15 +158,15 @@ def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple
     if not all(array.dtype.kind == "i" for array in (groups.members, groups.community)):
         return "the members of communities are no numbers"
     if members and not 0 <= groups.members.min() <= groups.members.max() < annotators:
-        return "a member of a community is nobody"
+        return "a member of a community is not an annotator"
     if (np.diff(groups.members) <= 0).any():
         return "a member of communities is there twice"
     if members and not 0 <= groups.community.min() <= groups.community.max() < count:
         return "a community is one that there is not"
     if not (np.isfinite(groups.participation).all() and np.isfinite(groups.prototype).all()):
-        return "a participation or a prototype is no number"
+        return "a participation or a prototype is not a number"
     if not (np.isfinite(groups.modularity) and 0 <= groups.scale < np.inf):
-        return "the communities' modularity or scale is no number"
+        return "the communities' modularity or scale is not a number"
     return None
 
 
@@ -199,7 +199,7 @@ def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | 
 def mismatch_of_masks(
     result: CaseResult, frame: tuple[int, int, int], raters: Mapping[str, Set[str]]
 ) -> str | None:
-    """Say why a fusion of masks cannot be one of these raters, by structure, and an image of this shape."""
+    """Explain why a fusion of masks does not fit these raters, by structure, and an image of this shape."""
     if not len(result.fusions) == len(result.reports) > 0:
         return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
     for fusion, report in zip(result.fusions, result.reports, strict=True):
@@ -251,7 +251,7 @@ def _mismatch_of_calibration(
     ):
         return "a voxel is neither inside nor outside nor open"
     if not (np.isfinite(calibration.scale).all() and (calibration.scale > 0).all()):
-        return "the raters' spread is no length"
+        return "the raters' spread is not a length"
     figures = (calibration.dof, *calibration.multipliers)
     if calibration.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
         return "the raters' spread is of other raters"
@@ -259,7 +259,7 @@ def _mismatch_of_calibration(
         return "what is assumed of the true outline is out of range"
     sizes = {None if array is None else array.shape for array in (calibration.tried, calibration.marked)}
     if len(sizes) > 1 or not (np.isfinite(calibration.curve).all() and calibration.curve[1] > 0):
-        return "the raters left out are of another number"
+        return "the number of excluded raters differs"
     checked = [array.shape[-1] for array in (calibration.covered, calibration.bins) if array is not None]
     if checked and checked != [3, 3]:
         return "what left-out raters say is of another shape"
@@ -291,7 +291,7 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
     if fusion.frame != frame or min(fusion.origin) < 0 or any(np.array(ends) > frame):
         return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
     if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
-        return "its spacing is no length"
+        return "its spacing is not a length"
     places = fusion.slice_positions
     if places is not None and not (
         places.shape == frame[:1] and np.isfinite(places).all() and (np.diff(places) > 0).all()
@@ -396,7 +396,7 @@ class StoredKind:
 
     @property
     def by_question(self) -> bool:
-        """Whether the items are questions; else they are images."""
+        """True if the items are questions; else they are images."""
         return self.questions is not None
 
 
@@ -455,5 +455,5 @@ def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str |
     """Explain why a result does not fit its item as the run read it; None if it fits."""
     kind = STORED[run.kind]
     if not isinstance(result, kind.result):
-        return f"it is no result of {run.kind}"
+        return f"it is not a result of {run.kind}"
     return kind.mismatch(study, run, item, result)

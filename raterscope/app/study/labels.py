@@ -59,7 +59,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
         f" on {counted(len(table.tasks), 'task')}"
     )
-    remarks = [f"{table.missing:,} without a label, left out"] if table.missing else []
+    remarks = [f"{table.missing:,} without a label, skipped"] if table.missing else []
     remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
     whole = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
     remarks += [f"{whole} of a task that its annotator labels in an earlier file too"] if repeated else []
@@ -78,7 +78,7 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
     question = _question_for(study, table.question, table.classes, table.tasks, votes=False)
     if question is None:
         raise StudyError(
-            "tells what is true of tasks that the study has no votes on; import the votes first",
+            "has known truths of tasks without votes in the study; import the votes first",
             file=table.path,
         )
     scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
@@ -103,7 +103,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
     present = study.question(question).scheme
     missing = sorted(set(present.outputs) - set(scheme.outputs))
     if missing:
-        raise StudyError(f"{plain(missing[0])} was said by annotators; expected it among the outputs")
+        raise StudyError(f"{plain(missing[0])} was given by annotators; expected it among the outputs")
     study.forget_vote_sets()
     with study.change() as connection:
         connection.execute(
@@ -259,7 +259,7 @@ def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[S
         )
         return (
             Scheme(scheme.outputs, tuple(classes), meaning),
-            [f"The answers are taken to stand so: {pairings}; {remedy}."],
+            [f"The answers are assumed to mean: {pairings}; {remedy}."],
         )
     together = (*scheme.classes, *new)
     return replace(scheme, classes=together, prior=None), []

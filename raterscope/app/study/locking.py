@@ -69,7 +69,7 @@ class Lock:
         self._handle = _taken(self._path, study)
 
     def release(self) -> None:
-        """Let others open the study."""
+        """Release the lock, so that others can open the study."""
         if self._handle is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()
@@ -78,7 +78,7 @@ class Lock:
 
 
 def in_use(study: Path, *, locked_by_us: bool = False) -> str:
-    """Say why a study cannot be had: its owner, as far as that is known, or that there are no locks.
+    """Explain why a study cannot be opened: its owner, if known, or that there are no locks.
 
     Parameters
     ----------

@@ -337,7 +337,7 @@ def _free(connection: sqlite3.Connection, name: str) -> str:
 
 def _name(study: Study, names: Sequence[str], number: int) -> str:
     if not 0 <= number < len(names):
-        raise StudyError("is damaged: a mask is by nobody", file=study.path)
+        raise StudyError("is damaged: a mask has no annotator", file=study.path)
     return names[number]
 
 

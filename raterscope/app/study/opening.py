@@ -54,7 +54,7 @@ class Hold(Protocol):
     """Resource of an open study besides its connection: its lock, or the files of a snapshot."""
 
     def release(self) -> None:
-        """Let it go."""
+        """Release the file."""
 
 
 def create(path: Path) -> tuple[int, int] | None:
@@ -71,14 +71,14 @@ def create(path: Path) -> tuple[int, int] | None:
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, int] | None:
     """Make a study's file with what `fill` puts into it, and give its identity; see `create`."""
     if path.suffix.casefold() != STUDY_SUFFIX:
-        raise StudyError("is no name for a study; expected NAME.rscope", file=path)
+        raise StudyError("is not a name for a study; expected NAME.rscope", file=path)
     if os.path.lexists(path):
         raise StudyError("exists already; choose another name or open it", file=path)
     if not path.parent.is_dir():
-        raise StudyError(f"cannot be made, for there is no folder {path.parent}", file=path)
+        raise StudyError(f"cannot be created: there is no folder {path.parent}", file=path)
     draft = draft_for(path)
     try:
-        with translated_errors(path, "made"):
+        with translated_errors(path, "created"):
             connection = sqlite3.connect(draft, isolation_level=None)
             try:
                 connection.execute("PRAGMA synchronous=FULL")
@@ -372,7 +372,7 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
     except OSError as error:
         raise StudyError(f"cannot be opened: {error.strerror or error}", file=path) from error
     if not path.is_file():
-        raise StudyError("is no ordinary file; expected a study", file=path)
+        raise StudyError("is not a regular file; expected a study", file=path)
     if size == 0:
         raise StudyError("is empty; expected a study", file=path)
     if not os.access(path, os.R_OK):
@@ -383,7 +383,7 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
     if not (to_read or file):
         raise StudyError("cannot be written: you lack the permission; open a copy of it", file=path)
     if not (to_read or folder):
-        raise StudyError("lies in a folder that cannot be written; open a copy of it elsewhere", file=path)
+        raise StudyError("is in a folder that cannot be written; open a copy of it elsewhere", file=path)
     return file and folder
 
 
@@ -453,7 +453,7 @@ def _sentence(error: sqlite3.Error, action: str) -> str:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return f"cannot be {action}: another program has it open; close it there first"
     if name.startswith("SQLITE_NOTADB"):
-        return "is no study; expected a file NAME.rscope that Raterscope made"
+        return "is not a study; expected a file NAME.rscope made by Raterscope"
     if name.startswith("SQLITE_CORRUPT") or str(error).startswith("Could not decode to UTF-8"):
         return f"cannot be {action}: the file is damaged; open a backup of it"
     if name.startswith(_NO_ROOM) and action == "copied":

@@ -115,7 +115,7 @@ class ImageEntry:
 
 @dataclass(frozen=True)
 class Scheme:
-    """How the answers to a question are to be understood, as the curator sets it.
+    """Meaning of the answers to a question, as the curator sets it.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Scheme:
             or any(len(row) != len(self.outputs) for row in self.prior)
             or not all(0 < value < math.inf for row in self.prior for value in row)
         ):
-            raise ValueError("the prior is no table of numbers above 0, a row a class, a column an output.")
+            raise ValueError("the prior is not a table of numbers above 0, classes by outputs.")
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class ImportSummary:
             words += f" by {_count(self.annotators, 'annotator')}"
         remarks = []
         if self.left_out:
-            remarks.append(f"{self.left_out:,} left out, on images that the study does not have")
+            remarks.append(f"{self.left_out:,} skipped, on images that the study does not have")
         if self.empty and self.kind != "clicks":
             remarks.append(f"{_count(self.empty, 'image')} with nothing on it")
         elif self.empty:
@@ -382,7 +382,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def user_name() -> str:
-    """Return the login name of the user, to whom decisions are attributed."""
+    """Return the login name of the user, for the attribution of decisions."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user: a container

@@ -341,7 +341,7 @@ class Study:
             names = self.annotators()
         lookers = np.union1d(marks.looked, marks.annotator)
         if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(names):
-            raise StudyError("is damaged: a mark is by nobody", file=self.path)
+            raise StudyError("is damaged: a mark has no annotator", file=self.path)
         try:
             clicks = Clicks(
                 x=marks.x,

@@ -328,7 +328,7 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
         if not len(record.task) == len(record.annotator) == len(record.label):
             raise ValueError("its columns differ in length")
         if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
-            raise ValueError("a vote is by nobody")
+            raise ValueError("a vote has no annotator")
         if len(record.task) and min(record.task.min(), record.label.min()) < 0:
             raise ValueError("a vote is on no task")
         if not set(record.outputs) <= output_index.keys():
@@ -450,9 +450,9 @@ def _join_comparisons(records: Sequence[PairsRecord], annotators: int) -> Compar
         if len(record.left) and min(record.left.min(), record.right.min()) < 0:
             raise ValueError("a comparison is of no item")
         if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
-            raise ValueError("a comparison is by nobody")
+            raise ValueError("a comparison has no annotator")
         if not np.isfinite(record.choice).all() or (record.left == record.right).any():
-            raise ValueError("a choice is no choice")
+            raise ValueError("a choice is invalid")
         if record.time is not None and record.time.shape != record.choice.shape:
             raise ValueError("their columns differ in length")
     empty = np.empty(0, dtype=np.int32)

@@ -272,7 +272,7 @@ class FigureExporter(QObject):
         for menu in widget.findChildren(PictureMenu):
             menu.caption = self._caption
             menu.leaving.connect(self.save)
-            menu.said.connect(self.message)
+            menu.reported.connect(self.message)
 
     def save(self, leaving: Leaving) -> None:
         """Ask for a file, and write a figure to it."""

@@ -317,7 +317,7 @@ class CrowdLayer(QObject):
         return self._clicks.of(annotator, QRectF(left, top, right - left, bottom - top))
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, clicks: bool, density: bool) -> None:
-        """Paint what lies in `rect`: the clicks, if asked for, and their density, if asked for or needed."""
+        """Paint what lies in `rect`: the clicks, if requested, and their density, if requested or needed."""
         if density or (clicks and self.as_density):
             self._density.paint(painter, scale, rect)
         if clicks and not self.as_density:

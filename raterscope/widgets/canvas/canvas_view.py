@@ -221,7 +221,7 @@ class CanvasView(PanZoomWidget):
         self._look_changed()
 
     def layer_visible(self, name: str) -> bool:
-        """Tell whether a layer is visible."""
+        """Check whether a layer is visible."""
         return self._visible[name]
 
     def select(self, index: int | None) -> None:

@@ -240,7 +240,7 @@ SMALLEST_LEVEL = 256
 
 
 class WholePicture:
-    """A picture all of which is there.
+    """Picture that is completely in memory.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class WholePicture:
 
 
 class TiledPicture:
-    """A picture of which only the tiles about what is in sight are in memory.
+    """Picture with only the tiles around the visible part in memory.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class _Desk:
         self.busy: set[Key] = set()
         self.read: list[tuple[Key, QImage]] = []
         self.refused: list[str] = []
-        self.told = False
+        self.reported = False
         self.over = False
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ class TileStore(QObject):
         with desk.changed:
             some, desk.read = desk.read[:TAKEN_AT_ONCE], desk.read[TAKEN_AT_ONCE:]
             refused, desk.refused = desk.refused, []
-            more = desk.told = bool(desk.read)
+            more = desk.reported = bool(desk.read)
         for key, tile in some:
             if key not in self._tiles:
                 self._tiles[key] = tile
@@ -225,13 +225,16 @@ def _read(desk: _Desk, called: Any) -> None:
         except Exception as error:  # a file that went away or is damaged; told where people look
             with desk.changed:
                 desk.refused.append(str(error))
-                tell, desk.told = not desk.told, True  # stays among the busy: not tried again and again
+                tell, desk.reported = (
+                    not desk.reported,
+                    True,
+                )  # stays among the busy: not tried again and again
         else:
             with desk.changed:
                 desk.busy.discard(key)
                 desk.wanted = [request for request in desk.wanted if request != key]
                 desk.read.append((key, tile))
-                tell, desk.told = not desk.told, True
+                tell, desk.reported = not desk.reported, True
         if tell:
             try:
                 called.emit()

@@ -147,7 +147,7 @@ class Viewport:
 
 
 class PanZoomWidget(QWidget):
-    """A widget through which one looks at something larger or smaller than itself.
+    """Widget that shows a scalable, movable part of a scene.
 
     Who paints in it says what there is by `extent`, and is told by `_looked_elsewhere` when another part of
     it is in sight.

@@ -338,7 +338,7 @@ class WhoMarkedDialog(QDialog):
 
 
 def _explained(detections: Sequence[bool]) -> str:
-    """Explain why the question is asked."""
+    """Explain why an answer is needed."""
     if not any(detections):
         return "The files do not name their annotators. Enter a name for each file, or tick ground truth."
     if all(detections):

@@ -113,12 +113,15 @@ class PapersDialog(QDialog):
         self.quick = QRadioButton("Quick: a few runs of everything, in minutes")
         self.complete = QRadioButton("Full: as many runs as the papers, in hours")
         self.quick.setChecked(True)
-        self.place, self.open_data = FolderField("Folder of the page"), FolderField("Folder of open data")
-        self.place.text = folder
+        self.folder_field, self.open_data = (
+            FolderField("Folder of the page"),
+            FolderField("Folder of open data"),
+        )
+        self.folder_field.text = folder
         self.open_data.editor.setPlaceholderText("none: simulations only")
-        self.place.changed.connect(self._follow)
+        self.folder_field.changed.connect(self._follow)
         form = QFormLayout()
-        form.addRow("Folder", self.place)
+        form.addRow("Folder", self.folder_field)
         form.addRow("Open data", self.open_data)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
@@ -133,13 +136,13 @@ class PapersDialog(QDialog):
 
     @property
     def full(self) -> bool:
-        """Whether to use as many runs as the papers."""
+        """True to use as many runs as the papers."""
         return self.complete.isChecked()
 
     @property
     def folder(self) -> str:
         """Folder of the web page."""
-        return self.place.text
+        return self.folder_field.text
 
     @property
     def data(self) -> str:
@@ -212,11 +215,11 @@ class SimulationDialog(QDialog):
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(pages)
         set_lengths(room, minimumHeight=360)
-        self.place = FolderField("New folder", inside=True)
-        self.place.changed.connect(self._follow)
+        self.folder_field = FolderField("New folder", inside=True)
+        self.folder_field.changed.connect(self._follow)
         top, bottom = QFormLayout(), QFormLayout()
         top.addRow("Set-up", self.setup)
-        bottom.addRow("New folder", self.place)
+        bottom.addRow("New folder", self.folder_field)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
@@ -245,15 +248,15 @@ class SimulationDialog(QDialog):
     @property
     def folder(self) -> str:
         """Folder of the simulated data."""
-        return self.place.text
+        return self.folder_field.text
 
     def _show(self, number: int) -> None:
         for index, form in enumerate(self.forms):
             form.setVisible(index == number)
         self._summary.setText(self._setups[number].summary)
-        if self.place.text == self._proposed:  # what a person typed stays
+        if self.folder_field.text == self._proposed:  # what a person typed stays
             self._proposed = f"{self._place}/simulated-{self._setups[number].name}"
-            self.place.text = self._proposed
+            self.folder_field.text = self._proposed
         self._follow()
 
     def _follow(self) -> None:

@@ -183,7 +183,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return QRectF(edge, 12, side * number, side * number), side
 
     def _has_names(self) -> bool:
-        """Tell whether rows are high enough for names; else they have a colour."""
+        """Check whether rows are high enough for names; else they have a colour."""
         least = min(NAMES_FROM, QFontMetrics(theme.font(theme.CAPTION)).height())
         return self._side_beside(self._edge()) >= least
 

@@ -83,7 +83,7 @@ class PathView:
         Place of the cut; NaN for none.
     axis : str
         What the places are: "lambda", "time".
-    held : bool
+    stepped : bool
         Whether a bias holds until the next place, as on the path of ISS; else it goes straight to the next.
     """
 
@@ -94,7 +94,7 @@ class PathView:
     numbers: NDArray[np.integer]
     cut: float = float("nan")
     axis: str = ""
-    held: bool = False
+    stepped: bool = False
 
     def __post_init__(self) -> None:
         number = len(self.names)
@@ -192,7 +192,7 @@ class _Lines(ChartFigure):
 
     @property
     def finished(self) -> bool:
-        """Whether all lines are in the picture."""
+        """True if all lines are in the picture."""
         return self._lines.finished
 
     def words(self, part: Part) -> str:
@@ -311,7 +311,7 @@ class _Lines(ChartFigure):
             PathFrame(
                 x=(plan.x_pixels(self._positions(path)) - plan.box.left) / plan.box.width,
                 bias=path.bias,
-                held=path.held,
+                stepped=path.stepped,
                 drawn=self._tested,
                 behaviour=self._behaviour,
                 least=plan.view.bottom,
@@ -360,7 +360,8 @@ class _Lines(ChartFigure):
                     marks.append(
                         Line(
                             title=path.names[row], x=x[begin:], y=path.bias[begin:, row], width=width,
-                            ink=BEHAVIOUR_INKS[behaviour], dashes=dashes, opacity=opacity, held=path.held,
+                            ink=BEHAVIOUR_INKS[behaviour], dashes=dashes, opacity=opacity,
+                            stepped=path.stepped,
                         )
                     )  # fmt: skip
         return marks

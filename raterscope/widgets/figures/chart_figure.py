@@ -285,7 +285,7 @@ class ChartFigure(Figure[Part]):
             self.show_all()
 
     def event(self, event: QEvent) -> bool:
-        """Take the keys for zooming before a shortcut does."""
+        """Handle the zoom keys before a shortcut does."""
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
             plain = event.modifiers() & ~(
                 Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier

@@ -25,7 +25,7 @@ __all__ = ["ConfusionWall", "Measure", "WallView"]
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 360)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""
-NOBODY = "No annotator has such a name."
+NOBODY = "No annotator matches."
 MOST_RATES = 12
 
 
@@ -369,7 +369,7 @@ class _Scale(QWidget):
     def __init__(self) -> None:
         super().__init__()
         set_lengths(self, width=90, height=BAR_HEIGHT)
-        self.setToolTip(plain_tip("Row: the true class. Column: what was said. Colour: how often."))
+        self.setToolTip(plain_tip("Row: true class. Column: answer. Colour: rate."))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         with QPainter(self) as painter:

@@ -214,7 +214,7 @@ class _Rows(Figure[int]):
 
     def _draw_scale(self, painter: QPainter, room: QRectF) -> None:
         look, letters = theme.current(), theme.CAPTION
-        axis = Axis("", whole=True)
+        axis = Axis("", integral=True)
         for value, text in ticks_of(
             axis, 0.0, self._most, room.width(), letters, lambda words: text_width(words, letters)
         ):
@@ -412,7 +412,7 @@ class _Curves(ColumnFigure):
             self.show_charts((), ())
             return
         x = np.asarray(history.annotators if self._axis == "annotators" else history.clicks, dtype=float)
-        axis = Axis(self._axis, 0.0, max(round_up(int(x[-1])), SHORTEST), padding=0.0, whole=True)
+        axis = Axis(self._axis, 0.0, max(round_up(int(x[-1])), SHORTEST), padding=0.0, integral=True)
         charts = stream_charts(history, self._stopping, self._outlook, self._truth, x, axis)
         visible = charts if self._only is None else charts[self._only : self._only + 1]
         self.show_charts(visible, [x] * len(visible))

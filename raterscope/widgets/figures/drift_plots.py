@@ -316,7 +316,7 @@ def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
         )
     end = max(float(view.informed[-1].max()), 1.0) if aligned else max(len(mean), 2.0)
     label = "votes of the class" if aligned else "votes"
-    axis = Axis(label, 0.0 if aligned else 1.0, end, padding=0.0, whole=True, hidden=not last)
+    axis = Axis(label, 0.0 if aligned else 1.0, end, padding=0.0, integral=True, hidden=not last)
     y = Axis("", 0.0, 1.0, padding=0.02, ticks=((0.0, "0"), (1.0, "1")))
     title = f"true {view.classes[row]}"
     return Chart(title, axis, y, tuple(marks), tuple(keys), legend_at="ends")

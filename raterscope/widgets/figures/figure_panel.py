@@ -103,7 +103,7 @@ class FigurePanel(QWidget):
 
     @property
     def filled(self) -> bool:
-        """Whether the figure is shown."""
+        """True if the figure is shown."""
         return self._pages.currentIndex() == 1
 
 

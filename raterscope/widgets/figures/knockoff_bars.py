@@ -242,7 +242,7 @@ class StatisticBars(ColumnFigure):
         if self._draw is None:
             return "share of draws that select each annotator; marked below: flagged"
         if not np.isfinite(limit):
-            return "statistic W by annotator; in this draw nobody can be selected at this rate"
+            return "statistic W by annotator; in this draw no annotator can be flagged at this rate"
         return "statistic W by annotator, by its root; below 0 the knockoff won; marked below: flagged"
 
 
@@ -257,7 +257,7 @@ LEAST, MOST = 1, round(100 * HIGHEST_RATE)
 
 
 class KnockoffBars(FigurePanel):
-    """A slider moves the rate; whoever hears `rate_changed` answers with `set_cut`. Nothing is fitted anew.
+    """A slider sets the rate; a listener to `rate_changed` answers with `set_cut`. Nothing is refitted.
 
     Signals
     -------

@@ -131,7 +131,7 @@ class PathFrame:
     x : (T,) float
         How far along the axis the places lie, 0 to 1.
     bias : (T, p) float
-    held : bool
+    stepped : bool
         Whether a bias holds until the next place.
     drawn : (p,) bool
         Who has a line.
@@ -149,7 +149,7 @@ class PathFrame:
 
     x: NDArray[np.floating]
     bias: NDArray[np.floating]
-    held: bool
+    stepped: bool
     drawn: NDArray[np.bool_]
     behaviour: NDArray[np.integer]
     least: float
@@ -194,7 +194,7 @@ class PathLines(QObject):
 
     @property
     def finished(self) -> bool:
-        """Whether all lines are in the picture."""
+        """True if all lines are in the picture."""
         return not self._timer.isActive()
 
     def clear(self) -> None:
@@ -236,7 +236,9 @@ class PathLines(QObject):
         if not self._spans_known:
             bias = np.nan_to_num(np.asarray(frame.bias[:, some], dtype=np.float32))
             x = np.maximum.accumulate(np.clip(frame.x, 0, 1)) * frame.columns
-            self.low[:, some], self.high[:, some] = column_spans(x, bias, frame.columns, held=frame.held)
+            self.low[:, some], self.high[:, some] = column_spans(
+                x, bias, frame.columns, stepped=frame.stepped
+            )
         least, largest = self.low[:, some], self.high[:, some]
         per_bias = frame.height / (frame.most - frame.least)
         top = np.asarray((frame.most - largest) * per_bias, dtype=np.float32)

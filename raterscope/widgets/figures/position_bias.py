@@ -67,7 +67,7 @@ def behaviour_colour(behaviour: int) -> str:
 
 NO_SIDES = "Press Fuse (F5) to see how often each annotator chose left and right."
 SCALES = {
-    "log": ("log", "Counts by their logarithm: few answers are told apart as well as many"),
+    "log": ("log", "Logarithm of the counts: small counts are as distinct as large ones"),
     "linear": ("linear", "Counts as they are"),
 }
 SIZE, RING = 7.2, 15.0
@@ -168,7 +168,7 @@ class SideCounts(ChartPanel):
         if view is None:
             return Chart("Left and right", Axis("left"), Axis("right"))
         most = float(max(view.left.max(initial=1), view.right.max(initial=1), 1))
-        x, y = (Axis(words, 0.0, 1.04 * most, scale, 0.02, whole=True) for words in ("left", "right"))
+        x, y = (Axis(words, 0.0, 1.04 * most, scale, 0.02, integral=True) for words in ("left", "right"))
         rows = self._rows
         walked = Points(x=view.left[rows], y=view.right[rows], size=0.0, words=self._words)
         marks: list[Mark] = [EQUAL, walked]

@@ -103,7 +103,7 @@ class RankingView:
         return np.argsort(positions, kind="stable")[: int(np.isfinite(positions).sum())]
 
     def crosses(self, first: int, second: int) -> bool:
-        """Tell whether the lines of two items cross."""
+        """Check whether the lines of two items cross."""
         distance = self.place_before[first] - self.place_before[second]
         return bool(distance * (self.place_after[first] - self.place_after[second]) < 0)
 
@@ -159,7 +159,7 @@ class Rows:
         return self.side + SPACE
 
     @property
-    def whole(self) -> float:
+    def total_width(self) -> float:
         """Width of all cards."""
         return GUTTER + self.view.length * self.pitch + MARGIN
 
@@ -290,7 +290,7 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
 
 
 def _paint_card(painter: QPainter, box: QRectF, rank: int, picture: QPixmap | None) -> None:
-    """Paint an item with its rank before, on either row: it tells which is which."""
+    """Paint an item with its rank before correction, on either row, to identify it."""
     look, middle = theme.current(), Qt.AlignmentFlag.AlignHCenter
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(look.raised))

@@ -131,10 +131,10 @@ class RankingRows(QAbstractScrollArea):
         view = self._view
         return None if view is None else Rows(view, size.width(), size.height(), scrolled, self._intervals)
 
-    def whole(self) -> QSize:
+    def full_size(self) -> QSize:
         """Return the size of all rows, up to a width of `WIDEST`; never less than is visible."""
         room, rows = self.room(), self.rows()
-        across = 0 if rows is None else min(math.ceil(rows.whole), WIDEST)
+        across = 0 if rows is None else min(math.ceil(rows.total_width), WIDEST)
         return QSize(max(across, room.width()), room.height())
 
     def room(self) -> QSize:
@@ -162,9 +162,9 @@ class RankingRows(QAbstractScrollArea):
         """
         room = _usual_size(self.maximumViewportSize())
         without_bar = self._rows_in(room, 0)
-        if without_bar is None or math.ceil(without_bar.whole) <= room.width():
+        if without_bar is None or math.ceil(without_bar.total_width) <= room.width():
             return 0
-        return max(1, math.ceil(rows.whole) - self.room().width())
+        return max(1, math.ceil(rows.total_width) - self.room().width())
 
     def _show(self, item: int) -> None:
         """Bring an item's card in the row of the keys in sight, and its other one where both fit."""
@@ -303,8 +303,8 @@ class RankingRows(QAbstractScrollArea):
 
     def paint_whole(self, painter: QPainter) -> None:
         """Paint as much as `whole` says, without what marks pointer and keys."""
-        size, rows = self.whole(), self.rows()
-        beyond = 0 if rows is None else max(math.ceil(rows.whole) - size.width(), 0)
+        size, rows = self.full_size(), self.rows()
+        beyond = 0 if rows is None else max(math.ceil(rows.total_width) - size.width(), 0)
         scrolled = min(self.horizontalScrollBar().value(), beyond)
         self._paint(painter, size, self._rows_in(size, scrolled), (), None)
 
@@ -403,7 +403,7 @@ class RankingShift(FigurePanel):
 
     def picture_size(self) -> QSize:
         """Return the size of all rows, up to a width of `WIDEST`."""
-        return self.figure.whole()
+        return self.figure.full_size()
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint all of the rows; of very long ones, from what is in sight on."""

@@ -277,7 +277,7 @@ class WallTiles(QAbstractScrollArea):
             ("Return", "go to the annotator"),
             ("Space", "select, or no longer"),
             ("Letters", "find a name"),
-            ("Esc", "select nobody"),
+            ("Esc", "clear selection"),
         ),
     )
 

@@ -62,8 +62,8 @@ class SpotGrid(CardGrid):
 
     Signals
     -------
-    asked
-        Other spots are wanted: `kind` and `everywhere`.
+    filter_changed
+        Other spots are requested: `kind` or `everywhere` changed.
     opened : int
         The spot that was double-clicked, or selected with Return.
     accept_requested, reject_requested, skip_requested
@@ -80,7 +80,7 @@ class SpotGrid(CardGrid):
         ),
     )
 
-    asked = Signal()
+    filter_changed = Signal()
     opened = Signal(int)
     accept_requested = Signal()
     reject_requested = Signal()
@@ -95,7 +95,7 @@ class SpotGrid(CardGrid):
         for box, choices in ((self.kind_choice, KINDS), (self.where_choice, WHERE)):
             for key, words in choices.items():
                 box.addItem(words, key)
-            box.currentIndexChanged.connect(self.asked)
+            box.currentIndexChanged.connect(self.filter_changed)
         self._chosen = plain_label("", "small")
         self.accept = KeyButton("A", "accept", "accent", "Accept all selected spots")
         self.reject = KeyButton("R", "reject", "rejected", "Reject all selected spots")
@@ -466,7 +466,7 @@ class TasksView:
     entropy: NDArray[np.floating] | None = None
 
     @property
-    def whole(self) -> int:
+    def total(self) -> int:
         """Number of tasks."""
         return len(self.names)
 
@@ -536,7 +536,7 @@ class GridView:
     classes : tuple of J str
     posterior : (N, J) float, optional
     outputs : tuple of L str
-    given : (M,) int, optional
+    answers : (M,) int, optional
         The output that was given to each of `tasks`; -1 for none.
     pictures : bool
         Whether the tasks have pictures.
@@ -548,7 +548,7 @@ class GridView:
     classes: tuple[str, ...]
     posterior: NDArray[np.floating] | None = None
     outputs: tuple[str, ...] = ()
-    given: NDArray[np.integer] | None = None
+    answers: NDArray[np.integer] | None = None
     pictures: bool = True
 
     @property
@@ -562,13 +562,13 @@ class GridView:
         return Card(self.names[self.tasks[index]], likeliest, share, self._said(index))
 
     def words(self, index: int) -> str:
-        """Return the text of a task: "task 12, said 3, not 0.93"."""
+        """Return the text of a task: "task 12, answered 3, not 0.93"."""
         model = " ".join(self._model(index)).strip()
         parts = (self.names[self.tasks[index]], self._said(index), model)
         return ", ".join(part for part in parts if part)
 
     def _said(self, index: int) -> str:
-        output = -1 if self.given is None else int(self.given[index])
+        output = -1 if self.answers is None else int(self.answers[index])
         return f"answered {self.outputs[output]}" if output >= 0 else ""
 
     def _model(self, index: int) -> tuple[str, str]:

@@ -154,12 +154,12 @@ class CardView(QTableView):
     def currentChanged(self, current: Index, previous: Index) -> None:
         """Extend the selection from the new current card with Shift."""
         if not self._extending:
-            self._from = max(self._cards.place(current), 0)
+            self._from = max(self._cards.position_of(current), 0)
         super().currentChanged(current, previous)
 
     def setSelection(self, rect: QRect, command: QItemSelectionModel.SelectionFlag) -> None:
         """Select the cards below the rubber band, or from the anchor to the current card in reading order."""
-        to = self._cards.place(self.currentIndex())
+        to = self._cards.position_of(self.currentIndex())
         if not self._extending or to < 0 or self.state() == QAbstractItemView.State.DragSelectingState:
             super().setSelection(rect, command)
             return
@@ -172,7 +172,7 @@ class CardView(QTableView):
         step = {
             QAbstractItemView.CursorAction.MoveLeft: -1, QAbstractItemView.CursorAction.MoveRight: 1,
         }.get(action)  # fmt: skip
-        index = self._cards.place(self.currentIndex())
+        index = self._cards.position_of(self.currentIndex())
         if step is None or index < 0:
             return super().moveCursor(action, modifiers)
         return self._cards.at(min(max(index + step, 0), self._cards.many - 1))
@@ -197,7 +197,7 @@ class CardModel(QAbstractTableModel):
         self.cards, self.columns = cards, columns
         self.endResetModel()
 
-    def place(self, index: Index) -> int:
+    def position_of(self, index: Index) -> int:
         """Return the card number at a model index, -1 for none."""
         number = index.row() * self.columns + index.column()
         return number if index.isValid() and number < self.many else -1
@@ -225,11 +225,11 @@ class CardModel(QAbstractTableModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Make cells without a card unselectable."""
-        return super().flags(index) if self.place(index) >= 0 else Qt.ItemFlag.NoItemFlags
+        return super().flags(index) if self.position_of(index) >= 0 else Qt.ItemFlag.NoItemFlags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the text of a card."""
-        number = self.place(index)
+        number = self.position_of(index)
         if number < 0 or self.cards is None:
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
@@ -249,7 +249,7 @@ class CardDelegate(QStyledItemDelegate):
         """Paint a card, or its line."""
         model = index.model()
         assert isinstance(model, CardModel)
-        number = model.place(index)
+        number = model.position_of(index)
         if number < 0 or model.cards is None:
             return
         painter.save()
@@ -393,7 +393,10 @@ class CardGrid(QWidget):
 
     def exchange(self, cards: Cards, nothing: str, name: str) -> None:
         """Replace the cards in place: the scroll position and the current index stay."""
-        index, scrolled = self._model.place(self.view.currentIndex()), self.view.verticalScrollBar().value()
+        index, scrolled = (
+            self._model.position_of(self.view.currentIndex()),
+            self.view.verticalScrollBar().value(),
+        )
         self._take(cards, nothing, name)
         self._arrange(reset=True)
         self.view.verticalScrollBar().setValue(scrolled)
@@ -408,7 +411,9 @@ class CardGrid(QWidget):
     @property
     def selected(self) -> list[int]:
         """Numbers of the selected cards, in display order."""
-        positions = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
+        positions = sorted(
+            self._model.position_of(index) for index in self.view.selectionModel().selectedIndexes()
+        )
         return [int(self.numbers[index]) for index in positions]
 
     @property
@@ -430,7 +435,7 @@ class CardGrid(QWidget):
 
     def number_at(self, index: Index) -> int | None:
         """Return the card number at an index; None where there is no card."""
-        position = self._model.place(index)
+        position = self._model.position_of(index)
         return int(self.numbers[position]) if position >= 0 else None
 
     def set_picture(self, number: int, picture: QImage | None) -> None:
@@ -468,7 +473,7 @@ class CardGrid(QWidget):
         columns = max(1, room // pixels(self._size.width())) if pictures else 1
         if reset or columns != self._model.columns:
             # What was current is another place of the table now; what is meant stays the same.
-            index = -1 if reset else self._model.place(self.view.currentIndex())
+            index = -1 if reset else self._model.position_of(self.view.currentIndex())
             high = self._size.height() if pictures else LINE
             set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
             self._model.show_cards(self._cards, columns)

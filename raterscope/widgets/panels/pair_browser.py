@@ -74,7 +74,7 @@ class AnnotatorsView:
     Attributes
     ----------
     names : sequence of p str
-    whole : int
+    total : int
         Number of annotators with comparisons.
     order : (M,) int
         Annotators shown, in display order.
@@ -88,7 +88,7 @@ class AnnotatorsView:
     """
 
     names: Sequence[str]
-    whole: int
+    total: int
     order: NDArray[np.integer]
     left: NDArray[np.integer]
     right: NDArray[np.integer]
@@ -251,7 +251,7 @@ class PairLine:
         1 where the left item was preferred, -1 for the right one, 0 for a tie.
     against : bool
         Whether it counts against its annotator.
-    said, others : str
+    answer, others : str
         The answer, and the others' answers.
     """
 
@@ -262,7 +262,7 @@ class PairLine:
     right_name: str
     choice: int
     against: bool
-    said: str
+    answer: str
     others: str
 
 
@@ -437,7 +437,7 @@ class _PairKind(LineKind[PairLine]):
         if self.pictures is None:
             paint_words(painter, words, _told(line), look.second)
             return
-        paint_words(painter, words, line.said, look.text)
+        paint_words(painter, words, line.answer, look.text)
         paint_words(painter, words.translated(0, 17), line.others, look.second)
 
     def _paint_picture(self, painter: QPainter, card: QRectF, item: int, name: str) -> None:
@@ -467,7 +467,7 @@ class _PairKind(LineKind[PairLine]):
 
 
 def _told(line: PairLine) -> str:
-    return ", ".join(filter(None, (line.said, line.others)))
+    return ", ".join(filter(None, (line.answer, line.others)))
 
 
 def _side(value: float) -> str:

@@ -311,10 +311,10 @@ class PriorForm(QWidget):
         self._header = Header("Prior confusion matrix")
         self.reset = QPushButton("Reset")
         theme.set_role(self.reset, "link")
-        self.reset.setToolTip("Reset to the matrix given by the fields")
+        self.reset.setToolTip("Reset to the matrix of the fields")
         self._header.row.addWidget(self.reset)
         self._help = plain_label(
-            "What every annotator is taken to say before the first vote: the rate, its 95 % interval, and "
+            "Assumed answers of every annotator before the first vote: the rate, its 95 % interval, and "
             "the votes it counts for. Type in a cell to set its votes.", "hint", wrap=True,
         )  # fmt: skip
         self._nothing = plain_label("Import labels to set the prior for their classes.", "second", wrap=True)

@@ -442,7 +442,7 @@ class QueueView(Protocol):
         """Names of all items."""
 
     @property
-    def whole(self) -> int:
+    def total(self) -> int:
         """Number of items before filtering."""
 
     @property
@@ -505,7 +505,7 @@ class LongQueue(QueueFrame):
         self.view.set_lines(() if view is None else _Lines(view))
         self._quiet = False
         listed = len(self.view.lines)
-        total = 0 if view is None else view.whole
+        total = 0 if view is None else view.total
         self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
         self.say_empty("" if listed else self._why_empty() if total else "No items yet.")
         row = self._row(self._current)

@@ -185,7 +185,7 @@ class RegionEvidence:
         Those who are furthest from the consensus first.
     taken_from : str
         The rater whose version was taken.
-    place : str
+    position : str
         Where it is: "slices 77 to 84".
     """
 
@@ -196,7 +196,7 @@ class RegionEvidence:
     sentence: str = ""
     votes: tuple[RegionVote, ...] = ()
     taken_from: str = ""
-    place: str = ""
+    position: str = ""
 
 
 class RegionPanel(QWidget):
@@ -265,7 +265,7 @@ class RegionPanel(QWidget):
         self._number.setText("–" if math.isnan(evidence.doubt) else _volume(evidence.doubt))
         theme.set_role(self._number, f"number-{tone}")
         self._unit.setText(f"{evidence.unit} disputed")
-        self._place.setText(evidence.place)
+        self._place.setText(evidence.position)
         inside = sum(vote.inside >= 0.5 for vote in evidence.votes)
         self._tally.setText(f"{inside} of {count(len(evidence.votes), 'rater')} include it")
         self._sentence.setText(evidence.sentence)
@@ -280,7 +280,7 @@ class RegionPanel(QWidget):
         self.show_region(None)
         self.accept.set_word(*ACCEPT_DRAWN)
         self.accept.setEnabled(True)
-        self._nothing.setText(NOT_DRAWN if region is None else f"{region.place}\n{COVERED}".strip())
+        self._nothing.setText(NOT_DRAWN if region is None else f"{region.position}\n{COVERED}".strip())
         if region is not None:
             self.skip.setEnabled(True)
             self._header.set_title(region.title)

@@ -54,7 +54,7 @@ class TaskVote:
     ----------
     annotator : int
         Index that gives colour and symbol; negative for grey.
-    name, said : str
+    name, label : str
         Who, and the output given.
     agrees : bool
         Whether the output stands for the class that the model finds most probable.
@@ -64,12 +64,12 @@ class TaskVote:
     time : str
         Local time, empty if unknown.
     brief : str
-        What tells `said` from other outputs, where there is no room for it.
+        What distinguishes `label` from other outputs, where there is no room for it.
     """
 
     annotator: int
     name: str
-    said: str
+    label: str
     agrees: bool
     weight: float = math.nan
     time: str = ""
@@ -122,7 +122,7 @@ class _VoteKind(LineKind[TaskVote]):
         return line
 
     def words(self, line: TaskVote) -> str:
-        parts = [line.name, f"answered {line.said}", "" if line.agrees else "against the model"]
+        parts = [line.name, f"answered {line.label}", "" if line.agrees else "against the model"]
         if math.isfinite(line.weight):
             parts.append(f"weight {line.weight:+.1f} (log-odds)")
         return ", ".join(part for part in (*parts, line.time) if part)
@@ -144,7 +144,7 @@ class _VoteKind(LineKind[TaskVote]):
         left = box.left() + 20
         # An answer against the model is marked by its sign too, not by its colour alone.
         sign = "" if line.agrees else "✗ "
-        text, brief = sign + line.said, sign + line.brief if line.brief else ""
+        text, brief = sign + line.label, sign + line.brief if line.brief else ""
         width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, (right - left) / 2)
         room = QRectF(right - width, box.top(), width, box.height())
         paint_words(painter, room, text, look.text if line.agrees else look.rejected,
@@ -183,7 +183,7 @@ class ClassBar:
         What tells the name from the others, where there is no room for it.
     """
 
-    place: int
+    index: int
     name: str
     share: float
     tone: str
@@ -237,14 +237,14 @@ class ClassBars(LineList[ClassBar]):
             super().keyPressEvent(event)
 
     def _on_clicked(self, index: QModelIndex) -> None:
-        self.decided.emit(self.lines[index.row()].place)
+        self.decided.emit(self.lines[index.row()].index)
 
 
 class _BarKind(LineKind[ClassBar]):
     height = HIGH
 
     def key(self, line: ClassBar) -> Hashable:
-        return line.place, line.name
+        return line.index, line.name
 
     def words(self, line: ClassBar) -> str:
         share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
@@ -333,7 +333,7 @@ class TaskView:
     votes : tuple of TaskVote
     picture : QImage or None
     pictures : bool
-        Whether tasks have pictures at all; the place of one is shown where they do.
+        Whether tasks have pictures at all; an empty frame is shown where one is missing.
     majority, majority_votes : int
         The class that most votes stand for, -1 where none leads, and how many do.
     decided, known : int

@@ -474,7 +474,7 @@ def automatic_window(values: NDArray[np.generic]) -> Window:
 
 
 def looks_like_ct(values: NDArray[np.generic]) -> bool:
-    """Tell whether values may be Hounsfield units, where no modality says so: air is at -1000 of them."""
+    """Check whether values may be Hounsfield units if no modality says so: air is at -1000."""
     some = _some(values)
     return len(some) > 0 and bool(np.count_nonzero(some < _AIR) >= _AIR_SHARE * len(some))
 

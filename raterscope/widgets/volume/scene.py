@@ -366,7 +366,7 @@ def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
 
 
 class Outliner(QObject):
-    """Keeps the outlines of shapes by plane and slice, and finds those that are missing.
+    """Cache of the outlines of shapes by plane and slice; computes those that are missing.
 
     One slice of each plane is wanted at a time: when another is asked for, what was begun for the last one is
     left, and what it still answers is dropped where its shape has changed.

@@ -291,7 +291,7 @@ def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(
     fuse(study)
     text = page(study).text
     assert "How far to trust this" in text
-    assert "That is too few to tell." in text
+    assert "That is too few to judge." in text
     assert "On the nearest crowd measured (" in text
     assert "The true outline cannot be confirmed by masks alone." in text
 

@@ -161,7 +161,7 @@ def test_clearing_the_flagged_contradicts_the_rate(compared):
     assert (trust.confirmed, trust.cleared, trust.contradicted) == (9, 6, False)
     words = trust.in_words()
     assert "you cleared 6 (40%, 95 % interval 20% to 64%); the rate allows 5% on average." in words
-    assert "That is too few to tell." in words
+    assert "That is too few to judge." in words
     assert trust.doubt_in_words() == ""
     larger = replace(trust, confirmed=12, cleared=8)
     assert larger.contradicted

@@ -67,10 +67,10 @@ def test_regions_are_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"verb": "dance"}, "no verb"),
+        ({"verb": "dance"}, "not a verb"),
         ({"verb": "accept", "item": 1}, "needs a subject"),
         ({"verb": "accept", "subject": SpotSubject(x=1.0, y=1.0)}, "needs item"),
-        ({"verb": "take", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "no verb for clicks"),
+        ({"verb": "take", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "not a verb for clicks"),
         ({"verb": "move", "item": 1, "subject": SpotSubject(x=1.0, y=1.0)}, "needs from_x"),
         ({"verb": "exclude"}, "needs annotators"),
         ({"verb": "undo"}, "needs undoes"),

@@ -53,7 +53,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE bookmarks (url)")
     assert "is a folder" in refusal(folder)
     assert "is empty" in refusal(empty)
-    assert "is no study" in refusal(text)
+    assert "is not a study" in refusal(text)
     assert "another program" in refusal(other)
     assert "is not there" in refusal(tmp_path / "missing.rscope")
     assert not (tmp_path / "missing.rscope").exists()
@@ -78,7 +78,7 @@ def test_no_study_is_created_on_a_read_only_disk(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sqlite3, "connect", unopened)
     with pytest.raises(StudyError) as caught:
         Study.create(tmp_path / "new.rscope")
-    assert str(caught.value).startswith("new.rscope: cannot be made")
+    assert str(caught.value).startswith("new.rscope: cannot be created")
 
 
 @pytest.mark.skipif(not hasattr(os, "statvfs"), reason="needs a POSIX system")
@@ -162,7 +162,7 @@ def test_a_study_without_write_permission_is_refused(closed: Path, folder: Path)
     }
     others = [copied(closed, folder / name, *one) for name, one in rights.items()]
     in_folder, read_only, hidden, free = as_another_user(OPEN, closed, others)
-    assert "copy.rscope: lies in a folder that cannot be written" in in_folder
+    assert "copy.rscope: is in a folder that cannot be written" in in_folder
     assert "copy.rscope: cannot be written" in read_only
     assert "copy.rscope: cannot be read" in hidden
     assert free == "opened"

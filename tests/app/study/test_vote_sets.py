@@ -28,8 +28,8 @@ def test_imports_are_joined_by_the_names_of_tasks_and_outputs():
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("annotator", [-1, 0, 2], "by nobody"),
-        ("annotator", [0, 1, 3], "by nobody"),
+        ("annotator", [-1, 0, 2], "no annotator"),
+        ("annotator", [0, 1, 3], "no annotator"),
         ("task", [0, -1, 1], "on no task"),
         ("label", [0, -1, 1], "on no task"),
         ("label", [0, 1], "differ in length"),

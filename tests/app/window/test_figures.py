@@ -83,9 +83,9 @@ def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
 def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
     received = []
     menu = fused.workspace.reliability.menu
-    menu.said.connect(received.append)
+    menu.reported.connect(received.append)
     menu.copy.trigger()
-    menu.said.disconnect(received.append)
+    menu.reported.disconnect(received.append)
     assert received[0].startswith("Copied the image of run 1 (oem")
     drawing = save(fused, qtbot, menu.svg)
     assert " of run 1 (oem" in drawing

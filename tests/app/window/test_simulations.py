@@ -30,7 +30,7 @@ def choose(dialog, name):
 
 def test_a_set_up_is_simulated_and_opened(window, simulating, qtbot, tmp_path):
     choose(simulating, "voting")
-    simulating.place.text = str(tmp_path / "x")
+    simulating.folder_field.text = str(tmp_path / "x")
     simulating.forms[list(SETUPS).index("voting")].editors()["clusters"].setText("7")
     simulating.accept()
     qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
@@ -44,7 +44,7 @@ def test_a_set_up_is_simulated_and_opened(window, simulating, qtbot, tmp_path):
 
 def test_cancel_leaves_nothing(window, simulating, qtbot, tmp_path):
     choose(simulating, "prostate")
-    simulating.place.text = str(tmp_path / "x")
+    simulating.folder_field.text = str(tmp_path / "x")
     for name in ("rows", "columns"):
         simulating.forms[list(SETUPS).index("prostate")].editors()[name].setText("200")
     simulating.accept()
@@ -58,7 +58,7 @@ def test_cancel_leaves_nothing(window, simulating, qtbot, tmp_path):
 def test_a_folder_with_files_is_refused_in_the_window(window, simulating, qtbot, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     choose(simulating, "voting")
-    simulating.place.text = str(tmp_path)
+    simulating.folder_field.text = str(tmp_path)
     simulating.accept()
     qtbot.waitUntil(lambda: "is not empty" in window.notice.text, timeout=LONG)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
@@ -71,14 +71,14 @@ def test_invalid_settings_cannot_be_accepted(simulating):
         editor.setText(text)
         editor.textEdited.emit(text)
         assert simulating.accepting.isEnabled() is possible
-    simulating.place.text = ""
+    simulating.folder_field.text = ""
     assert not simulating.accepting.isEnabled()
 
 
 def test_a_folder_that_was_typed_stays_when_another_set_up_is_chosen(simulating):
     choose(simulating, "bias")
     assert simulating.folder.endswith("/simulated-bias")
-    simulating.place.text = "/somewhere/else"
+    simulating.folder_field.text = "/somewhere/else"
     choose(simulating, "crowd")
     assert simulating.folder == "/somewhere/else"
 
@@ -92,7 +92,7 @@ def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monk
     )
     command(window, "Reproduce the papers…")
     (dialog,) = window.findChildren(PapersDialog)
-    dialog.place.text = str(tmp_path)
+    dialog.folder_field.text = str(tmp_path)
     dialog.complete.setChecked(True)
     dialog.accept()
     qtbot.waitUntil(lambda: bool(opened), timeout=LONG)

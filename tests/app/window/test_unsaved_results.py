@@ -407,7 +407,7 @@ def test_without_a_writable_folder_another_file_is_asked_for(
     window.open_paths(crowd_files)
     qtbot.waitUntil(lambda: "truth.csv" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert asked == [f"s.rscope: cannot be made, for there is no folder {gone.parent}."]
+    assert asked == [f"s.rscope: cannot be created: there is no folder {gone.parent}."]
     assert window.document.contents.path == place
     assert not window.notice.isVisible()
 

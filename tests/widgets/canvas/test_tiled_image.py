@@ -148,7 +148,7 @@ def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, 
     monkeypatch.setattr(tiles_module, "KEPT_BYTES", 12 * SIDE * SIDE * 4)
     canvas.set_image(Tiles(np.full((4000, 4000), 77, dtype=np.uint8)), (0, 0, 4000, 4000))
     store = canvas._image._picture.store
-    qtbot.waitUntil(lambda: not store._desk.wanted and not store._desk.told)
+    qtbot.waitUntil(lambda: not store._desk.wanted and not store._desk.reported)
     first, then = ([(0, row, column) for column in range(10)] for row in (0, 1))
     store.want(then)
     qtbot.waitUntil(lambda: all(store.get(key) for key in then))
@@ -157,7 +157,7 @@ def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, 
     while store._desk.wanted and time.monotonic() < deadline:
         time.sleep(0.005)  # they are read, and nobody has taken them yet
     store.want(then)
-    qtbot.waitUntil(lambda: not store._desk.told)
+    qtbot.waitUntil(lambda: not store._desk.reported)
     assert all(store.get(key) for key in then)
     assert len(store._tiles) <= 12
 

@@ -248,7 +248,7 @@ class BatchReview(QObject):
         self.shelf = CropShelf(document, jobs, self)
         self.shelf.ready.connect(self._on_ready)
         grid.picture_wanted.connect(self._on_picture_wanted)
-        grid.asked.connect(self.list_anew)
+        grid.filter_changed.connect(self.list_anew)
         grid.chosen.connect(self._on_chosen)
         grid.opened.connect(self._on_opened)
         grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)

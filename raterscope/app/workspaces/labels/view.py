@@ -190,7 +190,7 @@ def task_view(
         TaskVote(
             annotator=int(scene.annotator_ids[labels.annotator[index]]),
             name=name_of(scene, int(labels.annotator[index]), blind=blind),
-            said=labels.outputs[labels.label[index]],
+            label=labels.outputs[labels.label[index]],
             agrees=posterior is None or int(labels.meaning[labels.label[index]]) == leading,
             weight=float(log_odds),
             time=time_of(labels.time, int(index)),
@@ -301,6 +301,6 @@ def cell_tasks(
         classes=fusion.classes,
         posterior=fusion.posterior,
         outputs=labels.outputs,
-        given=np.full(len(tasks), output, dtype=np.int16),
+        answers=np.full(len(tasks), output, dtype=np.int16),
         pictures=bool(scene.pictures),
     )

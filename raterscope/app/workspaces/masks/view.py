@@ -187,7 +187,7 @@ def region_boxes(
 def covered(region: DisputedRegion, scene: Scene) -> RegionEvidence:
     """Return the position of a region without its evidence, for blind mode."""
     return RegionEvidence(
-        f"Region {region.number}", region.state, float("nan"), place=_slice_words(region, scene)
+        f"Region {region.number}", region.state, float("nan"), position=_slice_words(region, scene)
     )
 
 
@@ -212,7 +212,7 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
         sentence=in_words(dispute, names, length_unit(scene.image.lattice)) if names else "",
         votes=_votes(region, scene, names, numbers),
         taken_from=region.rater,
-        place=_slice_words(region, scene),
+        position=_slice_words(region, scene),
     )
 
 

@@ -124,7 +124,7 @@ def annotators_view(
     behaviour = behaviour_shown(scene, analysis, cut, flagged)
     return AnnotatorsView(
         names=scene.names,
-        whole=int(analysis.took_part.sum()),
+        total=int(analysis.took_part.sum()),
         order=order,
         left=analysis.left,
         right=analysis.right,
@@ -155,7 +155,7 @@ def path_view(
     return PathView(
         at=fusion.path_at, bias=_columns(fusion.path, who), behaviour=behaviour[who],
         names=_named(scene, who), numbers=who, cut=path_cut(scene, cut),
-        axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
+        axis=AXES.get(scene.run.algorithm, ""), stepped=scene.run.algorithm == "iss",
     )  # fmt: skip
 
 

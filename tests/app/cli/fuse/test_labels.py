@@ -285,9 +285,9 @@ def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
 def test_what_outputs_are_taken_to_stand_for_is_said_unless_it_was_told(fuse, tmp_path):
     rows = [[f"w{k}", f"t{t}", str((t % 2) * (1 + 2 * (k == 1)))] for t in range(40) for k in range(3)]
     path = write(tmp_path / "scores.csv", ["worker", "item", "score"], rows)
-    guessed = "taken to stand so: 0 for no, 1 for no, 3 for yes; --stands output=class changes it"
+    guessed = "assumed to mean: 0 for no, 1 for no, 3 for yes; --stands output=class changes it"
     assert guessed in fuse(path, "--classes", "no,yes")[1]
-    assert "stand so" not in fuse(path, "--classes", "no,yes", "--stands", "0=no", "1=yes", "3=yes")[1]
+    assert "assumed to mean" not in fuse(path, "--classes", "no,yes", "--stands", "0=no", "1=yes", "3=yes")[1]
     rows = [
         [annotator, task, "dog" if label == "3" else "cat" if label == "0" else "?"]
         for annotator, task, label in rows

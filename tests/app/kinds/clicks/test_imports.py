@@ -125,7 +125,7 @@ def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, caps
     rows = [(*annotator, x, y) for annotator, points in CROWD.items() for x, y in points or [("", "")]]
     table.write_text("annotator,image,x,y\n" + "".join(f"{a},{i},{x},{y}\n" for a, i, x, y in rows))
     assert main(["import", str(study), str(smears[0]), str(table)]) == 0
-    assert "4 left out, on images that the study does not have" in capsys.readouterr().out
+    assert "4 skipped, on images that the study does not have" in capsys.readouterr().out
     of_one = {key: points for key, points in CROWD.items() if key[1] == "smear1.png"}
     assert_same(held(study)[0], of_one)
     assert main(["import", str(study), str(smears[1]), str(table)]) == 0
@@ -158,7 +158,7 @@ class TestWhoAndWhere:
     def test_a_file_that_tells_nobody_is_asked_about(self, bring, tmp_path, smears):
         path = tmp_path / "marks.geojson"
         path.write_text(json.dumps(feature({"type": "Point", "coordinates": [1, 2]})))
-        assert "marks.geojson: nothing tells who marked it; give --annotator" in bring(smears[0], path)
+        assert "marks.geojson: its annotator is unknown; give --annotator" in bring(smears[0], path)
         bring(smears[0], path, "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
 

@@ -147,7 +147,7 @@ def test_structures_in_the_names_of_files(bring, tmp_path):
 def test_who_marked_a_single_file_must_be_told(bring, tmp_path):
     mask = write(tmp_path / "mask.nii.gz", a_ball())
     output = bring(mask)
-    assert output.startswith("mask.nii.gz: nothing tells who marked it")
+    assert output.startswith("mask.nii.gz: its annotator is unknown")
     assert "--annotator" in output
     assert not (tmp_path / "s.rscope").exists()
     bring(mask, "--annotator", "Anna", "--structure", "nodule")

@@ -77,7 +77,7 @@ def test_the_radius_is_the_studys(fused, qtbot):
 def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monkeypatch):
     workspace = fused.workspace
     idle(fused, qtbot)
-    assert "That is too few to tell." in workspace.trust.words
+    assert "That is too few to judge." in workspace.trust.words
     assert not workspace.queue.doubt.isVisible()
     for module in ("trust", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)

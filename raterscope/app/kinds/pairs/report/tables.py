@@ -194,7 +194,7 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     )
     lines = tuple(
         Line(
-            x=place_of, y=path[:, k], ink=COLOURS[behaviour[k]], width=1.0, held=algorithm == "iss",
+            x=place_of, y=path[:, k], ink=COLOURS[behaviour[k]], width=1.0, stepped=algorithm == "iss",
             opacity=0.4 if behaviour[k] == 0 else 1.0,
         )
         for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist()
