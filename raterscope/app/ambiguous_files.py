@@ -108,7 +108,7 @@ def resolve_voxels(
 def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool = True) -> set[Path]:
     """Find the images named like tasks, or like the files that are known to show tasks.
 
-    Of several that are called alike, all are meant, or none.
+    Of several with the same name, all are returned, or none.
     """
     named: dict[str, set[Path]] = {}
     for path in paths:
