@@ -15,13 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.review import fold
-from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.kinds import STORED, image_kinds, question_kinds
-from raterscope.app.study.runs import run_name
 
-if TYPE_CHECKING:
-    from raterscope.app.study import ImageEntry, Study
+if TYPE_CHECKING:  # the records of kinds import this module for help texts, which numpy would delay
+    from raterscope.app.study import ImageEntry, RunEntry, Study
 
 
 @dataclass(frozen=True)
@@ -339,6 +335,8 @@ class Provenance:
         """Name the runs: "run 3 (laplace, 2026-01-02 14:02)"."""
         if len(self.runs) > _NAMED:
             return f"{len(self.runs):,} runs ({self.runs[0].id} to {self.runs[-1].id})"
+        from raterscope.app.study.runs import run_name
+
         return " and ".join(run_name(run) for run in self.runs)
 
 
@@ -381,6 +379,8 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
     item, question : int, optional
         The number of the only image or question that it is about; without either, it is about all.
     """
+    from raterscope.app.study.kinds import image_kinds, question_kinds
+
     if item is not None:
         return provenance_of(study, image_kinds(), (item,))
     if question is not None:
@@ -390,6 +390,8 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
 
 def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
     """Describe in short ASCII text which run a file was made from; de-identified, without its time."""
+    from raterscope.app.study.runs import run_name
+
     name = "" if run is None else f" {run_name(run, dated=not deidentify)}"
     return f"Raterscope{name}".encode("ascii", "replace").decode()
 
@@ -439,6 +441,9 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
 
 def _controls(study: Study, run: RunEntry, items: Sequence[int]) -> dict[str, dict[str, bool]]:
     """Name a run's control images and say whether they are known to hold structures; nothing without any."""
+    from raterscope.app.review import fold
+    from raterscope.app.study.kinds import STORED
+
     if not STORED[run.kind].has_controls:
         return {}
     then = fold([decision for decision in study.decisions() if decision.id <= run.known])
