@@ -432,7 +432,7 @@ def _came(noun: str, entries: set[int], before: set[int], named: int) -> str:
 def _moved_in_words(moved: int) -> list[str]:
     if not moved:
         return []
-    return [f"{moved:,} of them were taken from another grid to the image's."]
+    return [f"{moved:,} of them were resampled to the image's grid. Edges may shift slightly."]
 
 
 def import_files(
