@@ -286,7 +286,7 @@ def names_by(
 
 
 def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NameParts]:
-    """Guess from the names; those of true masks apart, for they do not follow the raters' pattern."""
+    """Guess from the names; true masks separately, as they do not follow the raters' pattern."""
     true = {file: None for file in files if _TRUE & _pieces(file)}
     others = [file for file in files if file not in true]
     parts_by_file = compare_names(others)
@@ -319,7 +319,7 @@ def _pieces(file: Path) -> set[str]:
 
 
 def _image_in(file: Path, images: Mapping[tuple[str, ...], str]) -> tuple[str | None, list[str]]:
-    """Find the image whose words, the most that any has, begin a mask's name; and the name's other words."""
+    """Find the image with the most words that begin a mask's name; return also the other words."""
     words = words_of(file.name)
     most = next((n for n in range(len(words), 0, -1) if tuple(words[:n]) in images), None)
     if most is None:

@@ -30,7 +30,7 @@ Box = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Change:
-    """One item that another run sees otherwise.
+    """Change of one item between two runs.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Differences:
 
 @dataclass(frozen=True, eq=False)
 class ComparedItem:
-    """One item and what the two runs say of it."""
+    """One item with the results of two runs."""
 
     study: Study
     state: ReviewState
@@ -158,7 +158,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """Probabilities against what is known.
+    """Comparison of probabilities with known answers.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ def trust_from(
     by_truth: Sequence[tuple[FloatArray, BoolArray]],
     by_decision: Sequence[tuple[FloatArray, BoolArray]],
 ) -> Trust:
-    """Compare probabilities with what is right: by truths where there are any, else by decisions.
+    """Compare probabilities with known answers: truths where there are any, else decisions.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ class ComparableCrowd:
 
 @cache
 def comparable_crowds() -> tuple[ComparableCrowd, ...]:
-    """Read the table that comes with the program."""
+    """Read the bundled table of comparable crowds."""
     text = (resources.files("raterscope.resources") / FILE).read_text(encoding="utf-8")
     by_source: dict[tuple[str, str], ComparableCrowd] = {}
     for row in csv.DictReader(text.splitlines()):

@@ -99,7 +99,7 @@ NOTHING_CODED = Coding()
 
 
 def merged(before: Coding, new: Coding) -> Coding:
-    """Fill what one coding does not say from another; codes stay together, for they belong together.
+    """Fill missing fields of a coding from another; codes that belong together stay together.
 
     That a structure is tissue gives way to whatever says more.
     """

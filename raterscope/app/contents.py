@@ -98,7 +98,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Written:
-    """A stored decision, and the state of the journal with it."""
+    """A stored decision, and the state of the journal after it."""
 
     decision: Decision
     decisions: tuple[Decision, ...]

@@ -125,7 +125,7 @@ class Document(QObject):
 
     @property
     def opening(self) -> bool:
-        """True while a study is being opened or made."""
+        """True while a study is being opened or created."""
         return self._opening
 
     @property
@@ -155,7 +155,7 @@ class Document(QObject):
 
     @property
     def keeping(self) -> bool:
-        """True while something is being written that would have to be held, should that fail."""
+        """True while something is being written that must be kept in memory if writing fails."""
         return self._keeping > 0
 
     def leave(self) -> None:

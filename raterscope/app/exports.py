@@ -22,9 +22,9 @@ if TYPE_CHECKING:  # the records of kinds import this module for help texts, whi
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A format of files: how their names end, and what they are called in a dialog.
+    """A file format: its suffix, and its name in dialogs.
 
-    `tag` is what names of files tell formats of one suffix apart by.
+    `tag` is the part of file names that distinguishes formats with the same suffix.
     """
 
     suffix: str
@@ -116,7 +116,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Export:
-    """One thing that leaves a study.
+    """One kind of export of a study.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ def _folder_of(request: Request) -> Path:
 
 
 def provenance(export: Export, study: Study, request: Request) -> Provenance:
-    """Find what an export is made from, and in what that is outdated, before it is written.
+    """Find the runs of an export and how they are outdated, before it is written.
 
     Raises
     ------
@@ -313,7 +313,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Provenance:
-    """The runs that something is made from.
+    """The runs that an export or a report is made from.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class OtherFiles:
-    """Files of a kind that is read by itself.
+    """Files of a kind with a reader of its own.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class OtherFiles:
 
 @dataclass(frozen=True)
 class ClassifiedFiles:
-    """Files by what they are.
+    """Files by type.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class ClassifiedFiles:
 
 @dataclass
 class ImportCandidates:
-    """The files while they are sorted, see `Sorted`.
+    """Files during their classification, see `ClassifiedFiles`.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class ImportCandidates:
     _files: set[Path] = field(default_factory=set)
 
     def put_other(self, path: Path) -> bool:
-        """Put a file to those of a kind that is read by itself, where it is one."""
+        """Add a file to those of a kind with its own reader, if it is one."""
         for reader in self.readers:
             named = self.kind in reader.file_kinds
             if named or (self.kind is None and path.is_file() and reader.recognises(self.sources.open(path))):
@@ -145,7 +145,7 @@ class ImportCandidates:
                 self._files.update(volume.files)
 
     def put(self, path: Path, others: list[Path]) -> None:
-        """Put a file to those of points, of labels, or to others, with labels beside or without."""
+        """Add a file to those of points, of labels, or to others, with labels beside or without."""
         if holds_scores(self.sources.open(path)):
             self.tables.append(path)
             return
@@ -231,7 +231,7 @@ def resolve_ambiguous(
     clicked: Iterable[str] = (),
     watch: Watch = silent,
 ) -> ClassifiedFiles:
-    """Decide what is still in doubt, by what came together.
+    """Decide the type of ambiguous files by the files that came with them.
 
     A plain image is a mask where its pixels look so, and another image or volume of its size is there or
     nothing else is; never where it is called as a task or an item is, nor where it alone is called as an

@@ -247,7 +247,7 @@ def _read_each(
     sources: Sources,
     watch: Watch,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError]]:
-    """Read images or tables; gives too why optional ones were left out."""
+    """Read images or tables; return also why optional ones were skipped."""
     tables: list[ImageFile | ClickTable | PointTable] = []
     refused: list[InputError] = []
     for done, path in enumerate(paths):
@@ -438,6 +438,6 @@ def _moved_in_words(moved: int) -> list[str]:
 def import_files(
     study: Study, paths: Sequence[Path], watch: Watch = silent, *, structure: str | None = None
 ) -> list[str]:
-    """Read files into a study; says what came in. See `read_files` and `store`."""
+    """Import files into a study and describe what was imported. See `read_files` and `store`."""
     readings = read_files(paths, reading=MaskOptions(structure=structure), watch=part(watch, 0.0, 0.4))
     return store(readings, study, part(watch, 0.4, 1.0))

@@ -105,7 +105,7 @@ class Job(QObject):
 
     @property
     def age(self) -> float:
-        """Seconds since it was begun."""
+        """Seconds since the start."""
         return time.monotonic() - self._begun
 
     @property
@@ -270,7 +270,7 @@ class Lane:
         self._queue.put(job)
 
     def finish(self) -> None:
-        """Do what is queued, then stop."""
+        """Run the queued jobs, then stop."""
         self._queue.put(None)
 
     def wait(self) -> None:
@@ -351,7 +351,7 @@ class Jobs(QObject):
 
     @property
     def busy(self) -> bool:
-        """True while anything is under way."""
+        """True while any job runs."""
         return bool(self._jobs)
 
     def at_stake(self, seconds: float) -> tuple[Job, ...]:

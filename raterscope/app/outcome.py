@@ -114,7 +114,7 @@ class Answer(Generic[Plan, Gathered, Result]):
 def one_by_one(
     inputs: Inputs[Given], plan: Plan, fuse: Callable[[Given, Plan, Watch], Result], watch: Watch = silent
 ) -> Answer[Plan, Inputs[Given], Result]:
-    """Fuse one item after the other, all processors on each; none is lost because another fails.
+    """Fuse items in sequence, all processors on each; a failure does not affect the others.
 
     Partial results are told as a `Draft`.
     """
@@ -153,7 +153,7 @@ def record_of(
     started: datetime,
     seconds: float,
 ) -> dict[str, Any]:
-    """Begin the contents of run.json: all that is needed to make the same results again."""
+    """Return the first part of run.json: all that is needed to reproduce the results."""
     return {
         "versions": versions(),
         "settings": plan.as_dict(),

@@ -74,7 +74,7 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def write_picture(path: Path, picture: NDArray[np.uint8], what: str) -> None:
-    """Write a picture that says itself that it is simulated."""
+    """Write a picture with a note that it is simulated."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
@@ -116,7 +116,7 @@ def made_whole(path: Path) -> Iterator[Study]:
 def keep_once(
     study: Study, answer: Kept, digest: str, keep: Callable[[Kept, Study, Watch], int], watch: Watch = silent
 ) -> None:
-    """Keep a run, unless the study has this very run already: the demo may be shown many times."""
+    """Store a run, unless the study has the same run already: the demo may be repeated."""
     new = digest, answer.plan.as_dict(), versions()
     if all((run.digest, run.settings, run.versions) != new for run in study.runs.all()):
         keep(answer, study, watch)

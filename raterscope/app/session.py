@@ -108,7 +108,7 @@ class Session(QObject, Generic[S, A]):
 
     @property
     def previous(self) -> S | None:
-        """While observers hear of a change: the scene shown before it."""
+        """The scene shown before a change, while observers are called."""
         return self._previous
 
     @property

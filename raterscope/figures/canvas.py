@@ -55,7 +55,7 @@ class Pen:
 
 
 class Canvas:
-    """A surface of some width and height, pixels; x grows to the right and y downwards."""
+    """Drawing surface with a width and height in pixels; x grows to the right and y downwards."""
 
     def line(self, points: Points, pen: Pen) -> None:
         """Draw a line through points."""

@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One look of the whole program; every value is a hexadecimal colour but the first two.
+    """Theme of the program; every value but the first two is a hexadecimal colour.
 
     Attributes
     ----------

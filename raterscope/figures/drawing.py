@@ -270,7 +270,7 @@ CELL = 1.5
 def column_spans(
     x: NDArray[np.floating], values: NDArray[np.floating], columns: int, *, stepped: bool
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Find from where to where lines reach in every column of pixels.
+    """Find the range that lines cover in every column of pixels.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ class Plotted(Drawn, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Leaving:
-    """Content to save to a file.
+    """Content that is saved to a file.
 
     Attributes
     ----------

@@ -44,11 +44,11 @@ Record = TypeVar("Record")
 
 
 class DamagedError(Exception):
-    """Bytes that are not what was packed."""
+    """Bytes that do not unpack."""
 
 
 def pack(record: Any) -> tuple[int, Iterator[bytes]]:
-    """Turn a dataclass into compressed chunks.
+    """Pack a dataclass into compressed chunks.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def pack(record: Any) -> tuple[int, Iterator[bytes]]:
 
 
 def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
-    """Make the dataclass again.
+    """Unpack a dataclass.
 
     Parameters
     ----------

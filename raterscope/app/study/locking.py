@@ -51,7 +51,7 @@ _LONGEST = 1000
 
 
 class Lock:
-    """Held from when it is made until `release`.
+    """Lock of a study, held from its creation until `release`.
 
     Where the file system has no flock, and on Windows, where a lock stays with its handle, SQLite's own locks
     are relied on.

@@ -19,7 +19,7 @@ from raterscope.app.study.study import Study
 
 @contextmanager
 def new_study(path: Path) -> Iterator[Study]:
-    """Make a study to be filled; where that fails, the file that was made here is removed again.
+    """Create a study to be filled; if that fails, remove the created file.
 
     Raises
     ------
@@ -41,7 +41,7 @@ _PLACES = (("images", "path"), ("streams", "source"))
 def save_elsewhere(
     study: Study, path: Path, works: Sequence[Callable[[Study, Watch], Any]] = (), watch: Watch = silent
 ) -> list[Any]:
-    """Copy a study and change the copy, whole or not at all; the study itself stays as it is.
+    """Copy a study and change the copy, completely or not at all; the study itself stays unchanged.
 
     The copy finds its images where the study does.
 

@@ -58,7 +58,7 @@ class Hold(Protocol):
 
 
 def create(path: Path) -> tuple[int, int] | None:
-    """Make an empty study and give its identity. It appears whole under its name, or not at all.
+    """Create an empty study and return its identity. It appears complete under its name, or not at all.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def create(path: Path) -> tuple[int, int] | None:
 
 
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, int] | None:
-    """Make a study's file with what `fill` puts into it, and give its identity; see `create`."""
+    """Create a study's file with the contents from `fill`, and return its identity; see `create`."""
     if path.suffix.casefold() != STUDY_SUFFIX:
         raise StudyError("is not a name for a study; expected NAME.rscope", file=path)
     if os.path.lexists(path):
@@ -104,7 +104,7 @@ def _fill(connection: sqlite3.Connection) -> None:
 
 
 def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Hold | None]:
-    """Open a study's file for this process alone, having looked whether it is sound; see `shut`.
+    """Check a study's file and open it for this process alone; see `shut`.
 
     Parameters
     ----------

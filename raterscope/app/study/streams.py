@@ -26,7 +26,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class StreamEntry:
-    """A source that is watched.
+    """A watched source.
 
     Attributes
     ----------

@@ -169,7 +169,7 @@ class DensityLayer:
     def set_clicks(
         self, clicks: ClickMarks, visible: NDArray[np.bool_], extent: Rect, bins: Sequence[int] = (BINS,)
     ) -> None:
-        """Count the clicks that are shown, in several finenesses, the coarsest first."""
+        """Count the shown clicks at several resolutions, the coarsest first."""
         self._levels = []
         x, y = np.asarray(clicks.x)[visible], np.asarray(clicks.y)[visible]
         for number in bins:
@@ -230,7 +230,7 @@ AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class _Wish:
+class _DisplayRequest:
     """Clicks and styles requested for display."""
 
     clicks: ClickMarks
@@ -257,7 +257,7 @@ class CrowdLayer(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._wish = _Wish(ClickMarks.none())
+        self._wish = _DisplayRequest(ClickMarks.none())
         self._clicks, self._density = ClickLayer(), DensityLayer()
         self._counted = True
         self._scale = 1.0
@@ -284,7 +284,7 @@ class CrowdLayer(QObject):
         """Show other clicks, those of other annotators (who are hidden, who alone is shown), or elsewhere."""
         before = self._wish
         hidden, solo = (before.hidden, before.solo) if visible is None else visible
-        self._wish = _Wish(
+        self._wish = _DisplayRequest(
             before.clicks if clicks is None else clicks,
             hidden,
             solo,
@@ -300,7 +300,7 @@ class CrowdLayer(QObject):
             self._clicks, self._counted = _sorted(self._wish, sorted_before), False
 
     def look(self, viewport: Viewport, density_wanted: bool) -> bool:
-        """Settle what is drawn at a scale; True where it is no longer what was drawn before."""
+        """Choose what is drawn at a scale; return True if that differs from before."""
         self._scale = viewport.scale
         too_many = self._clicks.too_many(viewport)
         changed, self.as_density = too_many != self.as_density, too_many
@@ -323,26 +323,26 @@ class CrowdLayer(QObject):
         if clicks and not self.as_density:
             self._clicks.paint(painter, scale, rect)
 
-    def _on_made(self, wish: _Wish, clicks: ClickLayer, density: DensityLayer) -> None:
+    def _on_made(self, wish: _DisplayRequest, clicks: ClickLayer, density: DensityLayer) -> None:
         if wish is self._wish:
             self._clicks, self._density, self._counted = clicks, density, True
             self.prepared.emit()
 
 
-def _sorted(wish: _Wish, before: ClickLayer | None) -> ClickLayer:
+def _sorted(wish: _DisplayRequest, before: ClickLayer | None) -> ClickLayer:
     layer = ClickLayer()
     layer.set_clicks(wish.clicks, before)
     layer.set_annotators_shown(set(wish.hidden), wish.solo)
     return layer
 
 
-def _crowd_density(wish: _Wish, clicks: ClickLayer) -> DensityLayer:
+def _crowd_density(wish: _DisplayRequest, clicks: ClickLayer) -> DensityLayer:
     layer = DensityLayer()
     layer.set_clicks(wish.clicks, clicks.shown, wish.extent, FINE_BINS if wish.many else (BINS,))
     return layer
 
 
-def _prepare(wish: _Wish, before: ClickLayer | None, made: Any) -> None:
+def _prepare(wish: _DisplayRequest, before: ClickLayer | None, made: Any) -> None:
     clicks = _sorted(wish, before)
     density = _crowd_density(wish, clicks)
     try:
@@ -415,7 +415,7 @@ def state_style(state: str) -> StateStyle:
 
 
 class SpotLayer:
-    """M spots, with what is selected among them left to the canvas."""
+    """Layer of M spots; the canvas paints the selection."""
 
     def __init__(self, coverage: float = 0.95) -> None:
         self.coverage = coverage

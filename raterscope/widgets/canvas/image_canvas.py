@@ -19,7 +19,7 @@ DRAG_FROM = 4.0
 
 
 class ImageCanvas(CanvasView):
-    """One image, its clicks and spots, and what one does with them.
+    """Interactive canvas of one image with its clicks and spots.
 
     The wheel and + and - zoom, a drag and the arrows pan, 0 shows the whole; Space, held, shows the
     image alone.
@@ -111,7 +111,7 @@ class ImageCanvas(CanvasView):
             self._dragged_from = None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Pan while a button is held; otherwise say what lies under the mouse."""
+        """Pan while a button is held; otherwise report what is under the mouse."""
         position = event.position()
         if self._pressed is not None:
             offset = position - self._pressed

@@ -313,7 +313,7 @@ class TiledPicture:
         return self.store.levels[0][0]
 
     def close(self) -> None:
-        """Read nothing more."""
+        """Stop reading."""
         self.store.close()
         self.store.deleteLater()
 
@@ -326,7 +326,7 @@ class TiledPicture:
         return picture.scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
 
     def look(self, seen: Rect, enlarged: float) -> None:
-        """Have read what is in sight and what lies about it.
+        """Request the visible tiles and those around them.
 
         Parameters
         ----------

@@ -191,7 +191,7 @@ def paint_tags(painter: QPainter, viewport: Viewport, shapes: Sequence[ShapeMark
 def polygon_of(
     points: NDArray[np.floating], scale: float, across: float = 0.0, down: float = 0.0
 ) -> QPolygonF:
-    """Turn points of the image into pixels; of those that fall together there one is left."""
+    """Convert image points to pixels, without repeated pixels."""
     corners = points * scale + (across, down)
     if len(corners) > FEW_POINTS:
         apart = np.any(np.diff(np.round(corners * 2), axis=0, prepend=np.nan) != 0, axis=1)
@@ -350,7 +350,7 @@ class Drawing(QObject):
         canvas.installEventFilter(self)
 
     def set_mode(self, mode: str) -> None:
-        """Begin to draw a "scale", a "length" or an "area"; nothing leaves what was begun."""
+        """Start drawing a "scale", a "length" or an "area"; an empty mode cancels the drawing."""
         if mode and mode not in WORDS:
             raise ValueError(f"mode {mode!r}; expected one of {', '.join(WORDS)}, or none")
         if mode:

@@ -110,7 +110,7 @@ class Shapes(QObject):
 
     @property
     def selected(self) -> Hashable:
-        """The key of the shape that is chosen; None for none."""
+        """Key of the selected shape, or None."""
         return self._selected
 
     def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
@@ -136,7 +136,7 @@ class Shapes(QObject):
             self._canvas.update()
 
     def show(self, key: Hashable) -> None:
-        """Bring one of them into sight."""
+        """Pan to a shape."""
         mark = next((mark for mark in self._shapes if mark.key == key), None)
         if mark is not None:
             low, high = mark.points.min(axis=0), mark.points.max(axis=0)

@@ -126,7 +126,7 @@ class _Desk:
 
 
 class TileStore(QObject):
-    """The tiles that were wanted last, as many as fit into memory.
+    """Cache of the tiles requested last, as many as fit into memory.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class TileStore(QObject):
                 threading.Thread(target=_read, args=(desk, self._called), name=name, daemon=True).start()
 
     def close(self) -> None:
-        """Read nothing more."""
+        """Stop reading."""
         self._desk.close()
 
     def _take(self) -> None:

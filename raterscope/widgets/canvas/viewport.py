@@ -38,7 +38,7 @@ Rect = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Viewport:
-    """A window onto the image.
+    """Visible part of an image: scale and offset.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class Viewport:
     down: int = 0
 
     def to_screen(self, x: float, y: float) -> tuple[float, float]:
-        """Turn a place in the image into one in the widget."""
+        """Convert image coordinates to widget coordinates."""
         return x * self.scale + self.across, y * self.scale + self.down
 
     def to_image(self, across: float, down: float) -> tuple[float, float]:
-        """Turn a place in the widget into one in the image."""
+        """Convert widget coordinates to image coordinates."""
         return (across - self.across) / self.scale, (down - self.down) / self.scale
 
     @property
@@ -71,7 +71,7 @@ class Viewport:
 
     @property
     def centre(self) -> tuple[float, float]:
-        """The place in the middle, in the image's units."""
+        """Image position at the centre of the widget."""
         return self.to_image(self.width / 2, self.height / 2)
 
     def panned(self, across: float, down: float) -> Viewport:
@@ -85,7 +85,7 @@ class Viewport:
         return replace(self, scale=scale, across=across, down=down)
 
     def zoomed(self, factor: float, across: float, down: float) -> Viewport:
-        """Enlarge about a place of the widget, which keeps its place in the image."""
+        """Zoom about a widget position, which keeps its image position."""
         x, y = self.to_image(across, down)
         scale = min(max(self.scale * factor, SMALLEST_SCALE), LARGEST_SCALE)
         return replace(self, scale=scale, across=round(across - x * scale), down=round(down - y * scale))
@@ -104,7 +104,7 @@ class Viewport:
         return replace(self, width=width, height=height).centred(x, y)
 
     def kept_on(self, extent: Rect, margin: float) -> Viewport:
-        """Pan back so that no more ground than a margin is seen beside the image, or centre a small image."""
+        """Limit the pan: at most a margin is visible beside the image; a small image is centred."""
 
         def keep(origin: int, first: float, last: float, room: int) -> int:
             start, stop = first * self.scale, last * self.scale
@@ -117,7 +117,7 @@ class Viewport:
         return replace(self, across=across, down=down)
 
     def looking_at(self, x: float, y: float, radius: float, extent: Rect) -> Viewport:
-        """Bring a spot into sight with what surrounds it.
+        """Pan to a spot and its surroundings.
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
         """
@@ -139,7 +139,7 @@ class Viewport:
         return min(1.0, self.width * self.height / self.scale**2 / ((right - left) * (bottom - top)))
 
     def held_to(self, extent: Rect) -> Viewport:
-        """Pan back so that the middle of the widget stays on the image."""
+        """Limit the pan: the centre of the widget stays on the image."""
         x, y = self.centre
         inside_x = min(max(x, extent[0]), extent[2])
         inside_y = min(max(y, extent[1]), extent[3])
@@ -160,7 +160,7 @@ class PanZoomWidget(QWidget):
 
     @property
     def extent(self) -> Rect:
-        """Left, top, right, bottom of what there is to be seen."""
+        """Left, top, right, bottom of the scene."""
         raise NotImplementedError
 
     def _looked_elsewhere(self) -> None:
@@ -183,7 +183,7 @@ class PanZoomWidget(QWidget):
         self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
 
     def look_at(self, x: float, y: float, radius: float) -> None:
-        """Bring a spot into sight with what surrounds it.
+        """Pan to a spot and its surroundings.
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
         """
@@ -193,17 +193,17 @@ class PanZoomWidget(QWidget):
             self._set_viewport(view)
 
     def look_from(self, x: float, y: float, scale: float) -> None:
-        """Bring a place into the middle, with so many pixels of the widget for a unit of the image."""
+        """Centre a position at a scale: widget pixels for one unit of the image."""
         self._fitted = False
         self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
 
     def centre_on(self, x: float, y: float) -> None:
-        """Bring a place into the middle."""
+        """Centre a position."""
         self._fitted = False
         self._set_viewport(self._viewport.centred(x, y))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Enlarge about a place of the widget, or about its middle."""
+        """Zoom about a position of the widget, or about its centre."""
         view = self._viewport
         position = about if about is not None else QPointF(view.width / 2, view.height / 2)
         self._fitted = False
@@ -238,7 +238,7 @@ FROM_CORNER = 12
 
 
 class Minimap(QWidget):
-    """Press or drag to look elsewhere.
+    """Overview of the scene; press or drag to move the view.
 
     Signals
     -------
@@ -311,7 +311,7 @@ class Minimap(QWidget):
             painter.drawRect(frame)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Look where the mouse is pressed."""
+        """Move the view to the mouse position."""
         self._choose(event.position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

@@ -313,7 +313,7 @@ class Dendrogram(FigurePanel):
 
 
 class _Tree(Figure[int]):
-    """A part is a rater's place, or P and more for a branch."""
+    """A part is a rater's index, or P and more for a branch."""
 
     chosen = Signal(object)
 

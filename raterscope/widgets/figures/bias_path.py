@@ -66,7 +66,7 @@ MOST_CROSSES = 120
 
 @dataclass(frozen=True, eq=False)
 class PathView:
-    """The path of p annotators over T places.
+    """The path of p annotators over T positions.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class PathView:
 
 
 class BiasPath(FigurePanel):
-    """Pointing at a line names its annotator, a click chooses; arrows walk from the highest to the lowest.
+    """Hovering a line names its annotator, a click selects; arrows move from the highest to the lowest.
 
     Signals
     -------

@@ -149,7 +149,7 @@ class ChartFigure(Figure[Part]):
         return self._pixels[number]
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
-        """Lead along a series, and from series to series."""
+        """Move along a series, and from series to series."""
         walked = self.chart.walked
         if not walked:
             return None
@@ -519,7 +519,7 @@ class ColumnFigure(Figure[Column]):
         return part[0] < len(self.columns) and part[1] < len(self.columns[part[0]])
 
     def step(self, part: Column | None, across: int, down: int) -> Column | None:
-        """Lead along the columns, and from chart to chart."""
+        """Move along the columns, and from chart to chart."""
         if not self.columns or not len(self.columns[0]):
             return None
         last = len(self.columns[0]) - 1

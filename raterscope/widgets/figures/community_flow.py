@@ -285,7 +285,7 @@ class FlowView:
 
 
 class CommunityFlow(FigurePanel):
-    """A click on a block chooses who is in a community at a moment; on a band, who goes that way.
+    """A click on a block selects the members of a community at a moment; on a band, those who move along it.
 
     Signals
     -------

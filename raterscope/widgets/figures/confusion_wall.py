@@ -190,7 +190,7 @@ class ConfusionWall(QWidget):
             self._arrange()
 
     def sort_by(self, label: str, *, falling: bool = True) -> None:
-        """Sort by a measure, the highest or the lowest first; what is not known comes last.
+        """Sort by a measure, the highest or the lowest first; unknown values come last.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class ConfusionWall(QWidget):
         return self._numbers(self.tiles.order) if self._row_of else ()
 
     def highlight(self, numbers: Iterable[int] | None) -> None:
-        """Dim all but these, as the members of a community; None, or nobody, dims none."""
+        """Dim all annotators but these; None or an empty selection dims none."""
         self._lit = frozenset(numbers or ())
         self._dim()
         self._settle()

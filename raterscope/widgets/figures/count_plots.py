@@ -112,7 +112,7 @@ class CountsPlot(FigurePanel):
 
 
 class _Rows(Figure[int]):
-    """A part is a row. Only what is in sight is painted."""
+    """A part is a row. Only visible rows are painted."""
 
     chosen = Signal(int)
     sighted = Signal(int, int)

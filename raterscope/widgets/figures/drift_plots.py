@@ -394,7 +394,7 @@ class TernaryPlot(Figure[Part]):
         return best
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
-        """Lead from marker to marker along a path, and from class to class."""
+        """Move from marker to marker along a path, and from class to class."""
         if not self._marks:
             return None
         if part is None:

@@ -416,7 +416,7 @@ class ConvergencePlot(ChartPanel):
 
 @dataclass(frozen=True)
 class DecisionKind:
-    """Something that can be drawn.
+    """Quantity that can be plotted.
 
     Attributes
     ----------

@@ -396,7 +396,7 @@ _AIR, _AIR_SHARE = -500.0, 0.02
 
 @dataclass(frozen=True)
 class Preset:
-    """A window that is customary for a kind of tissue in CT.
+    """Usual grey-value window of a tissue in CT.
 
     Attributes
     ----------
@@ -420,7 +420,7 @@ PRESETS = (
 
 
 class Levels:
-    """Turns slices of one kind of number into bytes by a window.
+    """Conversion of slices to bytes by a grey-value window.
 
     Integers of 16 bits go through a table of all 65,536 values: arithmetic on each voxel would take longer.
 
@@ -436,7 +436,7 @@ class Levels:
         self._tables: dict[np.dtype, NDArray[np.uint8]] = {}
 
     def to_bytes(self, part: NDArray[np.generic]) -> NDArray[np.uint8]:
-        """Turn a slice into bytes of the same shape; colours (H, W, 3) pass as they are."""
+        """Convert a slice to bytes of the same shape; colours (H, W, 3) stay unchanged."""
         if part.ndim == 3:
             return np.ascontiguousarray(part, dtype=np.uint8)
         if part.dtype in (np.int16, np.uint16):

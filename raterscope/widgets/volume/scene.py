@@ -70,7 +70,7 @@ class Outline:
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """Numbers of a part of the volume, as colours.
+    """Values of a part of the volume, shown as colours.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ BAND, EDIT = "\0band", "\0edit"
 
 @dataclass
 class Scene:
-    """One volume and what lies over it, shared by its views.
+    """One volume with its layers, shared by its views.
 
     Attributes
     ----------

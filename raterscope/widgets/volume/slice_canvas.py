@@ -119,7 +119,7 @@ class SliceCanvas(QWidget):
             self._set_viewport(self._viewport.framing(self._plane.extent, FIT_MARGIN))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Enlarge about a place of the widget, or about the crosshair."""
+        """Zoom about a position of the widget, or about the crosshair."""
         plane, view = self._plane, self._viewport
         if plane is None:
             return
@@ -131,7 +131,7 @@ class SliceCanvas(QWidget):
         self._set_viewport(view.zoomed(factor, x, y).held_to(plane.extent))
 
     def look_at(self, origin: Index, shape: Index) -> None:
-        """Bring a part of the volume into sight; enlarge where it is too small to be judged."""
+        """Pan to a part of the volume; zoom in if it is too small to judge."""
         plane = self._plane
         if plane is None:
             return

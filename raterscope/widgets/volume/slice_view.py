@@ -42,7 +42,7 @@ _ARROWS = {
 
 
 class SliceView(SliceCanvas):
-    """One plane, and what one does with it.
+    """Interactive view of one plane.
 
     The wheel, Up and Down scroll through slices; a click, a drag, Left, Right and Shift with any arrow move
     the crosshair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
@@ -95,7 +95,7 @@ class SliceView(SliceCanvas):
     # Mouse -------------------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Go scroll through slices; with Ctrl, zoom about the mouse."""
+        """Scroll through slices; with Ctrl, zoom about the mouse."""
         turn = event.angleDelta().y()
         event.accept()
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
@@ -108,7 +108,7 @@ class SliceView(SliceCanvas):
             self.step(notches)
 
     def step(self, slices: int) -> None:
-        """Go some slices up: to the head, the front or the right."""
+        """Move some slices up: to the head, the front or the right."""
         plane = self._plane
         if plane is not None and plane.slices > 1 and self._stroke is None:
             index = list(self._scene.index)
@@ -136,7 +136,7 @@ class SliceView(SliceCanvas):
             self._point_at(plane, event.position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Go on with a drag; show the brush under the mouse."""
+        """Continue a drag; show the brush under the mouse."""
         plane, position = self._plane, event.position()
         if plane is None:
             return
@@ -343,7 +343,7 @@ class SliceView(SliceCanvas):
         self._stroke = BrushStroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)
 
     def give_up_stroke(self) -> None:
-        """Drop what is being drawn; nothing of it is painted when the mouse is let go."""
+        """Cancel the stroke; nothing is painted when the mouse is released."""
         if self._stroke is not None:
             self._stroke, self._drag = None, ""
             self.update()

@@ -35,7 +35,7 @@ BAR_ROOM = 20.0
 
 
 class DisputeStrip(QWidget):
-    """A bar for each slice, the longest where most is disputed, with a mark at the slice in sight.
+    """Bar for each slice, the longest where most is disputed, with a mark at the slice shown.
 
     A click or a drag goes to the slice; so do Up, Down, Home and End, and Return goes to the most disputed.
 
@@ -188,7 +188,7 @@ class DisputeStrip(QWidget):
 
 
 class WindowChip(QAbstractButton):
-    """The window in words; pressed, it offers the presets.
+    """Chip that names the grey-value window; a press opens the presets.
 
     Signals
     -------

@@ -140,7 +140,7 @@ class LinkedViews(QWidget):
         self.crosshair_moved.emit(new)
 
     def look_at(self, origin: Index, shape: Index) -> None:
-        """Bring a part of the volume into sight in every view, the crosshair in its middle."""
+        """Pan every view to a part of the volume, with the crosshair in its centre."""
         middle = [index + size // 2 for index, size in zip(origin, shape, strict=True)]
         self.go_to((middle[0], middle[1], middle[2]))
         for name in self._planes:
@@ -250,7 +250,7 @@ Tool = Literal["look", "brush", "eraser"]
 
 
 class VolumeView(LinkedViews):
-    """A volume, what raters marked on it, and the tools to mend that.
+    """Volume with the raters' marks, and the tools to correct them.
 
     Signals
     -------
