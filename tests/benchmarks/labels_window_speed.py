@@ -139,7 +139,7 @@ class Session:
         work.annotator_detail.choose_community(None)
         driven.settle()
         cells = cycle([(j, m) for j in range(2) for m in range(3)])
-        with calls_of(work.behind, "show_tasks") as listed:
+        with calls_of(work.cell_tasks, "show_tasks") as listed:
 
             def ask_cell() -> None:
                 listed.clear()

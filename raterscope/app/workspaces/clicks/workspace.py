@@ -154,7 +154,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Skip", "S", partial(self._decide, "skip")),
             ("Add a spot", "N", partial(self._set_mode, "add")),
             ("Move the spot", "M", partial(self._set_mode, "move")),
-            ("Many spots at once", "G", self._toggle_grid),
+            ("Review many spots at once", "G", self._toggle_grid),
             ("Set the scale by a line", "L", partial(self.measurements.begin, "scale")),
             ("Measure a length", "D", partial(self.measurements.begin, "length")),
             ("Measure an area", "O", partial(self.measurements.begin, "area")),
@@ -176,7 +176,7 @@ class ClicksWorkspace(ClicksScreen):
             action = ellipses.addAction(f"{coverage:.0%} of a spot's clicks")
             action.triggered.connect(without_checked(partial(self.set_coverage, coverage)))
         self.actions_made.append(ellipses.menuAction())
-        self.add_digits(self.annotators.solo, "One annotator alone")
+        self.add_digits(self.annotators.solo, "Show one annotator only")
 
     # Navigation
 

@@ -60,7 +60,7 @@ class LabelsScreen(WorkspaceScreen):
         self.participation = ParticipationBars()
         self.flow = CommunityFlow()
         self.triangles = CommunityTriangles()
-        self.behind = TaskGrid()
+        self.cell_tasks = TaskGrid()
         self.folds = FoldsPanel()
         self.matrix = ConfusionMatrix()
         self.drift = DriftPanel()
@@ -77,7 +77,7 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs = QTabWidget()
         for title, widget in (
             ("Annotators", annotator_split), ("Similarity", similarity_split), ("Over time", self.flow),
-            ("Triangles", self.triangles), ("Tasks", self.behind),
+            ("Triangles", self.triangles), ("Tasks", self.cell_tasks),
             ("Cross-validation", scrolled(self.folds, "Cross-validation")),
         ):  # fmt: skip
             self.middle_tabs.addTab(widget, title)
@@ -85,11 +85,13 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs.setFocusProxy(self.wall)
         self._sizes_before: list[int] | None = None
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
-        self.why = split_widgets(Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion))
+        self.evidence_split = split_widgets(
+            Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion)
+        )
         super().__init__(
             TaskList(),
             self.middle_tabs,
-            self.why,
+            self.evidence_split,
             (self.task_panel,),
             FusePanel(
                 LABELLERS, None, QuestionSettings, titles=("Fuse the labels with",), item="question",
@@ -119,21 +121,21 @@ class LabelsScreen(WorkspaceScreen):
         self.divisions |= {
             annotator_split: [380, 240],
             similarity_split: [520, 300],
-            self.why: [264, 300, 52],
+            self.evidence_split: [264, 300, 52],
             self.bottom: [600, 600],
         }
 
     def make_room(self, needed: bool) -> None:
         """Give the preview of an exclusion the room of the widgets above it, or give it back."""
         if needed and self._sizes_before is None:
-            self._sizes_before = self.why.sizes()
+            self._sizes_before = self.evidence_split.sizes()
             self.drift.hide()
-            self.matrix.setVisible(self.why.height() >= BOTH_FROM)
-            self.why.setSizes(EXCLUDING)
+            self.matrix.setVisible(self.evidence_split.height() >= BOTH_FROM)
+            self.evidence_split.setSizes(EXCLUDING)
         elif not needed and self._sizes_before is not None:
             self.drift.show()
             self.matrix.show()
-            self.why.setSizes(self._sizes_before)
+            self.evidence_split.setSizes(self._sizes_before)
             self._sizes_before = None
 
 

@@ -98,7 +98,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def _connect(self) -> None:
         self.session.scene_settled.connect(self._on_settled)
-        self.session.blind_changed.connect(self._find_behind)
+        self.session.blind_changed.connect(self._find_cell_tasks)
         self.describe.clicked.connect(self._on_describe)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
@@ -110,11 +110,11 @@ class LabelsWorkspace(LabelsScreen):
         self.method_table.part_wanted.connect(self._on_part_wanted)
         self.exclusion_preview.message.connect(self.message)
         self.cross_validation.refused.connect(self.refused)
-        self.behind.chosen.connect(self.tasks.select)
+        self.cell_tasks.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(self.tasks.select)
         self.exclusion.task_chosen.connect(self.tasks.select)
-        self.behind.picture_wanted.connect(self._on_picture_wanted)
-        self.pictures.ready.connect(self.behind.set_picture)
+        self.cell_tasks.picture_wanted.connect(self._on_picture_wanted)
+        self.pictures.ready.connect(self.cell_tasks.set_picture)
         self.method_table.run_chosen.connect(self.runs.choose)
 
     def _make_actions(self) -> None:
@@ -122,13 +122,13 @@ class LabelsWorkspace(LabelsScreen):
             ("Next disputed task", "Tab", partial(self.tasks.go, 1)),
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
-            ("Take back what was decided", "C", self.tasks.clear),
+            ("Undo the decision on the task", "C", self.tasks.clear),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
         self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
-        self.add_digits(self._on_digit, "The task is of this class", first=0)
+        self.add_digits(self._on_digit, "Label the task with this class", first=0)
 
     # Display
 
@@ -199,8 +199,8 @@ class LabelsWorkspace(LabelsScreen):
     def _leave_cell(self) -> None:
         self._cell = None
         self._finding.cancel()
-        self.behind.show_tasks(None)
-        self.behind.forget_pictures()
+        self.cell_tasks.show_tasks(None)
+        self.cell_tasks.forget_pictures()
 
     def _show_trace(self, draft: Draft | None) -> None:
         if draft is None:
@@ -235,21 +235,21 @@ class LabelsWorkspace(LabelsScreen):
     def _on_cell(self, true: int, output: int) -> None:
         if self.session.scene.fusion is not None:
             self._cell = (self.session.selection, true, output)
-            self._find_behind()
-            self.middle_tabs.setCurrentWidget(self.behind)
+            self._find_cell_tasks()
+            self.middle_tabs.setCurrentWidget(self.cell_tasks)
 
     @while_shown
-    def _find_behind(self) -> None:
+    def _find_cell_tasks(self) -> None:
         if self._cell is None:
             return
         work = partial(_cell_tasks, self.session.scene, *self._cell, self.session.blind)
         job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
-        self._finding.follow(job, self.behind.show_tasks)
+        self._finding.follow(job, self.cell_tasks.show_tasks)
 
     def _on_picture_wanted(self, task: int) -> None:
         picture = self.pictures.get(task)
         if picture is not None or self.pictures.lacks(task):
-            self.behind.set_picture(task, picture)
+            self.cell_tasks.set_picture(task, picture)
 
     # Decisions
 

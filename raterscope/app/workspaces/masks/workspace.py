@@ -123,7 +123,7 @@ class MasksWorkspace(MasksScreen):
             ("Next disputed region", "Tab", partial(review.next_disputed, 1)),
             ("Previous disputed region", "Shift+Tab", partial(review.next_disputed, -1)),
             ("Accept the consensus", "A", review.accept),
-            ("Take a rater's version", "T", self.region_panel.open_take),
+            ("Take a rater's mask", "T", self.region_panel.open_take),
             ("Skip", "S", review.skip),
             ("Brush", "B", partial(self._toggle_tool, "brush")),
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
@@ -134,7 +134,7 @@ class MasksWorkspace(MasksScreen):
             ("Leave the tool or the panel", "Esc", self._leave),
         )
         self.add_actions(described, (self.volume, self.region_panel, self.queue.view))
-        self.add_digits(self.slice_view.solo, "One rater alone")
+        self.add_digits(self.slice_view.solo, "Show one rater only")
 
     # Display
 

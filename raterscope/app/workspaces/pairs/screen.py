@@ -39,7 +39,7 @@ class PairsScreen(WorkspaceScreen):
         self.sides = SideCounts()
         self.bars = KnockoffBars()
         self.ranking = RankingShift()
-        self.between = PairGrid(of_items=True)
+        self.comparisons = PairGrid(of_items=True)
         self.methods = ComparisonTable(MEASURES, NOTHING)
         self.trust = TrustPanel(("p value", "share below"), NO_TRUST)
         self.question = ChoiceBox()
@@ -61,7 +61,7 @@ class PairsScreen(WorkspaceScreen):
             (780, 420),
             parent,
         )  # fmt: skip
-        self.left_tabs.insertTab(0, self.between, "Comparisons")
+        self.left_tabs.insertTab(0, self.comparisons, "Comparisons")
         self.left_tabs.insertTab(1, self.methods, "Methods")
         self.left_tabs.insertTab(2, self.trust, "Trust")
         self.queue.add_above(self.question)

@@ -65,7 +65,7 @@ class PairsWorkspace(PairsScreen):
         self.core = core = PairsCore(self, document, jobs, self.session, "pairs", BLIND)
         self._evidence: Evidence | None = None
         self._gathering = LatestTask()
-        self._between: tuple[int, int] | None = None
+        self._pair: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
         self._filter = ("", "undecided")
         self.navigation = QuestionNavigation(
@@ -101,7 +101,7 @@ class PairsWorkspace(PairsScreen):
         self.bias_review.exhausted.connect(self._on_exhausted)
         self.ranking.pair_chosen.connect(self._on_pair)
         self.ranking.picture_wanted.connect(partial(self._on_picture_wanted, self.ranking))
-        self.between.picture_wanted.connect(partial(self._on_picture_wanted, self.between))
+        self.comparisons.picture_wanted.connect(partial(self._on_picture_wanted, self.comparisons))
         self.evidence.pairs.picture_wanted.connect(partial(self._on_picture_wanted, self.evidence.pairs))
         self.pictures.ready.connect(self._on_picture)
         self.run_comparison.run_chosen.connect(self.runs.choose)
@@ -114,7 +114,7 @@ class PairsWorkspace(PairsScreen):
             ("Flag as biased", "F", partial(self.bias_review.judge, "flag")),
             ("Clear of bias", "C", partial(self.bias_review.judge, "clear")),
             ("Skip", "S", partial(self.bias_review.judge, "skip")),
-            ("Set flagged annotators aside everywhere", "X", self._exclude_flagged),
+            ("Exclude flagged annotators everywhere", "X", self._exclude_flagged),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -199,11 +199,11 @@ class PairsWorkspace(PairsScreen):
 
     def _forget_items(self, pictures: Mapping[int, ImageEntry]) -> None:
         """Prepare for the items of another question."""
-        self._evidence = self._between = None
+        self._evidence = self._pair = None
         self.pictures.set_tasks(pictures)
         self.ranking.show_ranking(None)
-        self.between.show_pairs(None)
-        for widget in (self.ranking, self.between, self.evidence.pairs):
+        self.comparisons.show_pairs(None)
+        for widget in (self.ranking, self.comparisons, self.evidence.pairs):
             widget.forget_pictures()
 
     def _calibrate(self) -> None:
@@ -293,15 +293,15 @@ class PairsWorkspace(PairsScreen):
 
     @while_shown
     def _on_pair(self, first: int, second: int) -> None:
-        self._between = (first, second)
-        self._show_between()
-        self.left_tabs.setCurrentWidget(self.between)
+        self._pair = (first, second)
+        self._show_comparisons()
+        self.left_tabs.setCurrentWidget(self.comparisons)
 
     @while_shown
-    def _show_between(self) -> None:
-        if self._between is not None:
+    def _show_comparisons(self) -> None:
+        if self._pair is not None:
             session = self.session
-            self.between.show_pairs(view.between_view(session.scene, session.analysis, *self._between))
+            self.comparisons.show_pairs(view.between_view(session.scene, session.analysis, *self._pair))
 
     # One annotator
 
@@ -367,7 +367,7 @@ class PairsWorkspace(PairsScreen):
             widget.set_picture(item, picture)  # type: ignore[attr-defined]
 
     def _on_picture(self, item: int, picture: QImage | None) -> None:
-        for widget in (self.ranking, self.between, self.evidence.pairs):
+        for widget in (self.ranking, self.comparisons, self.evidence.pairs):
             widget.set_picture(item, picture)
 
     # Decisions
@@ -380,7 +380,7 @@ class PairsWorkspace(PairsScreen):
     def _on_amended(self) -> None:
         annotator = self.queue.current
         self._draw()
-        self._show_between()
+        self._show_comparisons()
         self.choose(annotator)
 
     def _exclude_flagged(self) -> None:

@@ -45,7 +45,7 @@ def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtb
 def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, size):
     workspace = sized(fused, qtbot, size)
     workspace.annotator_detail.choose((LIAR, 3))
-    before = workspace.why.sizes()
+    before = workspace.evidence_split.sizes()
     key(fused, qtbot, Qt.Key.Key_X)
     qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
     idle(fused, qtbot)
@@ -59,7 +59,7 @@ def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, s
     idle(fused, qtbot)
     assert workspace.drift.isVisible()
     assert workspace.matrix.isVisible()
-    assert workspace.why.sizes() == before
+    assert workspace.evidence_split.sizes() == before
 
 
 def test_in_a_small_window_the_grouping_can_be_read_and_chosen(fused, qtbot):

@@ -21,7 +21,7 @@ def said(window) -> str:
         words += [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]
         if isinstance(widget, QLabel):
             words.append(widget.text())
-    lists = (workspace.history.view, workspace.queue.view, workspace.between.view,
+    lists = (workspace.history.view, workspace.queue.view, workspace.comparisons.view,
              workspace.evidence.pairs.view)  # fmt: skip
     for view in lists:
         rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]

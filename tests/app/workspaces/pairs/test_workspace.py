@@ -243,7 +243,7 @@ def test_the_queue_is_narrowed_by_behaviour_and_by_name(fused, qtbot):
 def test_comparisons_of_two_items_are_listed_with_annotators(fused):
     workspace = fused.workspace
     workspace.ranking.pair_chosen.emit(0, 1)
-    assert workspace.left_tabs.currentWidget() is workspace.between
+    assert workspace.left_tabs.currentWidget() is workspace.comparisons
 
 
 def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
