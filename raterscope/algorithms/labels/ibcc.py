@@ -145,12 +145,12 @@ def alternate(
     def report() -> None:
         watch(done, words(), objective=objective[-1] if objective else None)
 
-    def so_far(*, converged: bool) -> Alternated:
+    def current(*, converged: bool) -> Alternated:
         trace = LabelTrace(np.array(objective), np.array(changes), converged, name)
         return passes.current(trace)
 
     def draft() -> LabelFusion:
-        now = so_far(converged=False)
+        now = current(converged=False)
         return fusion(replace(now, posterior=now.posterior.copy(), counts=now.counts.copy()))
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -165,7 +165,7 @@ def alternate(
             done = max(done, len(changes) / iterations, _nearness(changes, tolerance))
             watch(done, words(), objective=value, partial=draft)
     watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
-    return so_far(converged=converged)
+    return current(converged=converged)
 
 
 class _Passes:
