@@ -277,7 +277,7 @@ def names_by(
     images : sequence of str
         Names of the images at hand, which files' names may begin with.
     naming : str, optional
-        See `naming.by_pattern`.
+        See `naming.parse_name`.
     """
     names = _guessed(files, images)
     if naming is not None:

@@ -122,7 +122,7 @@ class RunLengths(Struct, frozen=True, gc=False):
 
 
 class Brush(Struct, frozen=True, gc=False):
-    """The packed runs of a Label Studio brush; see `masks.shapes.studio_runs`."""
+    """The packed runs of a Label Studio brush; see `masks.shapes.decode_studio_runs`."""
 
     packed: Any
     format: Any

@@ -44,7 +44,7 @@ def order_outputs(
 
     Parameters
     ----------
-    found : sequence of str
+    answers : sequence of str
         The answers as written, also repeatedly.
     path : Path
     field : str

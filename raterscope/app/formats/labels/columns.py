@@ -261,7 +261,7 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
 
 
 def _unify(chunks: Any, name: str, watch: Watch) -> Coded:
-    """Give equal names of all blocks one number. Arrow reports no progress, so it runs in another thread."""
+    """Unify the numbers of equal names. Arrow reports no progress, so it runs in another thread."""
     words = f"numbering every {name}"
     pool = ThreadPoolExecutor(1)
     try:

@@ -109,7 +109,7 @@ def write_pyramid(
     pyramid : Pyramid
     band : callable
         ``band(top, bottom)`` returns these rows of the image.
-    told : callable
+    report : callable
         Called with the share done after each row of tiles; an exception ends the writing.
     """
     file.write(_MAGIC)

@@ -76,7 +76,7 @@ def assign_raters(
     by_hand : mapping of file to annotator, optional
         `TRUTH_WORD` for the truth.
     naming : str, optional
-        Pattern of the files' names, see `naming.by_pattern`.
+        Pattern of the files' names, see `naming.parse_name`.
     truth : bool
         All of them are the truth.
 
