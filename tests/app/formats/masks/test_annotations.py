@@ -87,7 +87,7 @@ def test_coco_annotators_are_attributes(written) -> None:
         ({"segmentation": {"size": [10, 20], "counts": [100]}}, "do not fill"),
         ({"segmentation": {"size": [10, 20], "counts": "\x01"}}, "packed run lengths"),
         ({"segmentation": [[0, 0, "x", 0, 1, 1]]}, "no numbers"),
-        ({"segmentation": [[0, 0, 1]]}, "no pairs"),
+        ({"segmentation": [[0, 0, 1]]}, "not pairs"),
         ({"image_id": 5}, "does not list"),
         ({"image_id": [1]}, "does not name its image"),
         ({"bbox": [0, 0, 1, 1]}, "has no masks"),
@@ -184,7 +184,7 @@ def test_a_job_file_without_marks_on_an_image(written) -> None:
         ('<mask label="c" rle="0,18" left="19" top="2" width="6" height="3"/>', "beyond its image"),
         ('<mask label="c" rle="0,18" left="a" top="2" width="6" height="3"/>', "no position"),
         ('<mask label="c" rle="0,18" left="0" top="2" width="-6" height="3"/>', "claims a size"),
-        ('<polygon label="c" points="1,1;nan,1;4,3"/>', "no pairs of numbers"),
+        ('<polygon label="c" points="1,1;nan,1;4,3"/>', "not pairs of numbers"),
         ('<ellipse label="c" cx="1" cy="" rx="1" ry="1"/>', "no numbers"),
         ('<points label="c" points="1,1"/>', "has no masks"),
     ],
@@ -303,7 +303,7 @@ def test_a_labelme_mask_is_bounded(written) -> None:
     Image.new("L", (3000, 3000)).save(content, format="PNG")
     for packed_mask in (base64.b64encode(content.getvalue()).decode(), "####", "aaaa"):
         shape = {"label": "m", "shape_type": "mask", "points": [[3, 2], [8, 4]], "mask": packed_mask}
-        with pytest.raises(InputError, match=r"larger than its image|is no PNG"):
+        with pytest.raises(InputError, match=r"larger than its image|is not a PNG"):
             read_masks(written(labelme(shape)))
 
 

@@ -82,7 +82,7 @@ def test_contours_between_slices(contours) -> None:
     make, volume, mask = contours
     table = read_masks(make(lambda dataset: shifted(dataset, 1.0)), [volume])
     np.testing.assert_array_equal(table.masks[0].whole(), mask)
-    assert table.notices == ("1 contour lies between slices and was taken to the nearest.",)
+    assert table.notices == ("1 contour is between slices and was moved to the nearest slice.",)
 
 
 def test_a_contour_belongs_to_the_slice_it_refers_to(contours) -> None:
@@ -105,7 +105,7 @@ def test_a_contour_beyond_the_slices_is_listed(contours) -> None:
     table = read_masks(make(beyond), [volume])
     assert table.masks[0].whole().any(axis=(1, 2)).tolist() == [False, False, True, False]
     assert table.notices == (
-        "1 contour could not be placed: it lies beyond the image's slices "
+        "1 contour could not be placed: it is beyond the image's slices "
         "(liver_anna, contour 1 at 157.50 mm).",
     )
 
