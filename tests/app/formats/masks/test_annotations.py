@@ -86,7 +86,7 @@ def test_coco_annotators_are_attributes(written) -> None:
         ({"segmentation": {"size": [20, 10], "counts": [200]}}, "another size"),
         ({"segmentation": {"size": [10, 20], "counts": [100]}}, "do not fill"),
         ({"segmentation": {"size": [10, 20], "counts": "\x01"}}, "packed run lengths"),
-        ({"segmentation": [[0, 0, "x", 0, 1, 1]]}, "no numbers"),
+        ({"segmentation": [[0, 0, "x", 0, 1, 1]]}, "not numbers"),
         ({"segmentation": [[0, 0, 1]]}, "not pairs"),
         ({"image_id": 5}, "does not list"),
         ({"image_id": [1]}, "does not name its image"),

@@ -258,7 +258,7 @@ def test_a_second_image_at_the_place_of_a_slice_is_left_out_and_said(tmp_path: P
     (volume,) = find_volumes(series.folder)
     assert volume.grid.shape[0] == 10
     assert volume.grid.gaps == ((3, 2),)
-    assert "1 slice lies at the place of another" in " ".join(volume.notices)
+    assert "1 slice has the position of another" in " ".join(volume.notices)
     table = read_masks(drawn(tmp_path / "a.dcm", series), [volume])
     np.testing.assert_array_equal(table.masks[0].whole(), expected(series))
 
