@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.text.numbers import count, decimals, duration, estimate, figure, time_left
+from raterscope.text.numbers import count, decimals, duration, estimate, figure, natural, time_left
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,17 @@ def test_counts_have_their_noun():
 def test_what_is_left_is_told_to_the_second():
     told = [time_left(seconds) for seconds in (None, 0.2, 0.94, 20.4, 67)]
     assert told == ["", "1 s left", "1 s left", "20 s left", "1 min 7 s left"]
+
+
+def test_numbers_within_names_are_counted_not_spelt() -> None:
+    names = ["class 10", "class 9", "Class 1", "class 010b", "apple", "class", "9", "10", ""]
+    expected = ["", "9", "10", "apple", "class", "Class 1", "class 9", "class 10", "class 010b"]
+    assert sorted(names, key=natural) == expected
+
+
+def test_a_name_of_ten_thousand_digits_has_its_place() -> None:
+    assert sorted(["a" + "9" * 10_000, "a1"], key=natural) == ["a1", "a" + "9" * 10_000]
+
+
+def test_names_that_differ_in_case_alone_have_one_order() -> None:
+    assert sorted(["class 1", "class 01", "Class 1"], key=natural) == ["class 01", "Class 1", "class 1"]

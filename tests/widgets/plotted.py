@@ -36,15 +36,14 @@ from raterscope.widgets.volume.volume_controls import DisputeStrip
 from tests.widgets import (
     test_bias_path,
     test_community_flow,
-    test_community_triangles,
+    test_community_plots,
     test_confusion_matrix,
     test_confusion_wall,
-    test_counts_plot,
+    test_count_plots,
     test_drift_panel,
     test_knockoff_bars,
+    test_position_bias,
     test_ranking_shift,
-    test_side_counts,
-    test_stream_curves,
 )
 
 __all__ = ["FIGURES"]
@@ -82,13 +81,13 @@ def calibration():
 
 def counts():
     plot = CountsPlot()
-    plot.show_counts(test_counts_plot.view())
+    plot.show_counts(test_count_plots.view())
     return plot
 
 
 def course():
     plot = StreamCurves()
-    plot.set_history(test_stream_curves.history(), StoppingSettings())
+    plot.set_history(test_count_plots.history(), StoppingSettings())
     return plot
 
 
@@ -180,7 +179,7 @@ def path():
 
 def sides():
     figure = SideCounts()
-    figure.show_sides(test_side_counts.view())
+    figure.show_sides(test_position_bias.view())
     return figure
 
 
@@ -235,7 +234,7 @@ def rates():
 
 def triangles():
     panel = CommunityTriangles()
-    panel.show_triangles(test_community_triangles.view())
+    panel.show_triangles(test_community_plots.view())
     return panel
 
 

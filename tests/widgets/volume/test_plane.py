@@ -2,9 +2,17 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.widgets.volume.plane import planes_of
+from raterscope.widgets.volume.plane import (
+    Levels,
+    automatic_window,
+    contours,
+    in_words,
+    looks_like_ct,
+    planes_of,
+)
 
 SHAPE = (4, 5, 6)
 SPACING = (3.0, 0.5, 0.8)
@@ -121,3 +129,99 @@ def test_a_gap_is_empty_on_the_screen_and_goes_to_the_nearest_slice():
     axial = planes_of(grid)["axial"]
     assert axial.extent == pytest.approx((0.0, 0.0, 4.8, 2.5))
     assert axial.evenly(np.ones((5, 6))).shape == (5, 6)
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.uint16, np.uint8, np.float32])
+def test_black_to_white_runs_over_the_width_whatever_the_numbers_are(kind):
+    values = np.array([[0, 20, 40, 60, 80, 100, 255]], dtype=kind)
+    assert Levels(60, 80).to_bytes(values).tolist() == [[0, 0, 64, 128, 191, 255, 255]]
+
+
+def test_air_is_black_and_metal_is_white_in_a_ct():
+    values = np.array([[-32768, -1024, -160, 40, 240, 3071, 32767]], dtype=np.int16)
+    assert Levels(40, 400).to_bytes(values).tolist() == [[0, 0, 0, 128, 255, 255, 255]]
+
+
+def test_slices_that_are_views_are_read_in_their_own_order():
+    volume = np.arange(-30, 30, dtype=np.int16).reshape(3, 4, 5)
+    view = volume[:, :, 2][::-1, ::-1]
+    assert np.array_equal(Levels(0, 60).to_bytes(view), Levels(0, 60).to_bytes(view.copy()))
+
+
+def test_a_gap_in_the_numbers_is_black_and_colours_pass():
+    assert Levels(0.5, 1).to_bytes(np.array([[np.nan, 1.0]], dtype=np.float32)).tolist() == [[0, 255]]
+    colours = np.random.default_rng(0).integers(0, 255, (4, 5, 3), dtype=np.uint8)
+    assert np.array_equal(Levels(0, 1).to_bytes(colours), colours)
+
+
+def test_the_automatic_window_spans_the_tissue_not_the_padding_nor_a_bright_vessel():
+    rng = np.random.default_rng(2)
+    volume = np.zeros((40, 60, 60), dtype=np.int16)
+    volume[10:30, 15:45, 15:45] = rng.normal(500, 60, (20, 30, 30))
+    volume[20, 30, 30:33] = 30_000
+    volume[volume == 0] = -3024
+    centre, width = automatic_window(volume)
+    assert 300 < centre - width / 2 < 400
+    assert 600 < centre + width / 2 < 720
+
+
+def test_values_with_air_may_be_a_ct_and_those_about_nought_may_not():
+    rng = np.random.default_rng(4)
+    scan = rng.normal(40, 20, (20, 40, 40))
+    assert not looks_like_ct(scan)
+    scan[:, :10] = -1000
+    assert looks_like_ct(scan)
+
+
+@pytest.mark.parametrize("volume", [np.full((3, 4, 5), 7.0), np.full((2, 2, 2), np.nan)])
+def test_a_volume_of_one_value_has_a_window_too(volume):
+    _, width = automatic_window(volume)
+    assert width > 0
+
+
+def test_a_window_is_said_with_the_digits_its_width_has_a_use_for():
+    assert in_words(40, 400) == "W 400 L 40"
+    assert in_words(0.5, 1.0) == "W 1.0 L 0.5"
+
+
+def area(line) -> float:
+    x, y = line[:, 0], line[:, 1]
+    return float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) / 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("binary", [True, False])
+def test_the_same_areas_are_enclosed_as_scikit_image_finds(seed, binary):
+    from skimage.measure import find_contours
+
+    noise = gaussian_filter(np.random.default_rng(seed).normal(size=(50, 70)), 2)
+    values = (noise / noise.max()).astype(np.float32)
+    part, level = (values > 0.3, 0.5) if binary else (values, 0.3)
+    ours = sorted(area(line) for line in contours(part, level))
+    padded = np.pad(part.astype(float), 1)
+    theirs = sorted(-area(line[:-1, ::-1]) for line in find_contours(padded, level, fully_connected="low"))
+    assert len(ours) >= 3
+    assert np.abs(ours) == pytest.approx(np.abs(theirs), rel=1e-4, abs=1e-4)
+
+
+def test_a_line_lies_between_the_voxels_of_a_mask_and_a_hole_has_its_own():
+    mask = np.zeros((20, 30), dtype=bool)
+    mask[4:14, 6:26] = True
+    mask[8, 10] = False
+    outer, hole = sorted(contours(mask), key=lambda line: -abs(area(line)))
+    assert (outer.min(axis=0).tolist(), outer.max(axis=0).tolist()) == ([5.5, 3.5], [25.5, 13.5])
+    assert hole.mean(axis=0) == pytest.approx([10, 8])
+    assert area(outer) * area(hole) < 0
+
+
+def test_masks_at_the_edge_are_closed_and_those_that_touch_at_a_corner_are_two():
+    assert -area(contours(np.ones((3, 4), dtype=bool))[0]) == pytest.approx(3 * 4 - 0.5)
+    assert len(contours(np.eye(2, dtype=bool))) == 2
+    assert contours(np.zeros((5, 5), dtype=bool)) == []
+
+
+def test_a_probability_s_line_is_finer_than_its_voxels():
+    row, column = np.indices((60, 60))
+    slope = (np.hypot(row - 30.3, column - 29.6) - 15.25) / 4
+    (line,) = contours(np.clip(0.5 - slope, 0, 1).astype(np.float32))
+    assert np.hypot(line[:, 1] - 30.3, line[:, 0] - 29.6) == pytest.approx(15.25, abs=0.02)

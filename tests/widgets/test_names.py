@@ -1,0 +1,76 @@
+"""Long names that are alike, and search by a few letters."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raterscope.widgets.names import Typed, distinguishing_labels
+
+SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
+
+
+def test_what_differs_is_kept() -> None:
+    names = [SPOTS.format(spots, noise) for spots in (50, 100) for noise in (5, 20)]
+    assert list(distinguishing_labels(names).values()) == [
+        "cells…nspots50…snr5",
+        "cells…nspots50…snr20",
+        "cells…nspots100…snr5",
+        "cells…nspots100…snr20",
+    ]
+
+
+def test_numbers_with_a_point_are_one_word() -> None:
+    names = [f"density__snr_10_0_density_0.00{n}_spot_img.png" for n in (2, 4)]
+    assert list(distinguishing_labels(names).values()) == ["density…0.002", "density…0.004"]
+
+
+def test_a_name_like_no_other_stays() -> None:
+    names = ["beads__beads_300pxroi.png", SPOTS.format(5, 5), "", "___"]
+    assert distinguishing_labels(names)["beads__beads_300pxroi.png"] == "beads__beads_300pxroi.png"
+    assert distinguishing_labels(names)["___"] == "___"
+
+
+@given(st.lists(st.text("ab1_. é", min_size=1, max_size=12), unique=True, max_size=12))
+def test_names_that_differ_are_told_apart(names: list[str]) -> None:
+    told = distinguishing_labels(names)
+    assert set(told) == set(names)
+    assert len(set(told.values())) == len(names)
+
+
+TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an excess", "compare runs"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("acc", ["accept"]),
+        ("IMAGE", ["image one.png", "copy as image"]),
+        ("spot next", ["next disputed spot"]),
+        ("nds", ["next disputed spot"]),
+        ("co", ["compare runs", "copy as image"]),
+        ("ex", ["an excess", "next disputed spot"]),
+        ("zz", []),
+        (".*", []),
+    ],
+)
+def test_what_fits_best_comes_first(typed, found):
+    best = Typed(typed).best(TEXTS, 10)
+    assert [TEXTS[place] for place in best][: len(found) or None] == found
+
+
+def test_without_letters_everything_keeps_its_order():
+    assert Typed("  ").best(TEXTS, 4) == [0, 1, 2, 3]
+
+
+def test_the_letters_found_are_told_by_place():
+    assert Typed("im").places("Copy as image") == {8, 9}
+    assert Typed("cai").places("Copy as image") == {0, 5, 8}
+    assert Typed("cop im").places("Copy as image") == {0, 1, 2, 8, 9}
+
+
+def test_of_very_many_the_best_come_first_too():
+    many = [f"volunteer {number} annotator" for number in range(20_000)]
+    texts = ["volume, image", *many, "find a volunteer"]
+    assert Typed("volu").best(texts, 2) == [0, 1]
+    assert Typed("volunteer 77").best(texts, 1) == [78]
+    assert Typed("fav").best(texts, 5) == [20_001]
