@@ -216,11 +216,11 @@ def _passed(
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
         return [np.zeros(len(decided)) for decided in known]
-    far, steps = _in_order(every, np.concatenate(distance))
-    by_image = [_in_order(*pair) for pair in zip(known, distance, strict=True)]
+    far, steps = _describe_ordered(every, np.concatenate(distance))
+    by_image = [_describe_ordered(*pair) for pair in zip(known, distance, strict=True)]
     through_images = sum(np.log(2) + own for _, own in by_image)
     accepted = np.concatenate(truth)[every] > 0
-    chosen = _in_no_order(every, np.concatenate(distance))
+    chosen = _describe_unordered(every, np.concatenate(distance))
     if accepted.all() or not accepted.any():
         likely = np.clip(np.concatenate(chance)[every], 0.02, 0.98)
         surprise = -float(np.log(likely if accepted.all() else 1 - likely).sum())
@@ -234,7 +234,7 @@ def _passed(
     ]
 
 
-def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
+def _describe_ordered(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
     """Find how far from one half the expert went, and the description length of the decided clusters.
 
     The description lists the decided clusters among the disputed ones up to the bound, and those beyond it
@@ -255,7 +255,7 @@ def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
     return float(distance[disputed][order][ends[best]]), float(length[best] + bound)
 
 
-def _in_no_order(known: BoolArray, distance: FloatArray) -> float:
+def _describe_unordered(known: BoolArray, distance: FloatArray) -> float:
     """Return the description length of decided clusters that were chosen among all, or among the disputed."""
     from scipy.special import betaln
 

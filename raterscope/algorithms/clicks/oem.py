@@ -547,7 +547,7 @@ def _sample(clicks: Clicks) -> IntArray:
     of own clicks would remain.
     """
     x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
-    rows = _of_sample(clicks, _shuffled(x, y))
+    rows = _sample_clicks(clicks, _shuffled(x, y))
     if len(rows) > WINDOW:
         away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
         rows = rows[away <= np.partition(away, WINDOW)[WINDOW]]
@@ -570,7 +570,7 @@ def _median(values: IntArray, worth: FloatArray) -> float:
     return float(np.interp(worth.sum() / 2, below, values[order]))
 
 
-def _of_sample(clicks: Clicks, shuffled: FloatArray) -> IntArray:
+def _sample_clicks(clicks: Clicks, shuffled: FloatArray) -> IntArray:
     """Return the clicks of some annotators of a large crowd, selected by a hash of their positions."""
     counts = clicks.counts()
     lot = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1

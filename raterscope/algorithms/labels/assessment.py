@@ -364,15 +364,18 @@ def advice(
             f" together, and {_MEASURED}. Take the pooled consensus, or give the truth of some tasks to"
             " measure it."
         )
-    sentences += [*_of_the_truth(model, vote, fusion.algorithm == "pooled"), *_of_little(labels, fusion)]
+    sentences += [
+        *_truth_reasons(model, vote, fusion.algorithm == "pooled"),
+        *_little_data_reasons(labels, fusion),
+    ]
     if fusion.known.max(initial=OPEN) == OPEN:
-        sentences += _of_swaps(labels, fusion, rates)
+        sentences += _swap_reasons(labels, fusion, rates)
     if fusion.drift is None:
-        sentences += _of_change(labels, fusion)
+        sentences += _change_reasons(labels, fusion)
     return tuple(sentences)
 
 
-def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: bool) -> list[str]:
+def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bool) -> list[str]:
     if model is None or vote is None:
         return []
     sentences = []
@@ -411,7 +414,7 @@ def _mean_probability(model: Assessment) -> float:
     return float(bins.posterior[filled] @ bins.count[filled]) / model.judged
 
 
-def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
+def _little_data_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     votes, votes_given = fusion.votes[fusion.votes > 0], labels.votes_of_annotators()
     votes_given = votes_given[votes_given > 0]
     reasons = []
@@ -435,7 +438,7 @@ def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
     ]
 
 
-def _of_swaps(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[str]:
+def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[str]:
     assert labels.meaning is not None
     classes = len(labels.classes)
     if classes < 2:
@@ -461,7 +464,7 @@ def _of_swaps(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[
     return []
 
 
-def _of_change(labels: Labels, fusion: LabelFusion) -> list[str]:
+def _change_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     """Compare the first half of each annotator's votes on each class with the second."""
     assert labels.meaning is not None
     order, classes = labels.in_time(), len(labels.classes)

@@ -538,7 +538,7 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
             for z in range(masks.shape[0]):
                 watch((p + z / masks.shape[0]) / raters, "taking the log-ratios")
                 slices = masks.values[p, :, z] if masks.values.ndim == 5 else masks.values[p, None, z]
-                out[p, :, z] = _of_probabilities(slices.astype(np.float64), clip * slope) / slope
+                out[p, :, z] = _log_ratios(slices.astype(np.float64), clip * slope) / slope
             continue
         values = masks.values[p]
         look = partial(watch, p / raters, "measuring distances")
@@ -552,7 +552,7 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
     return out
 
 
-def _of_probabilities(inside: FloatArray, limit: float) -> FloatArray:
+def _log_ratios(inside: FloatArray, limit: float) -> FloatArray:
     """(S, ...) probabilities to log-ratios; those that add up to more than 1 are scaled."""
     total = np.maximum(inside.sum(axis=0), 1.0)
     every = np.concatenate([(1.0 - inside.sum(axis=0) / total)[None], inside / total]).clip(0.0)

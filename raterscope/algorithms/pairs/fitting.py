@@ -310,7 +310,7 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
         untested=untested,
         entry=_spread(path.entry, tested, total),
         path_at=path.at,
-        path=_in_units(path, problem, total),
+        path=_rescale_path(path, problem, total),
         statistic=w,
         bias=bias,
         bias_low=low,
@@ -423,7 +423,7 @@ def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArr
     return result
 
 
-def _in_units(path: Path, problem: ScaledGrams, many: int) -> NDArray[np.float32]:
+def _rescale_path(path: Path, problem: ScaledGrams, many: int) -> NDArray[np.float32]:
     """Return the path in the units of the choices."""
     result = np.zeros((len(path.at), many), dtype=np.float32)
     result[:, problem.tested] = path.value / problem.length
