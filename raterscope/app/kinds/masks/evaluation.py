@@ -138,7 +138,7 @@ class MasksTrust(Trust):
             sentences.append("The bands are wrong on these cases: do not rely on them.")
         if not self.contradicted and (self.judged or len(self.held)):
             few = self.units < self._fewest and len(self.held) < FEWEST
-            sentences.append("That is too few to tell." if few else "This does not contradict them.")
+            sentences.append("That is too few to judge." if few else "This does not contradict them.")
         if self.comparable:
             sentences.append(self.comparable)
         if self.measure != "truth":

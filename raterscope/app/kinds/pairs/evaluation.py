@@ -114,7 +114,7 @@ class PairsTrust(Trust):
                 f"({self.cleared / judged:.0%}, 95 % interval {low:.0%} to {high:.0%}); the rate allows "
                 f"{self.rate:.0%} on average."
             )
-            sentences.append(words + ("" if judged >= FEW else " That is too few to tell."))
+            sentences.append(words + ("" if judged >= FEW else " That is too few to judge."))
             if self.too_many_cleared:
                 sentences.append("More flags are false than the rate allows.")
         if self.draws:
