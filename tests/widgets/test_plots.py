@@ -55,7 +55,7 @@ def test_a_bound_without_components_is_a_line(qtbot):
     assert line.y.tolist() == bound.tolist()
     assert symbols(plot) == {}
     said = {label.text() for label in plot.findChildren(QLabel)}
-    assert {"BOUND BY ITERATION", "converged"} <= said
+    assert {"CONVERGENCE", "converged"} <= said
 
 
 @pytest.fixture

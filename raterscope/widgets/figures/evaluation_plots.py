@@ -369,6 +369,9 @@ NOTHING = "Open this page to see how the annotators' rates are estimated as thei
 EVERYBODY = "all annotators"
 
 
+CONVERGENCE = "Convergence"
+
+
 class ConvergencePlot(ChartPanel):
     """The objective of a fusion by iteration, with what became of its components.
 
@@ -386,14 +389,13 @@ class ConvergencePlot(ChartPanel):
         nothing: str = "Press Fuse (F5) to see the convergence of the clustering.",
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_title(objective), nothing, parent)
-        self._title, self._label = _title(objective), objective
+        super().__init__(CONVERGENCE, nothing, parent)
+        self._label = objective
         self._trace = Trace(np.empty(0))
 
-    def set_objective(self, objective: str, axis: str = "") -> None:
-        """Rename the objective, on its axis perhaps with a shorter name or the scale."""
-        self._title, self._label = _title(objective), axis or objective
-        self.header.set_title(self._title)
+    def set_objective(self, objective: str) -> None:
+        """Set the label of the axis: the name of the objective, with its scale where it has one."""
+        self._label = objective
         self.draw()
 
     def set_trace(
@@ -411,7 +413,7 @@ class ConvergencePlot(ChartPanel):
 
     def describe(self) -> Chart:
         """Describe the line and its marks."""
-        return convergence_chart(self._trace, self._title, self._label)
+        return convergence_chart(self._trace, CONVERGENCE, self._label)
 
 
 @dataclass(frozen=True)
@@ -548,7 +550,3 @@ class DecisionPlot(ChartPanel):
     def _on_class(self, index: int) -> None:
         if self._view is not None and index >= 0:
             self.class_chosen.emit(index)
-
-
-def _title(objective: str) -> str:
-    return f"{objective.capitalize()} by iteration"

@@ -69,7 +69,7 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs.addTab(self.trust, "Trust")
         self.middle_tabs.setFocusProxy(self.table)
         self.right_tabs = QTabWidget()
-        self.right_tabs.addTab(self.objective, "Objective")
+        self.right_tabs.addTab(self.objective, "Convergence")
         self.right_tabs.addTab(self.reliability, "Reliability")
         self.right_tabs.addTab(self.ask, "Ask next")
         super().__init__(

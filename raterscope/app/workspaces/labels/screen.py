@@ -109,7 +109,7 @@ class LabelsScreen(WorkspaceScreen):
                 ("Trust", self.trust),
                 ("Ask next", self.ask),
                 ("Rates", self.decisions),
-                ("Progress", self.progress),
+                ("Convergence", self.progress),
             )
         ):
             self.left_tabs.insertTab(index, plot, title)

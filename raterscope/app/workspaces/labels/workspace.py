@@ -211,7 +211,7 @@ class LabelsWorkspace(LabelsScreen):
             self.progress.set_objective(trace.name)
             self.progress.set_trace(trace.objective, converged=trace.converged)
         else:
-            self.progress.set_objective("largest change", "log10 of change")
+            self.progress.set_objective("log10 of largest change")
             change = np.log10(np.maximum(trace.change, 1e-16))
             self.progress.set_trace(change, converged=trace.converged)
 
