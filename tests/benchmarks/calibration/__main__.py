@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="replace the table of comparable crowds")
     # the modules of some kinds have options of their own
     chosen, _ = parser.parse_known_args()
-    print(f"{'kind':14s}{'number':56s}{'data':36s}{'nominal':>9s}{'measured':>10s}{'s.e.':>8s}{'count':>9s}")
+    print(f"{'kind':14s}{'number':68s}{'data':44s}{'nominal':>9s}{'measured':>10s}{'s.e.':>8s}{'count':>9s}")
     for kind in kinds if chosen.kind is None else [chosen.kind]:
         rows = import_module(f"{calibration.__name__}.{kind}").rows()
         for row in rows:
@@ -32,7 +32,7 @@ def main() -> None:
                 "" if math.isnan(value) else f"{value:.3f}" for value in (row.nominal, row.error)
             )
             print(
-                f"{row.kind:14s}{row.number:56s}{row.data:36s}{nominal:>9s}{row.measured:10.3f}"
+                f"{row.kind:14s}{row.number:68s}{row.data:44s}{nominal:>9s}{row.measured:10.3f}"
                 f"{error:>8s}{row.count or '':>9}",
                 flush=True,
             )
