@@ -27,7 +27,7 @@ def test_decisions_against_the_consensus_show_a_warning(window, qtbot, tmp_path)
 
 @pytest.mark.usefixtures("compiled")
 def test_decisions_against_the_posteriors_show_a_warning(window, qtbot, tmp_path, crowd_files, monkeypatch):
-    for module in ("trust", "kinds.clicks.evaluation"):
+    for module in ("assessment", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
     path = tmp_path / "one.rscope"
     assert main(["import", str(path), *map(str, crowd_files[:3])]) == 0

@@ -79,7 +79,7 @@ def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monk
     idle(fused, qtbot)
     assert "That is too few to judge." in workspace.trust.words
     assert not workspace.queue.doubt.isVisible()
-    for module in ("trust", "kinds.clicks.evaluation"):
+    for module in ("assessment", "kinds.clicks.evaluation"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
     workspace.run_comparison.radius.setValue(0.1)  # so that no detection is right
     idle(fused, qtbot)
