@@ -166,7 +166,14 @@ def read_files(
     ):
         raise refused[0]
     names = [site.name for site in list_sites(at_hand.entries, images, files.volumes)]
-    attributed = assign_raters(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
+    attributed = assign_raters(
+        masks,
+        names,
+        reading.by_hand,
+        annotator=reading.annotator,
+        naming=reading.naming,
+        truth=kind == "truth",
+    )
     clicks, truths, assumed = assign_annotators(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
         truth=kind == "truth", detections="clicks" if kind == "clicks" else "ask" if asks else "truth",

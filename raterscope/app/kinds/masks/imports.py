@@ -60,13 +60,15 @@ def assign_raters(
     images: Sequence[str] = (),
     by_hand: Mapping[Path, str] | None = None,
     *,
+    annotator: str | None = None,
     naming: str | None = None,
     truth: bool = False,
 ) -> list[AttributedMask]:
     """Determine the rater of every mask.
 
-    Names given by hand come first, then those in a file, then those guessed from all file names. A file with
-    the name truth, gt or gold holds the truth.
+    Names given by hand come first, then those of a given pattern, those in a file, and those guessed from all
+    file names. Where several files name the same annotator for the same structure, as files of one program
+    do, the file names come first. A file with the name truth, gt or gold holds the truth.
 
     Parameters
     ----------
@@ -75,6 +77,8 @@ def assign_raters(
         Names of the known images, which names of masks may begin with.
     by_hand : mapping of file to annotator, optional
         `TRUTH_WORD` for the truth.
+    annotator : str, optional
+        Given for all masks; the tables have it.
     naming : str, optional
         Pattern of the files' names, see `naming.parse_name`.
     truth : bool
@@ -89,20 +93,36 @@ def assign_raters(
     """
     names = names_by([table.path for table in tables], images, naming)
     assigned = by_hand or {}
+    by_name: set[Path] = set()
+    if annotator is None:
+        by_name = {table.path for table in tables} if naming else _signed_alike(tables)
     attributed: list[AttributedMask] = []
     unnamed: dict[Path, str] = {}
     for table in tables:
         name = names.get(table.path, NameParts())
         for mask in table.masks:
-            rater = TRUTH_WORD if truth else assigned.get(table.path) or mask.annotator or name.annotator
+            in_order = [mask.annotator, name.annotator]
+            if table.path in by_name:
+                in_order.reverse()
+            rater = TRUTH_WORD if truth else assigned.get(table.path) or in_order[0] or in_order[1]
             if rater is None:
                 unnamed.setdefault(table.path, strip_suffixes(table.path))
             structure = mask.structure or name.structure or NAMELESS
-            annotator = None if rater is None or is_truth(rater) else rater
-            attributed.append(AttributedMask(table.path, annotator, structure, mask.item, name.item, mask))
+            owner = None if rater is None or is_truth(rater) else rater
+            attributed.append(AttributedMask(table.path, owner, structure, mask.item, name.item, mask))
     if unnamed:
         raise UnknownAnnotators(tuple(unnamed), unnamed)
     return attributed
+
+
+def _signed_alike(tables: Sequence[MaskTable]) -> set[Path]:
+    """Find files that name the same annotator of the same structure of the same image as another file."""
+    files: dict[tuple[str, str | None, str | None], set[Path]] = {}
+    for table in tables:
+        for mask in table.masks:
+            if mask.annotator is not None:
+                files.setdefault((mask.annotator, mask.structure, mask.item), set()).add(table.path)
+    return {path for paths in files.values() if len(paths) > 1 for path in paths}
 
 
 _SMALL_LABEL = re.compile(r"label \d{1,2}")

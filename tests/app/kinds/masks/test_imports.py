@@ -4,8 +4,10 @@ import numpy as np
 import tifffile
 from PIL import Image
 
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
+from tests.app.kinds.masks.dicom_cases import a_patient, box, segmented
 from tests.app.kinds.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 
 
@@ -272,3 +274,20 @@ class TestRealFiles:
         assert "MR_truncated.dcm: is cut short" in output
         assert "it is 2 volumes" in output
         assert "rtstruct.dcm: was drawn on the series" in output
+
+
+def test_files_of_one_program_are_attributed_by_their_names(bring, tmp_path):
+    volume = a_patient(tmp_path / "ct")
+    files = [
+        segmented(tmp_path / f"ct_{name}.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, last))])
+        for name, last in (("anna", 15), ("ben", 16))
+    ]
+    bring(tmp_path / "ct", *files)
+    assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna", "ben"}
+
+
+def test_a_given_pattern_precedes_the_name_in_the_file(bring, tmp_path):
+    volume = a_patient(tmp_path / "ct")
+    path = segmented(tmp_path / "ct_anna.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, 15))])
+    bring(tmp_path / "ct", path, "--naming", "{item}_{annotator}")
+    assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna"}
