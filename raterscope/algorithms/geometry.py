@@ -94,7 +94,7 @@ def simplify(points: FloatArray, tolerance: float) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> simplified(np.array([[0.0, 0.0], [1.0, 0.1], [2.0, 0.0]]), tolerance=0.5)
+    >>> simplify(np.array([[0.0, 0.0], [1.0, 0.1], [2.0, 0.0]]), tolerance=0.5)
     array([[0., 0.],
            [2., 0.]])
     """

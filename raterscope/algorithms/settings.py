@@ -146,7 +146,7 @@ def format_number(value: float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> written(0.000012345), written(1234567.0)
+    >>> format_number(0.000012345), format_number(1234567.0)
     ('0.000012345', '1,234,567')
     """
     if value == round(value) and abs(value) >= 1e5:

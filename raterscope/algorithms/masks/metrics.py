@@ -359,7 +359,7 @@ def compare_pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) ->
     >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
-    >>> pairwise(masks).dice.round(2)
+    >>> compare_pairwise(masks).dice.round(2)
     array([[1.  , 0.84, 0.85],
            [0.84, 1.  , 0.85],
            [0.85, 0.85, 1.  ]])
