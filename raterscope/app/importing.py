@@ -371,7 +371,7 @@ def _store(
         sentences.append(f"Of a folder no tables are read; import {_listed(tables_left)} by name.")
     others = [path for path in readings.left if path not in tables_left]
     if others:
-        sentences.append(f"Left, for there is nothing in it to read here: {_listed(others)}.")
+        sentences.append(f"Skipped, because they contain nothing to import: {_listed(others)}.")
     return sentences
 
 

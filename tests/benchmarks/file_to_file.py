@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import os
 import shutil
@@ -250,10 +251,10 @@ def smears(folder: Path, images: int, clicks: int, *, pictures: bool = False) ->
                 writer.writerow([f"v{annotator:02d}", f"image{image:05d}.png", f"{x:.1f}", f"{y:.1f}"])
     if pictures:
         noise = generator.integers(150, 220, (100, 125, 3), dtype=np.uint8)
+        content = io.BytesIO()
+        Image.fromarray(noise).resize((1000, 800)).save(content, "PNG", compress_level=1)
         for image in range(images):
-            Image.fromarray(noise).resize((1000, 800)).save(
-                folder / f"image{image:05d}.png", compress_level=1
-            )
+            (folder / f"image{image:05d}.png").write_bytes(content.getvalue())
 
 
 def votes(folder: Path, count: int, classes: int, annotators: int) -> None:

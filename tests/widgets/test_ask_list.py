@@ -56,7 +56,7 @@ def test_who_finds_how_much_is_read_whole_in_a_narrow_panel(qtbot, monkeypatch):
         written.append((text, QFontMetrics(painter.font()).horizontalAdvance(text) <= box.width()))
 
     monkeypatch.setattr("raterscope.widgets.panels.lists.paint_words", note)
-    widget = AskList("annotator", "decisions set right", "", "Fuse the clicks first.")
+    widget = AskList("annotator", "corrected decisions", "", "Fuse the clicks first.")
     qtbot.addWidget(widget)
     widget.resize(295, 160)
     widget.show_lines([AskLine("vol23", "vol23", "finds 73 %", 0.06)])

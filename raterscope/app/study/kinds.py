@@ -100,9 +100,9 @@ def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
     if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):
         return f"halves has the shape {fusion.halves.shape}, not that of {m} clusters"
     if n and not 0 <= fusion.mark.min() <= fusion.mark.max() < k:
-        return "mark points at a mark that is not there"
+        return "mark points at a mark that does not exist"
     if k and not -1 <= clustering.nearest.min() <= clustering.nearest.max() < m:
-        return "nearest points at a cluster that is not there"
+        return "nearest points at a cluster that does not exist"
     if not _are_shares(detection.posterior):
         return "a posterior is not between 0 and 1"
     if not (np.abs(clustering.mean) <= FARTHEST).all() or not np.isfinite(clustering.covariance).all():
@@ -134,12 +134,12 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
         if steps > votes or (np.diff(fusion.drift.start) < 0).any() or fusion.drift.start[-1] != steps:
             return f"its {steps} steps are not those of {votes} votes"
         if steps and not 0 <= fusion.drift.vote.min() <= fusion.drift.vote.max() < votes:
-            return "a step is of a vote that there is not"
+            return "a step is of a vote that does not exist"
     for name, array, shape in shapes:
         if array is not None and array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
     if tasks and not OPEN <= fusion.known.min() <= fusion.known.max() < classes:
-        return "a task is known to be of a class that there is not"
+        return "a task is known to be of a class that does not exist"
     if not _are_shares(fusion.posterior):
         return "a probability is not between 0 and 1"
     if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
@@ -162,7 +162,7 @@ def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple
     if (np.diff(groups.members) <= 0).any():
         return "a member of communities is there twice"
     if members and not 0 <= groups.community.min() <= groups.community.max() < count:
-        return "a community is one that there is not"
+        return "a community does not exist"
     if not (np.isfinite(groups.participation).all() and np.isfinite(groups.prototype).all()):
         return "a participation or a prototype is not a number"
     if not (np.isfinite(groups.modularity) and 0 <= groups.scale < np.inf):

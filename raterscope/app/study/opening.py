@@ -368,7 +368,7 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
             raise StudyError("is a folder; expected a study, a file NAME.rscope", file=path)
         size = path.stat().st_size
     except FileNotFoundError:
-        raise StudyError(f"is not there; looked in {path.parent}", file=path) from None
+        raise StudyError(f"does not exist; looked in {path.parent}", file=path) from None
     except OSError as error:
         raise StudyError(f"cannot be opened: {error.strerror or error}", file=path) from error
     if not path.is_file():

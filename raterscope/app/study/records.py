@@ -141,7 +141,7 @@ class Scheme:
         if len(self.meaning) != len(self.outputs) or any(
             not -1 <= class_index < len(self.classes) for class_index in self.meaning
         ):
-            raise ValueError("an output stands for a class that there is not.")
+            raise ValueError("an output stands for a class that does not exist.")
         if self.prior is not None and (
             len(self.prior) != len(self.classes)
             or any(len(row) != len(self.outputs) for row in self.prior)

@@ -77,7 +77,7 @@ class DriftView:
         if self.informed.shape != shape[:2] or not shape[0]:
             raise ValueError(f"informed of shape {self.informed.shape}; expected a row a vote, at least one")
         if any(not (0 <= step < shape[0] and 0 <= row < shape[1]) for step, row, _ in self.changes):
-            raise ValueError("a change at a step or of a class that there is not")
+            raise ValueError("a change at a step or of a class that does not exist")
 
     def positions(self, row: int, *, aligned: bool) -> NDArray[np.float64]:
         """Return the position of each vote: its number, or that of the votes of a class until then."""

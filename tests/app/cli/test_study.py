@@ -114,7 +114,7 @@ class TestRun:
     def test_refusals(self, study, refusal, tmp_path):
         assert "holds no image three" in refusal("run", study, "oem", "--item", "three")
         assert "'magic'" in refusal("run", study, "magic")
-        assert refusal("run", tmp_path / "gone.rscope", "oem").startswith("gone.rscope: is not there")
+        assert refusal("run", tmp_path / "gone.rscope", "oem").startswith("gone.rscope: does not exist")
         Study.create(tmp_path / "bare.rscope").close()
         assert "holds no images yet" in refusal("run", tmp_path / "bare.rscope", "oem")
 

@@ -55,7 +55,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     assert "is empty" in refusal(empty)
     assert "is not a study" in refusal(text)
     assert "another program" in refusal(other)
-    assert "is not there" in refusal(tmp_path / "missing.rscope")
+    assert "does not exist" in refusal(tmp_path / "missing.rscope")
     assert not (tmp_path / "missing.rscope").exists()
 
 

@@ -400,7 +400,7 @@ def look(
     listed = _files(source)
     absent, full = listed is None, False
     if absent and not position.absent:
-        state = "is no longer there" if position.files else "is not there yet"
+        state = "no longer exists" if position.files else "does not exist yet"
         notices.append(f"{plain(source.name, 200)} {state}; it is read when it appears.")
     changed = _changed(listed or [], position, again=mapping is not None)
     if not changed:

@@ -55,7 +55,7 @@ class ClicksScreen(WorkspaceScreen):
         self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()
         self.stream, self.curves = StreamPanel(), StreamCurves()
         self.ask = AskList(
-            "annotator", "decisions set right", "", "Press Fuse (F5) to see which annotator to ask next."
+            "annotator", "corrected decisions", "", "Press Fuse (F5) to see which annotator to ask next."
         )
         self.middle_tabs = QTabWidget()
         self.middle_tabs.addTab(self.table, "Annotators")

@@ -384,7 +384,7 @@ class TestRefusalsOfFiles:
 
     @pytest.mark.parametrize("option", ["--truth", "--image"])
     def test_a_file_that_is_not_there(self, refusal, tmp_path, option):
-        assert refusal(*four_raters(tmp_path), option, tmp_path / "ct") == "ct: is not there."
+        assert refusal(*four_raters(tmp_path), option, tmp_path / "ct") == "ct: does not exist."
 
 
 def test_a_method_that_is_none_is_refused_before_anything_is_fused(tmp_path, capsys):

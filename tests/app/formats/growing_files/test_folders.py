@@ -36,7 +36,7 @@ def test_files_are_read_by_name_as_they_come_and_grow(folder: Path, follower: Fo
     follower.catch_up()
     folder.mkdir()
     follower.catch_up()
-    assert follower.notices == ["crowd is not there yet; it is read when it appears."]
+    assert follower.notices == ["crowd does not exist yet; it is read when it appears."]
     write(folder / "b.csv", "bob")
     write(folder / "c.tsv", header="annotator\timage\tx\ty\n")
     (folder / "a.jsonl").write_text('{"annotator":"ann","image":"a.png","x":1,"y":2}\n')

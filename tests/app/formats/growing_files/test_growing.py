@@ -41,14 +41,14 @@ def replace(path: Path, text: str) -> None:
 def test_what_is_not_there_yet_is_waited_for(file: Path, follower: Follower) -> None:
     follower.look()
     follower.look()
-    assert follower.notices == ["clicks.csv is not there yet; it is read when it appears."]
+    assert follower.notices == ["clicks.csv does not exist yet; it is read when it appears."]
     grow(file, "")
     assert follower.catch_up() == []
     grow(file, HEADER + "ann,a.png,1,2\n")
     assert follower.catch_up() == [ANN]
     file.unlink()
     assert follower.catch_up() == []
-    assert follower.notices[1:] == ["clicks.csv is no longer there; it is read when it appears."]
+    assert follower.notices[1:] == ["clicks.csv no longer exists; it is read when it appears."]
     grow(file, HEADER + "ann,a.png,1,2\nbob,a.png,3,4\n")
     assert follower.catch_up() == [BOB]
 
