@@ -43,7 +43,7 @@ _HEAD = 4096
 """Bytes that a file may have beside its pixels."""
 
 _LARGE = 64_000_000
-"""Voxels: what is larger is told by its density alone."""
+"""Voxels. Larger files are classified by the density of their marks alone."""
 
 _MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
 

@@ -308,7 +308,7 @@ def _record_path(request: Request, files: Sequence[Path]) -> Path:
 
 
 _NAMED = 3
-"""Runs that are named; of more, the number is said."""
+"""Runs that are listed by name; beyond that, only their number is given."""
 
 
 @dataclass(frozen=True)

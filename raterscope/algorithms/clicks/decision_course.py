@@ -155,9 +155,9 @@ def follow_decisions(
     Examples
     --------
     >>> from raterscope.algorithms.simulation.click_crowds import decide_again, voting_crowd
-    >>> said = decide_again(voting_crowd(7, 15, seed=1, sensitivity=0.9, specificity=0.5), 20, seed=1)
-    >>> _, who, cluster = np.nonzero(np.ones_like(said))
-    >>> course = follow_decisions(Decisions(who, cluster, said.ravel(), 7, 15))
+    >>> labels = decide_again(voting_crowd(7, 15, seed=1, sensitivity=0.9, specificity=0.5), 20, seed=1)
+    >>> _, who, cluster = np.nonzero(np.ones_like(labels))
+    >>> course = follow_decisions(Decisions(who, cluster, labels.ravel(), 7, 15))
     >>> course.repeated, int(course.at[-1])
     (True, 20)
     """

@@ -62,9 +62,9 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
 
     Bad annotators always click one side; ugly ones click it more often, mainly on close pairs. The paper
     defines no threshold. Here bad annotators chose one side in `BAD_SHARE` of their answers without ties, 19
-    of 20. These are all 18 of its table 8 without a click on one side, and none of the 18 others, the nearest
-    of whom chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of 10 cases, as in
-    the simulated study, chooses it in 85 % of answers and is ugly.
+    of 20. These are all 18 of its table 8 without a click on one side, and none of the 18 others. The nearest
+    of the others chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of 10 cases, as
+    in the simulated study, chooses it in 85 % of answers and is ugly.
 
     Parameters
     ----------

@@ -367,7 +367,7 @@ def measure_images(
 def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> Crowds:
     """Read clicks and true positions of the images that have ground truth, by image name.
 
-    Annotators whom the expert excluded are left out; what the expert decided on spots is not used.
+    Excluded annotators and decisions on spots are not used.
 
     Raises
     ------

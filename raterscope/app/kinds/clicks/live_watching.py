@@ -387,8 +387,8 @@ def follow_image(
     Parameters
     ----------
     previous : WatchedImage or None
-        Where it was; where that cannot be gone on from, as when an annotator was excluded or weighed since,
-        it begins anew.
+        Where it was. If it cannot go on from there, for example after an exclusion, it starts from the
+        beginning.
     pending : PendingClicks
     experience : callable
         Returns what to hold of annotators when the first clicks come.

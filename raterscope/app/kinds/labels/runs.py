@@ -154,7 +154,7 @@ def rates_for(question: Question, result: LabelResult) -> Rates:
 
 
 def unseen_truths(result: LabelResult, truth: ClassArray) -> ClassArray:
-    """Return the truths that a result was not told."""
+    """Return the truths that a result was fused without."""
     return np.where(result.fusion.known == OPEN, truth, OPEN).astype(np.int16)
 
 
@@ -354,7 +354,7 @@ def judge_methods(
     all_methods: bool = False,
     watch: Watch = silent,
 ) -> tuple[dict[str, Assessment], list[str]]:
-    """Assess a result and the majority vote by the truths they were not told.
+    """Assess a result and the majority vote by the truths they were not given.
 
     Parameters
     ----------
@@ -395,7 +395,7 @@ def judge_methods(
 
 
 def assess_result(result: LabelResult, question: Question) -> Assessment | None:
-    """Assess a result by the truths it was not told; None without any."""
+    """Assess a result by the truths it was not given; None without any."""
     return assess(result.fusion.posterior, unseen_truths(result, question.truth), result.fusion.classes)
 
 

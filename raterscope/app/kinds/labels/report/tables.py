@@ -100,7 +100,7 @@ def share_of(value: float) -> str:
 
 
 def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table:
-    """Compare every method with the truths it was not told, and with the majority vote."""
+    """Compare every method with the truths it was not given, and with the majority vote."""
     vote = judged.get(VOTE)
     rows = []
     for name, assessment in judged.items():
