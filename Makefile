@@ -1,4 +1,4 @@
-.PHONY: demo run prepare test check docs architecture pictures coverage test-without-qt benchmark clean to-work
+.PHONY: demo run prepare test check docs architecture pictures coverage test-without-qt benchmark benchmark-quick clean to-work
 
 # Without bytecode every start compiles the program, and every run of the tests their assertions.
 unexport PYTHONDONTWRITEBYTECODE
@@ -64,6 +64,7 @@ test-without-qt: to-work
 	.venv-without-qt/bin/python -m pytest tests/algorithms/test_without_qt.py tests/test_examples.py -k algorithms
 
 benchmark: to-work
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_large_crowds
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.clicks_speed
@@ -84,6 +85,10 @@ benchmark: to-work
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_accuracy
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_window_speed
+
+# The quick rows of the table of speeds (under five minutes), compared with the stored table.
+benchmark-quick: to-work
+	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.speed --quick --runs 1 --compare
 
 clean:
 	rm -rf .venv .venv-without-qt demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

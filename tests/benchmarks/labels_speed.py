@@ -39,13 +39,15 @@ METHODS = {
 }
 
 
-def crowd(votes: int, classes: int, seed: int = 0) -> tuple[Labels, np.ndarray]:
-    """Draw ten votes a task in no order, a thousand an annotator, right 55 to 95 % of the time.
+def crowd(
+    votes: int, classes: int, seed: int = 0, annotators: int | None = None
+) -> tuple[Labels, np.ndarray]:
+    """Draw ten votes a task in no order, a thousand an annotator by default, right 55 to 95 % of the time.
 
     Of more than two classes the worst annotators are right 40 % of the time.
     """
     generator = np.random.default_rng(seed)
-    tasks, annotators = votes // 10, max(10, votes // 1_000)
+    tasks, annotators = votes // 10, annotators or max(10, votes // 1_000)
     truth = generator.integers(0, classes, tasks, dtype=np.int16)
     task = generator.permutation(np.repeat(np.arange(tasks, dtype=np.int32), 10))
     annotator = generator.integers(0, annotators, votes, dtype=np.int32)

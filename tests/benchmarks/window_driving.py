@@ -2,12 +2,18 @@
 
 A time is from the hand to when all that has changed is painted; beside it stands the longest time for which
 the event loop did not answer, whatever was at work, from the hand until nothing is under way any more. "Own"
-is the processor's time of the window's thread alone, which says more where others use the machine too.
+is the processor's time of the window's thread alone, which says more where others use the machine too. Each
+line is also appended as a JSON object to the file that the environment variable RATERSCOPE_TIMES names.
+
+Usage: python -m tests.benchmarks.window_driving STUDY
+
+Opens a study, and prints the time until its first item is shown and until nothing is under way.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
 import tempfile
@@ -89,6 +95,10 @@ def tell(
     most = f"{limit:7.0f}" if limit else " " * 7
     over = "  OVER" if limit and high > limit else ""
     worked = " " * 9 if np.isnan(own) else f"{own:9.1f}"
+    if record := os.environ.get("RATERSCOPE_TIMES"):
+        line = {"name": name, "median": float(middle), "high": float(high), "silence": float(silence)}
+        with Path(record).open("a") as lines:
+            lines.write(json.dumps(line) + "\n")
     print(f"{name:52s}{middle:9.1f}{high:9.1f}{worked}{most}{silence:10.1f}{over}", flush=True)
 
 
@@ -365,3 +375,21 @@ def measure_cancelling(driven: Driven) -> None:
     if told:
         tell("Cancel acknowledged", np.median(told), max(told), 100, max(silences))
         tell("Cancel, the thread at an end", np.median(stopped), max(stopped), 500, max(silences))
+
+
+def _measure_opening(path: Path) -> None:
+    driven = Driven(dark_application())
+    driven.settle()
+    heading()
+    with driven.once("study opened, the first item shown"):
+        driven.window.open_paths([path])
+        driven.wait(lambda: driven.work is not None and driven.work.session.shown)
+        driven.paint()
+    with driven.once("the same until nothing is under way"):
+        driven.settle(0.5)
+    print(f"    memory {memory():.0f} MB")
+    driven.close()
+
+
+if __name__ == "__main__":
+    _measure_opening(Path(sys.argv[1]))
