@@ -23,7 +23,7 @@ VOTES = (
 
 def region(**changes) -> RegionEvidence:
     values = {
-        "title": "Region 1", "state": "open", "doubt": 0.83, "sentence": "Rater 4 draws 6 mm beyond.",
+        "title": "Region 1", "state": "undecided", "doubt": 0.83, "sentence": "Rater 4 draws 6 mm beyond.",
         "votes": VOTES, "position": "slices 77 to 84",
     }  # fmt: skip
     return RegionEvidence(**{**values, **changes})
@@ -46,7 +46,7 @@ def test_the_volume_of_doubt_is_the_largest_text(panel):
     words = visible_words(panel)
     for part in (
         "REGION 1",
-        "open",
+        "undecided",
         "ml disputed",
         "1 of 3 raters include it",
         "slices 77 to 84",

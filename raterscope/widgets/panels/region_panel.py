@@ -143,7 +143,7 @@ class _VoteKind(LineKind[RegionVote]):
 
 NARROWEST = 336
 STATES = {
-    "open": ("disputed", "open"),
+    "undecided": ("disputed", "undecided"),
     "accepted": ("accent", "consensus accepted"),
     "taken": ("accent", "version of {} used"),
     "mended": ("accent", "edited by you"),
@@ -174,7 +174,7 @@ class RegionEvidence:
     ----------
     title : str
         "Region 1".
-    state : {"open", "accepted", "taken", "mended", "skipped"}
+    state : {"undecided", "accepted", "taken", "mended", "skipped"}
     doubt : float
         The number that decides: volume of doubt, or area in a plane; NaN if unknown.
     unit : str

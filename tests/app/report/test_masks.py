@@ -117,7 +117,7 @@ def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
         first, last = (int(word) for word in slices.removeprefix("slices ").split("–"))
         assert 4 <= first <= last <= 8
         assert re.fullmatch(r"\d+ mm left of the centroid", side)
-        assert region[5] == "open"
+        assert region[5] == "undecided"
 
 
 def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
@@ -128,7 +128,7 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
     for number in range(1, regions + 1):
         take(study, run, number)
     report = page(study)
-    assert "open" not in {row[5] for row in report.rows if len(row) == 6}
+    assert "undecided" not in {row[5] for row in report.rows if len(row) == 6}
     assert ["With the expert's later decisions", "1.80 ml"] in report.rows
     assert "are not included" in report.text
     verdicts = {row[0]: row[-1] for row in report.rows if len(row) == 8 and row[0].isdecimal()}

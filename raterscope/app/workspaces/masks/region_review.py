@@ -177,7 +177,7 @@ class RegionReview(QObject):
 
     def _waiting(self, skipped: bool) -> list[int]:
         """List the regions still to be settled, without the selected one."""
-        state = "skipped" if skipped else "open"
+        state = "skipped" if skipped else "undecided"
         return [i for i, region in enumerate(self.regions) if region.state == state and i != self.current]
 
     def return_to(self, target: Decision) -> None:

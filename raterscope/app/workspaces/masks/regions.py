@@ -32,7 +32,7 @@ __all__ = [
     "version_of",
 ]
 
-State = Literal["open", "accepted", "taken", "mended", "skipped"]
+State = Literal["undecided", "accepted", "taken", "mended", "skipped"]
 
 _STATES: dict[str, State] = {
     "accept": "accepted", "take": "taken", "paint": "mended", "skip": "skipped"
@@ -50,7 +50,7 @@ class DisputedRegion:
     structure : str
     dispute : Dispute
     state : str
-        open, accepted, taken, mended or skipped.
+        undecided, accepted, taken, mended or skipped.
     rater : str
         Rater whose mask was taken.
     decision : int or None
@@ -60,14 +60,14 @@ class DisputedRegion:
     number: int
     structure: str
     dispute: Dispute
-    state: State = "open"
+    state: State = "undecided"
     rater: str = ""
     decision: int | None = None
 
     @property
     def unsettled(self) -> bool:
         """Whether it is still to be settled."""
-        return self.state in ("open", "skipped")
+        return self.state in ("undecided", "skipped")
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert shown.heat is None
     key(fused_masks, qtbot, Qt.Key.Key_T)
     key(fused_masks, qtbot, Qt.Key.Key_2)
-    assert states(fused_masks) == ["open"]
+    assert states(fused_masks) == ["undecided"]
     assert workspace.volume._scene.solo is None
     key(fused_masks, qtbot, Qt.Key.Key_H)
     assert seen(fused_masks) == {*READERS, "the consensus"}
@@ -82,7 +82,7 @@ def test_regions_are_settled_as_drawn_and_then_uncovered(blind, qtbot):
     key(blind, qtbot, Qt.Key.Key_Tab)
     region = blind.workspace.reviewing.region.dispute
     draw(blind, qtbot, MINE, at=8)
-    assert states(blind) == ["open"]
+    assert states(blind) == ["undecided"]
     assert seen(blind) == {"what you drew"}
     key(blind, qtbot, Qt.Key.Key_A)
     assert states(blind) == ["mended"]
@@ -97,7 +97,7 @@ def test_regions_are_settled_as_drawn_and_then_uncovered(blind, qtbot):
     go_to(blind, qtbot, "second")
     key(blind, qtbot, Qt.Key.Key_Z)
     idle(blind, qtbot)
-    assert states(blind) == ["open"]
+    assert states(blind) == ["undecided"]
     assert seen(blind) == {"what you drew"}
 
 

@@ -162,7 +162,7 @@ def test_undo_leads_back_to_the_structure_and_case_of_the_region(walked, qtbot):
     for one in reversed(seen):
         key(window, qtbot, Qt.Key.Key_Z)
         assert (review.session.scene.image.name, review.session.part, review.region.number) == one
-        assert review.region.state == "open"
+        assert review.region.state == "undecided"
     assert left(window) == total()
 
 

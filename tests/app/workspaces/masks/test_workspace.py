@@ -33,7 +33,7 @@ def test_a_study_of_masks_opens_in_their_workspace_with_the_volume_on_screen(ope
 
 def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
     workspace = fused_masks.workspace
-    assert states(fused_masks) == ["open"]
+    assert states(fused_masks) == ["undecided"]
     (region,) = workspace.reviewing.regions
     assert READERS[region.dispute.leader] == "dan"
     assert not (consensus(fused_masks) & ball(3.0, (16.0, 20.0, 32.0))).any()
@@ -67,7 +67,7 @@ def test_to_accept_settles_the_region_and_undo_opens_it_again(fused_masks, qtbot
     assert box.settled  # and still there to be clicked
     fused_masks.document.undo()
     idle(fused_masks, qtbot)
-    assert states(fused_masks) == ["open"]
+    assert states(fused_masks) == ["undecided"]
     assert fused_masks.bar.fuse.text() == "Fuse"
 
 
@@ -119,8 +119,8 @@ def test_undo_goes_back_to_the_region_that_it_opens_again(fused_masks, qtbot):
     go_to(fused_masks, qtbot, "first")
     assert fused_masks.workspace.reviewing.region is None
     key(fused_masks, qtbot, Qt.Key.Key_Z)
-    assert fused_masks.workspace.reviewing.region.state == "open"
-    assert "open" in fused_masks.workspace.region_panel._figures.accessibleName()
+    assert fused_masks.workspace.reviewing.region.state == "undecided"
+    assert "undecided" in fused_masks.workspace.region_panel._figures.accessibleName()
 
 
 @pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
@@ -156,7 +156,7 @@ def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
     assert states(fused_masks) == ["accepted"]
     fused_masks.document.undo()
     idle(fused_masks, qtbot)
-    assert states(fused_masks) == ["open"]
+    assert states(fused_masks) == ["undecided"]
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     key(fused_masks, qtbot, Qt.Key.Key_A)
     assert states(fused_masks) == ["accepted"]

@@ -217,7 +217,7 @@ def alternatives_table(figures: StructureFigures, units: Units) -> Table | None:
 def _verdict(region: Region | None) -> str:
     """Describe the expert's decision on a disputed region."""
     if region is None:
-        return "open"
+        return "undecided"
     if region.verb == "take":
         return f"as {plain(region.subject.rater)} has it"
     return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[
