@@ -17,8 +17,6 @@ from numba import njit, types
 from numba.extending import overload
 from numba.np import arrayobj
 
-__all__ = ["Array", "compile_signature", "compiled", "signature_text"]
-
 Array = Any
 """Type checkers cannot see compiled types; docstrings state shapes and types."""
 

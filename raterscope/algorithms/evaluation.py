@@ -12,25 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "RADIUS",
-    "Calibration",
-    "Comparison",
-    "Curves",
-    "Evaluation",
-    "Matching",
-    "calibration",
-    "compare",
-    "curves",
-    "curves_of",
-    "evaluate",
-    "f_beta",
-    "match",
-    "points_of",
-    "true_detections",
-]
-
-
 RADIUS = 10.0
 """Default radius of matching, pixels."""
 

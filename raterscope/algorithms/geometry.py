@@ -6,8 +6,6 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = ["area_of", "crosses_itself", "length_of", "simplify"]
-
 
 def length_of(points: FloatArray, *, closed: bool = False) -> float:
     """Return the length of a line through K points, or of the closed outline.

@@ -6,23 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-__all__ = [
-    "Cancelled",
-    "Look",
-    "RefusedError",
-    "Watch",
-    "no_look",
-    "part",
-    "parts_of",
-    "repeating",
-    "run_parts",
-    "silent",
-    "wait_watching",
-    "without_partials",
-    "wrapping",
-]
-
-
 Look = Callable[[], object]
 """Callback of a step, called at least every 100 ms; it may raise `Cancelled`."""
 

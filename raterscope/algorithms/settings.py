@@ -15,19 +15,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from raterscope.algorithms.progress import RefusedError
 
-__all__ = [
-    "Algorithm",
-    "Plan",
-    "Settings",
-    "SettingsError",
-    "Spec",
-    "choice",
-    "format_number",
-    "integer",
-    "number",
-    "switch",
-]
-
 _PLURALS = ("sweeps", "tasks", "votes")
 """Units that lose their s after 1."""
 

@@ -18,21 +18,6 @@ from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import check_shape
 
-__all__ = [
-    "MOST_DECODED",
-    "TRUTH_WORD",
-    "Resolved",
-    "Shape",
-    "UnknownAnnotators",
-    "is_truth",
-    "names_by",
-    "pictures_among",
-    "resolve_pictures",
-    "resolve_voxels",
-    "words_of",
-]
-
-
 MOST_DECODED = 64
 """Images without compression that are looked into for masks."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["NOTHING_CODED", "ROLES", "TISSUE", "Code", "Coding", "Colour", "merged"]
-
 Colour = tuple[int, int, int]
 
 ROLES = (

@@ -21,8 +21,6 @@ from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SUFFIXES, Source, Sources
 from raterscope.text.numbers import natural
 
-__all__ = ["ClassifiedFiles", "ImportCandidates", "classify_files", "resolve_ambiguous", "sort_files"]
-
 _DICOMDIR = "dicomdir"
 _LISTS = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",

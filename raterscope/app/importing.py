@@ -46,8 +46,6 @@ from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
 from raterscope.app.study.references import ImageNames
 
-__all__ = ["TABLES", "Readings", "import_files", "read_files", "store"]
-
 TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
 

@@ -16,8 +16,6 @@ from raterscope.app.study import RunEntry
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
 
-__all__ = ["LatestTask", "Session", "TaskGroup", "while_shown"]
-
 S = TypeVar("S")
 A = TypeVar("A")
 P = ParamSpec("P")

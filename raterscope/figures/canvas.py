@@ -17,8 +17,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from raterscope.figures.colours import LIGHT, OUTLINES, Symbol
 
-__all__ = ["FINE", "Anchor", "Canvas", "Pen", "PixelCanvas", "Point", "Points", "VectorCanvas"]
-
 FINE = 2
 """Charts are drawn this many times larger and then reduced, so that curves are smooth."""
 

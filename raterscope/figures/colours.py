@@ -9,22 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ANNOTATOR_COLOURS",
-    "ANNOTATOR_SYMBOLS",
-    "DARK",
-    "LIGHT",
-    "OUTLINES",
-    "UNNAMED",
-    "Symbol",
-    "Theme",
-    "colour_of",
-    "community_colour",
-    "community_colour_on",
-    "contrast_of",
-    "readable",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Theme:

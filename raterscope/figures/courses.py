@@ -26,23 +26,6 @@ from raterscope.figures.description import (
 )
 from raterscope.text.numbers import count, estimate, figure, percent
 
-__all__ = [
-    "CourseLine",
-    "StreamTruth",
-    "Trace",
-    "chance_in_words",
-    "convergence_chart",
-    "course_chart",
-    "falling_axis",
-    "firm_from",
-    "outlook_in_words",
-    "round_up",
-    "state_in_words",
-    "step_in_words",
-    "stream_charts",
-    "stream_table",
-]
-
 Floats = NDArray[np.floating]
 
 INKS = ("accent", "rejected", "disputed", "second", "text")

@@ -17,24 +17,6 @@ from numpy.typing import NDArray
 
 from raterscope.figures.colours import Symbol
 
-__all__ = [
-    "Axis",
-    "Chart",
-    "Column",
-    "Key",
-    "Line",
-    "Mark",
-    "Note",
-    "Numbers",
-    "PlotTable",
-    "Points",
-    "Rectangles",
-    "Scale",
-    "Segments",
-    "Symbol",
-    "check_lengths",
-]
-
 Numbers = NDArray[np.number[Any]]
 Scale = Literal["linear", "root", "log", "log1p"]
 

@@ -16,17 +16,6 @@ from raterscope.figures.colours import Theme, colour_of, contrast_of
 from raterscope.figures.description import Key, Line, Mark, Points, Rectangles, Segments
 from raterscope.figures.layout import GAP, SAMPLE, TURN, Layout, elided
 
-__all__ = [
-    "DENSE",
-    "column_spans",
-    "column_starts",
-    "draw_axes",
-    "draw_chart",
-    "draw_key",
-    "ink_on",
-    "thinned_points",
-]
-
 Floats = NDArray[np.float64]
 
 BAND = 0.17

@@ -25,21 +25,6 @@ from raterscope.figures.description import (
 )
 from raterscope.text.numbers import count
 
-__all__ = [
-    "CURVE_AXES",
-    "CURVE_NAMES",
-    "DASHES",
-    "BoxView",
-    "CalibrationLine",
-    "Curve",
-    "box_chart",
-    "calibration_chart",
-    "crowd_size_chart",
-    "curve_chart",
-    "curve_points",
-    "reliability_chart",
-]
-
 Floats = NDArray[np.floating]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))

@@ -12,24 +12,6 @@ from numpy.typing import NDArray
 
 from raterscope.figures.description import Axis, Chart, Key, Numbers
 
-__all__ = [
-    "PAPER",
-    "SCREEN",
-    "Box",
-    "KeyRow",
-    "Layout",
-    "Style",
-    "Tick",
-    "View",
-    "compact",
-    "elided",
-    "full_view",
-    "lay_out",
-    "number_text",
-    "rounded",
-    "ticks_of",
-]
-
 Measure = Callable[[str, float], float]
 
 TURN = -32.0

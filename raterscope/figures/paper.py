@@ -17,19 +17,6 @@ from raterscope.figures.drawing import draw_chart, draw_key
 from raterscope.figures.evaluation import DIAGONAL
 from raterscope.figures.layout import PAPER, Box, Style, lay_out
 
-__all__ = [
-    "DASHES",
-    "HIGH",
-    "LINES",
-    "WIDE",
-    "Drawable",
-    "PaperChart",
-    "image_of",
-    "line_chart",
-    "paper_line",
-    "sheet",
-]
-
 LINES = tuple(colour for colour in ANNOTATOR_COLOURS if colour not in ("#f0e442", "#bbbbbb"))
 """Colours of lines that are seen on white."""
 

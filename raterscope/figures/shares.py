@@ -15,18 +15,6 @@ from raterscope.figures.description import Axis, Chart, Key, Note, Rectangles
 from raterscope.figures.layout import Box, elided
 from raterscope.text.numbers import percent
 
-__all__ = [
-    "LEAST_ROWS",
-    "TernaryChart",
-    "TernaryPath",
-    "TernaryPoint",
-    "corners_in",
-    "draw_triangle",
-    "pixels_of",
-    "share_area",
-    "share_bars",
-]
-
 Floats = NDArray[np.floating]
 
 LEAST_ROWS = 6

@@ -16,21 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = [
-    "CHAPTERS",
-    "FOLDER",
-    "REFERENCES",
-    "Reference",
-    "bibliography",
-    "cite",
-    "cited_keys",
-    "linked_by_topic",
-    "page_text",
-    "page_title",
-    "references_text",
-    "topics",
-]
-
 _ENTRY = re.compile(r"^@(\w+)\{(\w+),$")
 _FIELD = re.compile(r"^  (\w+) = \{(.*)\},$")
 _CITATION = re.compile(r"\[@(\w+)\]")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["natural"]
-
 MOST_DECIMALS = 3
 STEPS = 70
 UNKNOWN = "not known"

@@ -26,18 +26,6 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Menu
 
-__all__ = [
-    "Drawn",
-    "DrawnMenu",
-    "FigureMenu",
-    "Leaving",
-    "PictureMenu",
-    "Plotted",
-    "paint_svg",
-    "paint_to_image",
-]
-
-
 MARGIN, HEADING = 12, 24
 DOTS_PER_INCH = 96
 _SHARP = b'image-rendering="optimizeSpeed"'

@@ -23,8 +23,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.names import Typed
 from raterscope.widgets.parts import plain_label
 
-__all__ = ["GuidePage", "GuideView"]
-
 TOPIC = Qt.ItemDataRole.UserRole
 SIZE = QSize(860, 640)
 SMALLEST = QSize(560, 320)

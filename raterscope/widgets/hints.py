@@ -13,20 +13,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import WrappingRow, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-__all__ = [
-    "Chip",
-    "ChipRow",
-    "EmptyState",
-    "KeyButton",
-    "KeyHelp",
-    "WorkspaceNotes",
-    "cap_width",
-    "key_help_in",
-    "paint_chip_ground",
-    "paint_key",
-]
-
-
 HEIGHT = 28
 """Height of a chip, in unscaled pixels."""
 

@@ -7,12 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 
-__all__ = [
-    "Typed",
-    "distinguishing_labels",
-]
-
-
 RANKED = 1000
 """Number of matching texts that are ranked; further ones are not."""
 

@@ -24,23 +24,6 @@ from raterscope.figures.colours import ANNOTATOR_COLOURS, OUTLINES
 from raterscope.widgets import theme
 from raterscope.widgets.theme import text_size
 
-__all__ = [
-    "CIVIDIS",
-    "INFERNO",
-    "PUOR",
-    "VIRIDIS",
-    "PictureShelf",
-    "in_lines",
-    "in_two_lines",
-    "paint_annotator",
-    "paint_bar",
-    "paint_rater",
-    "paint_words",
-    "rater_colour",
-    "readable",
-    "symbol_path",
-]
-
 
 def paint_words(
     painter: QPainter,

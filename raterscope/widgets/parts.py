@@ -28,23 +28,6 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.theme import text_size
 
-__all__ = [
-    "ChoiceBox",
-    "ElidedLabel",
-    "Header",
-    "Menu",
-    "Pair",
-    "ScrollRegion",
-    "WrappingRow",
-    "beside",
-    "leave_keys_to",
-    "let_wheel_pass",
-    "plain_label",
-    "plain_tip",
-    "rule",
-    "without_checked",
-]
-
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
     """Create a label that shows its text unformatted, because it may be untrusted."""

@@ -17,42 +17,12 @@ from raterscope import resources
 from raterscope.figures.colours import (
     ANNOTATOR_COLOURS,
     ANNOTATOR_SYMBOLS,
-    DARK,
-    LIGHT,
     UNNAMED,
     Symbol,
     Theme,
 )
-
-__all__ = [
-    "BODY",
-    "CAPTION",
-    "DARK",
-    "DECIDING",
-    "FIGURE",
-    "LARGEST",
-    "LIGHT",
-    "SMALLEST",
-    "Theme",
-    "annotator_style",
-    "apply_theme",
-    "colour",
-    "current",
-    "enlarge",
-    "follow_lengths",
-    "font",
-    "notifier",
-    "pixels",
-    "set_lengths",
-    "set_role",
-    "set_text_size",
-    "style_sheet",
-    "system_theme",
-    "text_size",
-    "usual",
-    "widget_font",
-]
-
+from raterscope.figures.colours import DARK as DARK
+from raterscope.figures.colours import LIGHT as LIGHT
 
 NAME = 22
 """Maximum width of the program's name in the top bar, next to tabs and buttons."""

@@ -3,8 +3,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
+from raterscope.figures.colours import community_colour
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import community_colour, community_ink, contrast, ink_on, short_rate
+from raterscope.widgets.figures.cells import community_ink, contrast, ink_on, short_rate
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix, MatrixView
 from tests.widgets.pointing import centre
 

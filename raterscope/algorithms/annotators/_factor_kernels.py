@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.compiling import compiled
 
-__all__ = ["modelled"]
-
 
 @compiled()
 def modelled(

@@ -25,18 +25,6 @@ from raterscope.algorithms.masks.patterns import patterns_of
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, counted_voxels
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "MISSING",
-    "ClickAgreement",
-    "MaskAgreement",
-    "click_agreement",
-    "cohen_kappa",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-    "mask_agreement",
-]
-
-
 FloatArray = NDArray[np.float64]
 
 MISSING = -1

@@ -31,17 +31,6 @@ from raterscope.algorithms.annotators.similarity import SCALE, Float32Array, hel
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, integer, number
 
-__all__ = [
-    "EVENTS",
-    "CommonTaskSettings",
-    "CommonTasks",
-    "CommunitiesOverTime",
-    "common_task_communities",
-    "common_tasks",
-    "communities_over_time",
-    "follow",
-]
-
 FloatArray = NDArray[np.float64]
 
 _WHOLE = 2000

@@ -27,18 +27,6 @@ from raterscope.algorithms.annotators.similarity import (
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, integer, number
 
-__all__ = [
-    "Cells",
-    "Communities",
-    "CommunitySettings",
-    "communities",
-    "describe_communities",
-    "describe_community",
-    "group_into_cells",
-    "number_communities",
-]
-
-
 _ROUNDS = 4
 """Rounds of k-means: more rounds change little."""
 

@@ -29,18 +29,6 @@ from raterscope.algorithms.annotators.similarity import Float32Array
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
-__all__ = [
-    "FactorisationSettings",
-    "Factors",
-    "between_communities",
-    "by_links",
-    "factorise",
-    "join_communities",
-    "louvain",
-    "modularity",
-]
-
-
 FloatArray = NDArray[np.float64]
 
 Network = Any

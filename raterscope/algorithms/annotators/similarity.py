@@ -10,20 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "SCALE",
-    "CaseAgreement",
-    "Float32Array",
-    "RaterTree",
-    "cluster_raters",
-    "fitting_scale",
-    "hellinger_similarity",
-    "roots_of",
-    "same_consensus",
-    "similarity_of_roots",
-]
-
-
 Float32Array = NDArray[np.float32]
 
 SCALE = 30.0

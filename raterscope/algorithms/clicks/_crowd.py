@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules
 
 
-__all__ = [
-    "NEAR",
-    "Cells",
-    "Crowd",
-    "CrowdModel",
-    "fit_crowd",
-    "sort_into_cells",
-]
-
-
 MAXIMUM_CELLS = 4_000_000
 
 

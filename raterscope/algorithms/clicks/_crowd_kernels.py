@@ -21,23 +21,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = [
-    "SEVERAL",
-    "Hands",
-    "Marks",
-    "Pairs",
-    "Parts",
-    "Rules",
-    "by_worth",
-    "choose",
-    "crowding",
-    "gather",
-    "prune",
-    "survey",
-    "sweep",
-]
-
-
 FEW = 2048
 """Clicks of a row of cells that are visited: the cost of thousands on one object would be quadratic."""
 

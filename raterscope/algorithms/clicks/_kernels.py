@@ -12,8 +12,6 @@ import numpy as np
 from raterscope.algorithms.clicks._crowd_kernels import by_worth
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["count_own", "count_pairs", "density_pairs", "maximise", "mix"]
-
 
 @compiled(error_model="numpy")
 def density_pairs(

@@ -55,20 +55,6 @@ import numpy as np
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "FEWEST",
-    "Review",
-    "ScoreFit",
-    "ScoredClusters",
-    "fit_scores",
-    "gather_scores",
-    "habit_prior",
-    "log_likelihood",
-    "reviews_of",
-    "selected_probability",
-]
-
-
 UNRELIABLE = 0.1
 """Prior probability that decisions are unreliable."""
 

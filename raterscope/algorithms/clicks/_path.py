@@ -28,8 +28,6 @@ from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["PARAMETERS", "Path", "State", "walk", "walk_from"]
-
 PARAMETERS = 5
 """L: mean, covariance and weight have this many free parameters in the plane."""
 

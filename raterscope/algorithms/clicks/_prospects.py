@@ -34,25 +34,6 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import silent
 
-__all__ = [
-    "JOINS",
-    "Changes",
-    "FindingChances",
-    "ImageModel",
-    "Newcomers",
-    "count_chances",
-    "detection_chance",
-    "finding_chances",
-    "image_model",
-    "joining_chance",
-    "later_detection_chance",
-    "mark_rates",
-    "predict_changes",
-    "predict_votes",
-    "unseen_chance",
-]
-
-
 JOINS = 0.83
 """Chance that a further click on a lonely structure joins the others. Measured, as are the next two, on how
 often subsets of 3 to 22 annotators of 24 crowded images find what all of them find; the same for any number

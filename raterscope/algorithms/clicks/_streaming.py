@@ -25,14 +25,6 @@ from raterscope.algorithms.clicks.oem import (
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
-__all__ = [
-    "CrowdMemory",
-    "continue_clustering",
-    "refit",
-    "update_model",
-]
-
-
 AROUND = 2.0
 """Scatters around a new click within which components start."""
 

@@ -55,16 +55,6 @@ from raterscope.algorithms.clicks._vote_model import BELIEVED, Ascent, Prior, Pr
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "Honesty",
-    "absent_probability",
-    "decision_weight",
-    "honesty_of",
-    "known_shares",
-    "log_ratio",
-]
-
-
 ABSENT = 0.05
 """Prior probability that a run holds no structure, if votes fit artefacts alone."""
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["ascend", "draw", "expect", "held", "newton", "tally", "weigh"]
-
 EDGE = 1e-6
 """Rates are kept this far from 0 and 1."""
 

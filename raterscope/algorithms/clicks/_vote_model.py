@@ -37,25 +37,6 @@ from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.result import Votes
 from raterscope.algorithms.progress import Watch
 
-__all__ = [
-    "BELIEVED",
-    "EDGE",
-    "Ascent",
-    "Looks",
-    "Prior",
-    "Problem",
-    "State",
-    "carry_looks",
-    "initial_looks",
-    "log_odds",
-    "looks",
-    "lost_log_probability",
-    "make_problem",
-    "odds_of_votes",
-    "run_em",
-    "without_decisions",
-]
-
 EDGE = 1e-6
 """Distance of rates from 0 and 1, which votes could not change any more."""
 

@@ -29,23 +29,6 @@ from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = [
-    "CEMSettings",
-    "DBSCANSettings",
-    "HACSettings",
-    "HDBSCANSettings",
-    "KMeansSettings",
-    "cem",
-    "clustering_of_labels",
-    "dbscan",
-    "floored",
-    "hac",
-    "hdbscan",
-    "kmeans",
-    "usual_count",
-]
-
-
 FLOOR = 0.25
 """Smallest variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
 

@@ -19,8 +19,6 @@ from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
 from raterscope.algorithms.settings import Algorithm
 
-__all__ = ["CLUSTERERS", "DETECTORS"]
-
 CLUSTERERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (

@@ -38,21 +38,6 @@ import numpy as np
 from raterscope.algorithms.clicks._prospects import count_chances
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = [
-    "LEUKOCYTES_PER_MICROLITRE",
-    "RED_CELLS_PER_MICROLITRE",
-    "Rate",
-    "count_distribution",
-    "dispersion",
-    "expected_count",
-    "infected_share",
-    "per_field",
-    "per_leukocyte",
-    "per_volume",
-    "volume_of",
-]
-
-
 SURE = 1e-12
 AT_ONCE = 256
 """Spots up to which sequential convolution is faster."""

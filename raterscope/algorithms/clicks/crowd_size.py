@@ -25,17 +25,6 @@ from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, switch
 
-__all__ = [
-    "DETECTORS_PUBLISHED",
-    "STAGES",
-    "CrowdSizeCurve",
-    "CrowdSizeSettings",
-    "crowd_sizes",
-    "first_annotators",
-    "measure_crowd_sizes",
-    "methods_of",
-]
-
 STAGES = ("clustering", "detection")
 
 Scores = dict[tuple[str, str, int], list[tuple[float, float]]]

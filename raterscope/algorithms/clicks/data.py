@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import RefusedError
 
-__all__ = [
-    "PROGRAM",
-    "Clicks",
-    "ClicksError",
-    "FloatArray",
-    "IntArray",
-    "KnownSpots",
-    "ellipses",
-]
-
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

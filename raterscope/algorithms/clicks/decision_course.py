@@ -26,17 +26,6 @@ from raterscope.algorithms.clicks.decision_streams import (
 )
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "LARGEST",
-    "METHODS",
-    "OPENING",
-    "CourseAccuracy",
-    "DecisionCourse",
-    "Decisions",
-    "follow_decisions",
-    "measure_course",
-]
-
 METHODS = {
     "recursive": "recursive EM", "newton": "incremental Newton", "batch": "batch EM", "majority": "majority",
     "map": "MAP, rates known",

@@ -24,18 +24,6 @@ from raterscope.algorithms.clicks.data import ClicksError, FloatArray
 from raterscope.algorithms.progress import Look, no_look
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
-__all__ = [
-    "DecisionSettings",
-    "DecisionState",
-    "admit_annotators",
-    "batch_em",
-    "incremental_newton",
-    "initial_state",
-    "log_posterior",
-    "map_rule",
-    "recursive_em",
-]
-
 
 @dataclass(frozen=True)
 class DecisionSettings(Settings):

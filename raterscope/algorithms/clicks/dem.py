@@ -30,25 +30,6 @@ from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = [
-    "DEMSettings",
-    "RecursiveSettings",
-    "carry_looks",
-    "dem",
-    "detect_online",
-    "detect_structures",
-    "highest_ascent",
-    "judge",
-    "judge_alone",
-    "mix_looks",
-    "models_artefacts",
-    "posterior_by_votes",
-    "problem_of",
-    "recursive",
-    "starting_posteriors",
-    "undecided_posterior",
-]
-
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
 """Votes that the prior of the specificity counts as, with and without stray clicks to derive it from."""
 

@@ -33,8 +33,6 @@ from raterscope.algorithms.clicks.learning import (
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Experience", "advice_for", "apply_experience", "experience_of", "experiences_of"]
-
 NODES = 13
 """Number of nodes of the ease of structures in the crowd's prior."""
 

@@ -37,19 +37,6 @@ from raterscope.algorithms.clicks.voting import (
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Algorithm, Settings, SettingsError
 
-__all__ = [
-    "FusionPlan",
-    "carries_reliability",
-    "conclude",
-    "fuse",
-    "isolation_notice",
-    "learn_from_each_other",
-    "learns_across_images",
-    "pool_rates",
-    "rates_of",
-    "renew_known",
-]
-
 
 @dataclass(frozen=True)
 class FusionPlan:

@@ -41,24 +41,6 @@ from raterscope.algorithms.clicks.dem import (
 from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "SPREAD",
-    "Advice",
-    "Image",
-    "Tally",
-    "allure_of",
-    "apply_advice",
-    "can_share",
-    "learn",
-    "lessons_of",
-    "mark_log_odds",
-    "pooled",
-    "tally_of",
-    "teach_images",
-    "usual_allure",
-]
-
-
 FEW = 2.0
 """Minimum structures, on an image or seen by an annotator, for information on differences."""
 

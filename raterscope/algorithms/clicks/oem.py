@@ -22,25 +22,6 @@ if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd import Crowd, CrowdModel
 
 
-__all__ = [
-    "COVARIANCES",
-    "Habits",
-    "MixtureSettings",
-    "OEMSettings",
-    "crowd_model",
-    "empty_clustering",
-    "fit_evidence",
-    "initial_reliability",
-    "k_means",
-    "learn_habits",
-    "make_path",
-    "oem",
-    "path_of",
-    "uses_evidence",
-    "walk_path",
-]
-
-
 MOST_DISTANCES = 2_000_000_000
 """Maximum distances computed by k-means, about one second, because it cannot be cancelled."""
 

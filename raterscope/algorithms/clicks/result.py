@@ -10,18 +10,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray, IntArray
 
-__all__ = [
-    "AnnotatorRates",
-    "Clustering",
-    "Detection",
-    "Fusion",
-    "Trace",
-    "Votes",
-    "interval",
-    "precision_of",
-]
-
-
 LEVELS = 2.5
 """Standard deviation of the level between runs, over that of its prior (see `_structure_share`): the levels
 of seven crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move

@@ -22,21 +22,6 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_othe
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "NO_CLUSTER",
-    "ChangedDecisions",
-    "absence_notice",
-    "add_half_detections",
-    "changed_decisions",
-    "decision_notice",
-    "depends_on_grouping",
-    "grouping_notice",
-    "run_notices",
-    "same_clusters",
-    "score_notice",
-]
-
-
 NO_CLUSTER = -1
 
 

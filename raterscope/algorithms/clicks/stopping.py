@@ -40,21 +40,6 @@ from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
-__all__ = [
-    "DetectionPlan",
-    "Outlook",
-    "RankedAnnotators",
-    "RankedImages",
-    "StoppingSettings",
-    "StreamHistory",
-    "count_changes",
-    "count_recent_changes",
-    "is_settled",
-    "predict_outlook",
-    "rank_annotators",
-    "rank_images",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class StreamHistory:

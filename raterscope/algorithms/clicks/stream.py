@@ -36,19 +36,6 @@ from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number
 
-__all__ = [
-    "StreamMemory",
-    "StreamPlan",
-    "StreamSettings",
-    "StreamState",
-    "advance_stream",
-    "begin_stream",
-    "can_share_streams",
-    "restart_stream",
-    "share_streams",
-]
-
-
 Starts = Mapping[str, FloatArray | State]
 
 BEFORE = "before"

@@ -13,20 +13,6 @@ from raterscope.algorithms.clicks.result import Clustering, Detection, Votes
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
 
-__all__ = [
-    "AssignmentSettings",
-    "MajoritySettings",
-    "ShareSettings",
-    "apply_known_spots",
-    "assign",
-    "cluster_scores",
-    "majority",
-    "share",
-    "stray_chance",
-    "viewed_clusters",
-    "votes_of",
-]
-
 REACH = 9.21
 """Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
 

@@ -19,18 +19,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = [
-    "LEAST",
-    "MOST",
-    "SKIPPED",
-    "add_up",
-    "follow",
-    "follow_jointly",
-    "settle",
-    "tell",
-]
-
-
 SKIPPED = 1e-6
 """A class less probable than this is not updated by a vote."""
 

@@ -8,25 +8,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = [
-    "begin",
-    "count_votes",
-    "expect",
-    "expect_row",
-    "expect_tasks",
-    "expect_two",
-    "log_gammas",
-    "log_joint",
-    "maximise",
-    "maximise_row",
-    "mean_of_samples",
-    "number_repeats",
-    "place",
-    "place_votes",
-    "sweep",
-]
-
-
 FAR = 8.0
 """From here on Stirling's series of log Gamma and of its derivative are exact to rounding."""
 

@@ -8,23 +8,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = [
-    "add_counts",
-    "beta_binomial",
-    "expect",
-    "expect_subtypes",
-    "fill_base",
-    "membership_sweep",
-    "membership_without_truth",
-    "normalise",
-    "polya",
-    "rate",
-    "score_correlation",
-    "temper",
-    "temper_subtypes",
-]
-
-
 _TINY = 1e-12
 """Floor of a probability's numerator, against rounding."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = ["NextVotes", "expected_information", "next_votes"]
-
 _LEAST = 1e-6
 """Minimum information gain of a vote, in bits."""
 

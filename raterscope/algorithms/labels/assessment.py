@@ -14,17 +14,6 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labe
 from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
 from raterscope.algorithms.labels.tempering import Tempering
 
-__all__ = [
-    "Assessment",
-    "ClassCurve",
-    "advice",
-    "assess",
-    "compare_accuracy",
-    "mean_curve",
-    "wilson",
-]
-
-
 _BINS = 10
 """Of the calibration curves, of equal width."""
 

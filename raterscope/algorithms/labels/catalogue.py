@@ -17,8 +17,6 @@ from raterscope.algorithms.labels.voting import (
 )
 from raterscope.algorithms.settings import Algorithm
 
-__all__ = ["LABELLERS", "labeller_title"]
-
 LABELLERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (

@@ -11,16 +11,6 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Lab
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "Copying",
-    "FairConsensus",
-    "copying_in_words",
-    "fair_consensus",
-    "find_copies",
-    "find_suspects",
-]
-
-
 _LEAST_PARTNERS = 4
 """Minimum number of annotators with common tasks for estimating an annotator's skill."""
 

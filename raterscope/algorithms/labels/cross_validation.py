@@ -20,17 +20,6 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "CrossValidation",
-    "ExclusionPreview",
-    "Run",
-    "cross_validate",
-    "deal_folds",
-    "predict_folds",
-    "preview_exclusion",
-]
-
-
 Run = Callable[[Labels, Watch], LabelFusion]
 """A fusion with its settings: ``run(labels, watch)``."""
 

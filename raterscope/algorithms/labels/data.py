@@ -16,27 +16,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import RefusedError, Watch, silent
 from raterscope.algorithms.settings import Settings, choice, number
 
-__all__ = [
-    "OPEN",
-    "Confusion",
-    "Drift",
-    "FloatArray",
-    "LabelFusion",
-    "LabelSettings",
-    "LabelTrace",
-    "Labels",
-    "LabelsError",
-    "PriorSettings",
-    "Repeats",
-    "TaskVotes",
-    "class_shares",
-    "default_prior",
-    "prior_of",
-    "run_spans",
-    "sort_by_task",
-    "task_spans",
-]
-
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int32]
 ClassArray = NDArray[np.int16]

@@ -15,27 +15,6 @@ from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, Labe
 from raterscope.algorithms.labels.rates import credible, estimate_rates
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "FALSE_ALARMS",
-    "LEAST_VOTES",
-    "RIGHT",
-    "AlignedRows",
-    "ChangePoint",
-    "Constancy",
-    "RowsOverTime",
-    "accuracy_changes",
-    "accuracy_trend",
-    "align_rows",
-    "change_points",
-    "changes_in_words",
-    "confusion_at",
-    "constancy",
-    "main_change",
-    "row_movement",
-    "row_over_time",
-]
-
-
 RIGHT = -1
 """In place of a class: the annotator's accuracy changed."""
 

@@ -37,8 +37,6 @@ from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice, integer, number
 
-__all__ = ["FORMS", "DynamicSettings", "dynibcc"]
-
 FORMS = {
     "scalar": "each class separately, uncertain votes by probability; without drift it is the static model",
     "paper": "all classes together, as in the paper with its misprints corrected; the rates of more than two "

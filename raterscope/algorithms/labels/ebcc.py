@@ -34,8 +34,6 @@ from raterscope.algorithms.labels.result import convergence_notices, count_confu
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = ["EBCCSettings", "ebcc", "tempered_subtypes"]
-
 _TERMS = 1_000_000
 """Votes times classes times subtypes between two reports."""
 

@@ -34,21 +34,6 @@ from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Plan, Settings, SettingsError, choice, integer, number, switch
 
-__all__ = [
-    "BASES",
-    "CASES",
-    "COUNTS",
-    "TRUTHS",
-    "LabelPlan",
-    "QuestionSettings",
-    "exclude_unvoted",
-    "find_communities",
-    "fuse",
-    "run",
-    "unvoted_tasks",
-]
-
-
 CASES = 10
 """Minimum votes on confident cases for a class without votes."""
 

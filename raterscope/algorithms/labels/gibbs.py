@@ -37,8 +37,6 @@ from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = ["GibbsSettings", "gibbs"]
-
 _TERMS = 1_000_000
 """Votes times classes between two reports."""
 

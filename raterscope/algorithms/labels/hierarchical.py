@@ -45,24 +45,6 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.progress import Watch
 
-__all__ = [
-    "FLOOR",
-    "TERMS",
-    "Crowd",
-    "Fit",
-    "correlation_of",
-    "count_votes_of",
-    "dawid_skene",
-    "empty_fit",
-    "estimate_priors",
-    "mixed_membership",
-    "predictive_scores",
-    "smoothed_vote",
-    "sort_votes",
-    "tempered_posterior",
-]
-
-
 TERMS = 1_000_000
 """Votes times classes between two reports."""
 

@@ -37,17 +37,6 @@ from raterscope.algorithms.labels.result import convergence_notices, make_fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = [
-    "Alternated",
-    "DawidSkeneSettings",
-    "IBCCSettings",
-    "Rule",
-    "alternate",
-    "dawid_skene",
-    "ibcc",
-]
-
-
 _PARTS = 4
 """Number of parts of the tasks, independent of the processors, for equal sums on all machines."""
 

@@ -85,14 +85,6 @@ from raterscope.algorithms.labels.result import convergence_notices, count_confu
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = [
-    "PooledSettings",
-    "independence",
-    "pooled",
-    "sharpen",
-]
-
-
 _SPREAD = 0.25
 """Standard deviation of the logarithm of the power between crowds."""
 

@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Confusion, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "Rates",
-    "accuracy_of",
-    "beta_quantile",
-    "credible",
-    "crowd_confusion",
-    "difference_from_crowd",
-    "estimate_rates",
-    "rates_of",
-]
-
-
 _MANY = 1e5
 """With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
 

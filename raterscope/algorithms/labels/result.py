@@ -18,13 +18,6 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
 )
 
-__all__ = [
-    "LabelResult",
-    "convergence_notices",
-    "count_confusion",
-    "make_fusion",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class LabelResult:

@@ -26,18 +26,6 @@ from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, switch
 
-__all__ = [
-    "FoldedCurves",
-    "FoldedMethod",
-    "FoldedSettings",
-    "Subsample",
-    "area_interval",
-    "folded_curves",
-    "judge_folds",
-    "mean_area",
-    "subsample",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Subsample:

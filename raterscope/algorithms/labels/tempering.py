@@ -25,8 +25,6 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings, task_spans
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["POWERS", "Tempering", "choose_tempering", "is_modelled", "tempered"]
-
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 """Grid of the weight of a vote."""
 

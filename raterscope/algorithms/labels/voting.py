@@ -33,16 +33,6 @@ from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, number
 
-__all__ = [
-    "WeightedSettings",
-    "majority",
-    "mean_score",
-    "scores_of",
-    "shares_of_votes",
-    "weighted_majority",
-    "weighted_sum",
-]
-
 _VOTES = 1_000_000
 """Votes between two reports, which limits the memory of a step."""
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
 from raterscope.algorithms.progress import Look
 
-__all__ = ["cores_of", "nearest_cores", "sort_order"]
-
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 

@@ -11,11 +11,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = [
-    "DIGITS", "add_to_heap", "count_digits", "flood", "join", "nearest_across_slices", "nearest_in_plane",
-    "place_digits", "settle_roots",
-]  # fmt: skip
-
 DIGITS = 16
 """Bits of a key in one pass of the sort."""
 

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["Grouping", "RaterErrors", "evidence", "group_raters", "rater_errors"]
-
 _SPREAD = 0.6
 """Standard deviation of the log of a rater's variance: raters of a crowd differ by about a factor of two."""
 

@@ -13,23 +13,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
 from raterscope.algorithms.progress import Look, Watch, no_look, parts_of, repeating, run_parts
 
-__all__ = [
-    "Columns",
-    "Fit",
-    "Likelihood",
-    "SpatialPrior",
-    "bumps",
-    "chunks",
-    "covariance",
-    "fit",
-    "has_converged",
-    "merge_columns",
-    "resume",
-    "single_columns",
-    "start",
-    "update_together",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Columns:

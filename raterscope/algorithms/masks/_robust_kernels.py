@@ -9,22 +9,6 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled
 from raterscope.algorithms.masks.robust import EDGES
 
-__all__ = [
-    "BINS",
-    "FACTORISED",
-    "GAUSSIAN",
-    "GDP",
-    "LAPLACE",
-    "STUDENT",
-    "fill_table",
-    "measure",
-    "merge",
-    "shares",
-    "spectrum",
-    "sweep",
-    "taus",
-]
-
 GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
 
 BLOCK = 512

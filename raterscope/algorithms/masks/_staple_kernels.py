@@ -6,8 +6,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["field_totals", "maximise", "pattern_evidence", "run_patterns", "sweep"]
-
 
 @compiled()
 def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array) -> None:

@@ -14,26 +14,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = [
-    "across_rows",
-    "across_slices",
-    "across_uneven_slices",
-    "along_columns",
-    "boundary",
-    "count_codes",
-    "finish",
-    "halve",
-    "mark_occupied",
-    "mark_rows",
-    "pack",
-    "row_gaps",
-    "squared_across_slices",
-    "squared_across_slices_at",
-    "squared_across_uneven_slices",
-    "squared_distance",
-    "squared_distance_at",
-]
-
 COLUMNS = 32
 """Columns of a block that signed distances are carried across together."""
 

@@ -60,31 +60,10 @@ from raterscope.algorithms.masks.leave_one_out import (
     PRIOR,
     STEPS,
     Smoother,
-    crossings,
     leave_one_out,
     spread,
 )
 from raterscope.algorithms.progress import Watch, no_look, part, parts_of, run_parts, silent
-
-__all__ = [
-    "BINS",
-    "CORRELATION",
-    "LEVELS",
-    "TWO_RATERS",
-    "Calibration",
-    "Distances",
-    "calibrate",
-    "calibrate_with_truth",
-    "check_leave_one_out",
-    "crossings",
-    "default_multipliers",
-    "judge_with_truth",
-    "measure_distances",
-    "near_outline",
-    "pool_calibrations",
-    "student",
-]
-
 
 LEVELS = (0.5, 0.8, 0.95)
 """Probabilities of the bands that multipliers are estimated for."""

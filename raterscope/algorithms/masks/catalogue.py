@@ -18,8 +18,6 @@ from raterscope.algorithms.masks.staple import PSTAPLESettings, STAPLESettings, 
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.algorithms.settings import Algorithm
 
-__all__ = ["FUSERS"]
-
 FUSERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (

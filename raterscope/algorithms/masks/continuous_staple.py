@@ -30,8 +30,6 @@ from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_wo
 from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
-__all__ = ["ContinuousSTAPLESettings", "Moments", "continuous_staple", "estimate", "moments"]
-
 _FLOOR = 1e-4
 """Smallest variance, over the square of a voxel's smallest side, for raters who agree everywhere."""
 

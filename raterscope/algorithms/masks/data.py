@@ -13,25 +13,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.progress import RefusedError
 
-__all__ = [
-    "OPEN",
-    "Alternative",
-    "BoolArray",
-    "Float16Array",
-    "Float32Array",
-    "FloatArray",
-    "MaskFusion",
-    "MaskTrace",
-    "Masks",
-    "MasksError",
-    "Settled",
-    "cut_positions",
-    "make_fusion",
-    "marked",
-    "volumes_of",
-]
-
-
 BoolArray = NDArray[np.bool_]
 Float16Array = NDArray[np.float16]
 Float32Array = NDArray[np.float32]

@@ -31,8 +31,6 @@ from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Look, Watch, no_look, silent
 
-__all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "least_volume", "radius_of", "tolerance_of"]
-
 IntArray = NDArray[np.int64]
 Value = TypeVar("Value", bound=np.generic)
 

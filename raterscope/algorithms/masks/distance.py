@@ -18,16 +18,6 @@ from raterscope.algorithms.masks.metrics import dice, distance_to
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Look, no_look, parts_of, run_parts
 
-__all__ = [
-    "domain",
-    "half_side",
-    "interpolate",
-    "logit_distance",
-    "occupied",
-    "signed_distance",
-    "skipped_slices",
-]
-
 _AT_ONCE = 500_000
 """Voxels between two calls of the look."""
 

@@ -25,8 +25,6 @@ from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Plan, Settings
 
-__all__ = ["CaseResult", "MaskPlan", "Report", "fuse", "report_on", "stack"]
-
 _TOGETHER = ("laplace", "student", "gdp", "gaussian")
 """Algorithms that fuse several structures as classes of one model by `multiclass`."""
 

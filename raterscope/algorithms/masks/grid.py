@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import RefusedError
 
-__all__ = ["Grid", "GridError", "describe_slices", "gaps_between", "slab_bounds"]
-
 _SAME_PLACE = 0.01
 """Tolerance of equal grids, as a share of a voxel's smallest side."""
 

@@ -13,22 +13,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
 from raterscope.algorithms.progress import Look, Watch, no_look, parts_of, run_parts
 
-__all__ = [
-    "FEW",
-    "LEAST",
-    "MIDDLES",
-    "PRIOR",
-    "STEPS",
-    "WIDTH",
-    "Places",
-    "Smoother",
-    "crossings",
-    "leave_one_out",
-    "neighbours",
-    "spread",
-]
-
-
 PRIOR = 17.8
 """nu0: maximum likelihood of left-out raters on disputed voxels of the development data."""
 

@@ -35,16 +35,6 @@ from raterscope.algorithms.masks.metrics import RaterAgreement, compare_pairwise
 from raterscope.algorithms.masks.robust import RobustSettings
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "FEWEST_CASES",
-    "MEASURES",
-    "MethodComparison",
-    "MethodFit",
-    "compare_methods",
-    "quartiles",
-    "signed_ranks",
-]
-
 MEASURES = {
     "dice": "Dice",
     "hausdorff_95": "HD95",

@@ -35,22 +35,6 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Look, Watch, no_look, part, parts_of, run_parts, silent
 
-__all__ = [
-    "Comparison",
-    "RaterAgreement",
-    "SignedRank",
-    "compare",
-    "compare_all",
-    "compare_pairwise",
-    "compare_with_reference",
-    "dice",
-    "distance_at",
-    "distance_to",
-    "place_in_frame",
-    "surface_of",
-    "wilcoxon",
-]
-
 Spacing = tuple[float, float, float]
 
 _AT_ONCE = 1_000_000

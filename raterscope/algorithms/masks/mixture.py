@@ -25,8 +25,6 @@ from raterscope.algorithms.masks.distance import domain, logit_distance, signed_
 from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
-__all__ = ["MixtureSettings", "mixture"]
-
 _EMPTY = 1e-10
 """A consensus with less than this share of the raters is empty (Algorithm 1)."""
 

@@ -45,18 +45,6 @@ from raterscope.algorithms.masks.robust import (
 )
 from raterscope.algorithms.progress import Look, Watch, no_look, part, repeating, silent
 
-__all__ = [
-    "MulticlassFit",
-    "covariance_factor",
-    "fit",
-    "log_ratios",
-    "multiclass",
-    "resume",
-    "shares",
-    "start",
-]
-
-
 _CHUNK = 40_000
 """Columns times raters between two reports."""
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks
 from raterscope.algorithms.progress import Look, Watch, silent
 
-__all__ = ["Patterns", "box_of", "labels_of", "patterns_of", "spread_rows", "widened", "with_margin"]
-
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.uint8]
 Value = TypeVar("Value", bound=np.generic)

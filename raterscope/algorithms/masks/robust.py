@@ -44,30 +44,6 @@ from raterscope.algorithms.masks.distance import logit_distance, signed_distance
 from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = [
-    "EDGES",
-    "MOST_TAU",
-    "ROUGHLY",
-    "SLACK",
-    "GDPSettings",
-    "GaussianSettings",
-    "LaplaceSettings",
-    "RobustSettings",
-    "StudentSettings",
-    "bump_sizes",
-    "distances",
-    "gaussian",
-    "gdp",
-    "gdp_likelihood",
-    "laplace",
-    "lookup",
-    "moments",
-    "ratio",
-    "side_length",
-    "student",
-    "table",
-]
-
 ROUGHLY = 1e-5
 """Relative gain at which an initial fit ends."""
 

@@ -39,20 +39,6 @@ from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_r
 from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
-__all__ = [
-    "DOMAINS",
-    "MARGIN",
-    "PSTAPLESettings",
-    "STAPLESettings",
-    "background_in_words",
-    "counted_voxels",
-    "pstaple",
-    "rates",
-    "relax",
-    "staple",
-]
-
-
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
 """Voxels that count: common background determines the prevalence of the structure."""
 

@@ -22,8 +22,6 @@ from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_r
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice
 
-__all__ = ["MajoritySettings", "majority"]
-
 
 @dataclass(frozen=True)
 class MajoritySettings(Settings):

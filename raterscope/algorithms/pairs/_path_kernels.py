@@ -13,8 +13,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["BOUNDARY", "FREE", "INSIDE", "State", "iss_events", "lasso_events", "start"]
-
 INSIDE, BOUNDARY, FREE = 0, 1, 2
 """Of a column: its dual is within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
 

@@ -8,8 +8,6 @@ from raterscope.algorithms.pairs.fitting import fit_path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Algorithm
 
-__all__ = ["PATHS", "path_title"]
-
 
 def _iss(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:
     return fit_path(pairs, "iss", paths.iss(), settings, watch)

@@ -19,8 +19,6 @@ from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
-__all__ = ["ChoiceModel", "Scoring", "fit_choices", "scoring"]
-
 _ROUNDS = 8
 _RIDGE = 0.05
 _SLOPE_PRIOR = 4.0

@@ -12,22 +12,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import RefusedError
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
-__all__ = [
-    "BEHAVIOURS",
-    "BEHAVIOUR_WORDS",
-    "CONSTRUCTIONS",
-    "HIGHEST_RATE",
-    "RULES",
-    "FloatArray",
-    "IndexArray",
-    "LBISettings",
-    "PairFusion",
-    "PairSettings",
-    "Pairs",
-    "PairsError",
-]
-
-
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]

@@ -16,25 +16,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray, FloatArray, IndexArray, Pairs
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "BAD_SHARE",
-    "LEAST",
-    "Evidence",
-    "OverTime",
-    "PairIndex",
-    "Side",
-    "Speaking",
-    "behaviours",
-    "crowd_match_ratio",
-    "evidence",
-    "index_pairs",
-    "match_ratio",
-    "one_sided",
-    "over_time",
-    "side_share",
-]
-
-
 BAD_SHARE = 0.95
 """Minimum share of one side of bad annotators among the flagged; the others are ugly."""
 

@@ -55,17 +55,6 @@ from raterscope.algorithms.pairs.selection import (
 )
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
-__all__ = [
-    "bias_notices",
-    "data_notices",
-    "fit_path",
-    "flip_notices",
-    "noise_notices",
-    "selection_notices",
-    "side_notices",
-]
-
-
 _NAMED = 5
 _REPEATED = 0.01
 _LEANING = 0.75

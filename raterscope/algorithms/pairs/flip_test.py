@@ -36,14 +36,6 @@ from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "FlipTest",
-    "choice_probability",
-    "flip_test",
-    "sign_flip_probability",
-]
-
-
 _STEPS = 40
 _FARTHEST = 60.0
 _SMALLEST_CHANCE = 1e-12

@@ -9,8 +9,6 @@ from raterscope.algorithms.pairs.data import PairFusion, Pairs, PairSettings
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Plan, Settings
 
-__all__ = ["PairPlan", "fuse"]
-
 
 @dataclass(frozen=True)
 class PairPlan(Plan):

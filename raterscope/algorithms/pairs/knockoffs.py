@@ -14,22 +14,6 @@ from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams, factor_laplacian, item_sums
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
-__all__ = [
-    "UNTESTED",
-    "Knockoffs",
-    "SortedDraws",
-    "choose_gaps",
-    "find_cuts",
-    "make_knockoffs",
-    "own_noise",
-    "project_at_random",
-    "select_annotators",
-    "selection_shares",
-    "sort_draws",
-    "statistic",
-]
-
-
 UNTESTED = {
     1: "took no part",
     2: "made too few comparisons to be tested",

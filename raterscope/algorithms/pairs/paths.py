@@ -24,25 +24,6 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, 
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
 from raterscope.algorithms.progress import Watch, silent, wait_watching
 
-__all__ = [
-    "MOST_TESTED",
-    "Biases",
-    "Exact",
-    "Grams",
-    "Iterated",
-    "Path",
-    "PathMethod",
-    "ScaledGrams",
-    "factor_laplacian",
-    "gram_matrices",
-    "iss",
-    "item_sums",
-    "lasso",
-    "lbi",
-    "least_squares",
-    "scale_grams",
-]
-
 _PLACES = 600
 _EVENTS_AT_ONCE = 32
 _THREADS = min(4, os.cpu_count() or 1)

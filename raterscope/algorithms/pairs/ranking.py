@@ -15,25 +15,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
-__all__ = [
-    "MOST_LINKED",
-    "LinkedScores",
-    "Scores",
-    "bradley_terry",
-    "components",
-    "cross_table",
-    "groups_of",
-    "inconsistency",
-    "link",
-    "ranks",
-    "scores",
-    "scores_of",
-    "starts_of",
-    "sum_by_owner",
-    "sum_sorted",
-]
-
-
 _DENSE = 4_000_000
 
 

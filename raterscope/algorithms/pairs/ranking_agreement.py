@@ -26,16 +26,6 @@ from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
 from raterscope.algorithms.pairs.ranking import groups_of
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = [
-    "BEST",
-    "Consistency",
-    "RankingAgreement",
-    "TrueRanking",
-    "compare_rankings",
-    "consistency",
-]
-
-
 _MOST_TRIANGLES = 200_000
 _MOST_ITEMS = 3000
 _STEPS = 500

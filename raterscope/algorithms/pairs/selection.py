@@ -23,30 +23,6 @@ from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = [
-    "LEVELS",
-    "RedrawnSides",
-    "benjamini_hochberg",
-    "bias_probabilities",
-    "binomial_test",
-    "check_redrawn_sides",
-    "crowd_probability",
-    "decidable",
-    "detectable_biases",
-    "draw_shares",
-    "false_discovery_rates",
-    "flip_flags",
-    "intervals",
-    "redraw_sides",
-    "selection_limit",
-    "sides_in_words",
-    "simes",
-    "t_test",
-    "t_test_flags",
-    "wrong_probabilities",
-]
-
-
 _LEVEL = 0.95
 _CAUTION = 0.9
 _LEAST = 1e-300

@@ -15,22 +15,6 @@ from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Int
 from raterscope.algorithms.clicks.result import Votes
 from raterscope.algorithms.simulation.smears import Smear
 
-__all__ = [
-    "JOINING",
-    "STREAMS",
-    "Annotator",
-    "CrowdOfClicks",
-    "CrowdOfVotes",
-    "decide_again",
-    "draw_clicks",
-    "gather_annotators",
-    "overlapping_crowd",
-    "separated_crowd",
-    "simulate_clicks",
-    "voting_crowd",
-]
-
-
 _ODD_ONES = 3
 
 

@@ -22,17 +22,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import FloatArray, Labels
 
-__all__ = [
-    "CHANGES",
-    "Behaviour",
-    "CrowdPlan",
-    "SimulatedLabels",
-    "scoring_crowd",
-    "simulate_labels",
-    "staging_crowd",
-]
-
-
 Rows = tuple[tuple[float, ...], ...]
 
 

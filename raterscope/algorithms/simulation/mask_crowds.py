@@ -13,21 +13,6 @@ from raterscope.algorithms.masks.data import BoolArray
 from raterscope.algorithms.masks.metrics import surface_of
 from raterscope.algorithms.progress import Look, Watch, no_look, silent
 
-__all__ = [
-    "Scene",
-    "SimulatedCase",
-    "SimulatedRater",
-    "chest",
-    "gather_raters",
-    "leaking",
-    "pelvis",
-    "simulate_case",
-    "slabs",
-    "smooth_field",
-    "strict",
-]
-
-
 Field = NDArray[np.float32]
 Shape = tuple[int, int, int]
 Spacing = tuple[float, float, float]

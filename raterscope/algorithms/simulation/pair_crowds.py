@@ -21,8 +21,6 @@ from scipy.special import ndtri
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs
 from raterscope.algorithms.simulation.smears import STAGES, draw_cell
 
-__all__ = ["WAYS", "PairCrowd", "SimulatedPairs", "draw_item", "simulate_pairs", "study_crowd"]
-
 WAYS = ("careful", "always one side", "mostly one side", "one side in doubt", "tires")
 """Ways of answering: carefully; one side blindly; one side now and then; one side if the items are similar;
 carefully until they tire and click one side more and more often."""

@@ -22,31 +22,6 @@ from scipy import ndimage
 
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = [
-    "CHROMATIN",
-    "CYTOPLASM",
-    "FILM",
-    "PIGMENT",
-    "STAGES",
-    "Brush",
-    "Canvas",
-    "Place",
-    "Plane",
-    "Smear",
-    "draw_cell",
-    "draw_platelet",
-    "draw_positions",
-    "draw_precipitate",
-    "draw_ring",
-    "draw_trophozoite",
-    "grain",
-    "outline",
-    "photograph",
-    "render_smear",
-    "soft",
-]
-
-
 Plane = NDArray[np.float32]
 Place = tuple[float, float]
 Brush = Callable[[Plane, Plane], dict[int, Plane]]

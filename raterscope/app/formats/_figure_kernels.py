@@ -8,8 +8,6 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["join_cells", "write_cells"]
-
 _NEAR_TIE = 1e-3
 """Distance from half a unit of the last digit below which rounding of the product could decide."""
 

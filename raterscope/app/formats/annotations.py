@@ -18,12 +18,6 @@ from msgspec import Struct
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.untrusted import text_of
 
-__all__ = [
-    "Annotation", "AnnotationSet", "Area", "Bitmap", "Brush", "Circle", "Content", "Corners", "Document",
-    "Ellipse", "Item", "Kind", "Points", "Polygons", "Rectangle", "Remarks", "RunLengths", "Shape",
-    "find_annotator",
-]  # fmt: skip
-
 Content = Literal["points", "areas", "labels", "marks", "others"]
 """Marks are shapes on an image that are neither points nor areas; others have no position on an image."""
 

@@ -38,8 +38,6 @@ from raterscope.app.formats.annotations import (
 )
 from raterscope.app.formats.untrusted import decode_json, entries, text_of
 
-__all__ = ["CocoDocument", "parse", "recognize", "sniff"]
-
 _KEYS = (b'"images"', b'"annotations"', b'"categories"', b'"info"', b'"licenses"')
 _LONGEST_EMPTY = 8
 """Bytes of JSON that may be an empty value: null, false, [ ], { }."""

@@ -30,8 +30,6 @@ from raterscope.app.formats.annotations import (
 )
 from raterscope.app.formats.untrusted import text_of
 
-__all__ = ["TRACKS", "CvatDocument"]
-
 TRACKS = "tracks of a video"
 
 Number = TypeVar("Number", int, float)

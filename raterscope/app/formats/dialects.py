@@ -17,23 +17,6 @@ from typing import Any, BinaryIO
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import refuse_special
 
-__all__ = [
-    "decode_text",
-    "detect_delimiter",
-    "fit_width",
-    "header_cells",
-    "is_headed",
-    "may_be_text",
-    "more_bad_lines",
-    "not_text_error",
-    "open_table",
-    "possible_encodings",
-    "read_table_bytes",
-    "refuse_uneven",
-    "split_rows",
-    "unique_names",
-]  # fmt: skip
-
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 32 << 20, 50
 LONGEST_CELL = LONGEST_LINE = 16 << 20

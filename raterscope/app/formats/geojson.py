@@ -34,8 +34,6 @@ from raterscope.app.formats.annotations import (
 from raterscope.app.formats.points.collector import position_array
 from raterscope.app.formats.untrusted import entries, text_of
 
-__all__ = ["GeoJsonDocument", "recognize"]
-
 _IGNORED = {"root", "PathRootObject", "tile", "PathTileObject", "tmaCore", "tma_core", "TMACoreObject"}
 _REGION = 2
 """Number of objects within an annotation's outline that make it a searched region."""

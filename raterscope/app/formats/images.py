@@ -27,30 +27,6 @@ from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_
 from raterscope.app.formats.tiff_pages import find_channels, find_levels, mix_channels, tiff_orientation
 from raterscope.app.formats.untrusted import input_errors, open_file
 
-__all__ = [
-    "JPEG_COMPRESSIONS",
-    "LARGEST",
-    "MOST_PIXELS",
-    "ImageHead",
-    "Pages",
-    "apply_orientation",
-    "check_pixel_count",
-    "convert_samples",
-    "decode_pixels",
-    "detect_image_format",
-    "find_contrast",
-    "image_errors",
-    "is_image",
-    "load_image",
-    "open_image",
-    "open_tiff_page",
-    "read_image",
-    "read_image_head",
-    "read_orientation",
-    "stretch",
-]
-
-
 MOST_PIXELS = 179_000_000
 """Pixels of an image that is decoded at once."""
 

@@ -44,8 +44,6 @@ from raterscope.app.formats.output_files import open_text_output
 from raterscope.app.formats.points.collector import size_of
 from raterscope.app.formats.untrusted import answer_text, entries, is_number, text_of
 
-__all__ = ["LabelStudioDocument", "recognize", "write_label_studio"]
-
 _IMAGE_KEYS = ("image", "img", "url", "file", "filename", "picture")
 _AREAS = ("brush", "polygon", "ellipse")
 _GEOMETRY_KEYS = {"x", "points", "rle", "start"}

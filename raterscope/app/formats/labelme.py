@@ -30,8 +30,6 @@ from raterscope.app.formats.annotations import (
 )
 from raterscope.app.formats.untrusted import entries, text_of
 
-__all__ = ["LabelmeDocument", "recognize"]
-
 _CONTENTS: Mapping[Any, Content] = {
     "point": "points", "points": "points", "polygon": "areas", "mask": "areas", "circle": "areas",
 }  # fmt: skip

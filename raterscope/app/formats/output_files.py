@@ -40,28 +40,6 @@ from raterscope.app.review import (
     one_by_one,
 )
 
-__all__ = [
-    "DECISIONS",
-    "check_writable",
-    "decision_rows",
-    "draft_for",
-    "escape_formula",
-    "file_name_part",
-    "format_number",
-    "make_folder",
-    "open_output",
-    "open_text_output",
-    "remove_file",
-    "remove_new_files_on",
-    "remove_stray_drafts",
-    "unique_name",
-    "write_bytes",
-    "write_record",
-    "write_table",
-    "write_together",
-]
-
-
 _OLD = 600.0
 """Seconds without a change after which the draft of an ended process is removed."""
 _LONGEST = 120

@@ -17,23 +17,6 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
 
-__all__ = [
-    "STUDY_SUFFIX",
-    "ClickTable",
-    "ImageFile",
-    "LabelTable",
-    "MaskTable",
-    "PairTable",
-    "PointTable",
-    "RaterMask",
-    "TrueLabels",
-    "Volume",
-    "VolumeFile",
-    "first_seen",
-    "refuse_name",
-    "refuse_special",
-]
-
 STUDY_SUFFIX = ".rscope"
 
 

@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from raterscope.app.formats.tables import Table
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
-__all__ = [
-    "IMAGES",
-    "SNIFFED",
-    "SUFFIXES",
-    "VOXELS",
-    "File",
-    "Format",
-    "Source",
-    "Sources",
-    "format_of",
-    "image_kind",
-    "is_dicom_start",
-    "open_source",
-]
 
 
 Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", ""]

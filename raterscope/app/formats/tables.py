@@ -36,23 +36,6 @@ from raterscope.app.formats.dialects import (
 )
 from raterscope.app.formats.untrusted import most_unpacked, open_file
 
-__all__ = [
-    "COLUMN_NAMES",
-    "Faults",
-    "Table",
-    "UnknownColumns",
-    "assign_columns",
-    "find_columns",
-    "read_names",
-    "read_numbers",
-    "read_parquet_batches",
-    "read_parquet_columns",
-    "read_table",
-    "scale_of",
-    "seconds_of",
-    "seconds_or_nan",
-]
-
 LONGEST_NAME = 500
 FARTHEST = 1e7
 

@@ -15,9 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Channel", "find_channels", "find_levels", "mix_channels", "tiff_orientation"]
-
-
 _MOST_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
 _LONGEST = 1 << 20

@@ -19,26 +19,6 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 
-__all__ = [
-    "LARGEST_TEXT",
-    "MOST_VOXELS",
-    "answer_text",
-    "check_shape",
-    "decode_json",
-    "entries",
-    "file_errors",
-    "input_errors",
-    "is_number",
-    "json_content",
-    "most_unpacked",
-    "open_file",
-    "read_bytes",
-    "read_xml",
-    "refuse_packed",
-    "refuse_size",
-    "text_of",
-]  # fmt: skip
-
 MOST_VOXELS = 2**30
 """Voxels of one volume; a scan of the whole body at half a millimetre has half as many."""
 

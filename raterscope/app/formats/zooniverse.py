@@ -31,15 +31,6 @@ from raterscope.app.formats.labels.collector import join_choices
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 from raterscope.app.formats.untrusted import answer_text, decode_json, entries, text_of
 
-__all__ = [
-    "Classification",
-    "ZooniverseDocument",
-    "is_export",
-    "name_subject",
-    "parse_classifications",
-    "read_frame_sizes",
-]
-
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
 _OTHER_SHAPE = {
     "r", "rx", "ry", "radius", "width", "height", "x1", "x2", "points", "pathX", "pathY", "angle", "rotation",

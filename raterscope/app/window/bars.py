@@ -25,8 +25,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["ActionBar", "NoticeBar", "StatusLine", "TopBar", "ask"]
-
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
 BUTTON_WIDTH = 112

@@ -44,8 +44,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
-__all__ = ["Command", "CommandPalette", "ShortcutSheet", "menu_commands", "shortcut_groups", "study_commands"]
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

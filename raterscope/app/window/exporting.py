@@ -39,8 +39,6 @@ from raterscope.figures.description import PlotTable
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.figure_menu import Leaving, PictureMenu
 
-__all__ = ["FigureExporter", "StudyExporter", "menu_entries"]
-
 
 def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's Export menu: label, export, and whether it is de-identified."""

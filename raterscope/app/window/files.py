@@ -27,8 +27,6 @@ from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
 
-__all__ = ["DRIVE_TIMEOUT_MS", "FileActions", "RecentStudies", "Reproduction", "cancel_after"]
-
 DRIVE_TIMEOUT_MS = 2000
 """Longest wait for a drive. One that does not answer is not asked again until it does."""
 

@@ -9,10 +9,8 @@ from PySide6.QtWidgets import QTabWidget, QWidget
 
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.resources.bibliography import REFERENCES, linked_by_topic, page_text, page_title, topics
+from raterscope.resources.bibliography import linked_by_topic, page_text, page_title, topics
 from raterscope.widgets.guide_view import GuidePage
-
-__all__ = ["REFERENCES", "TOPICS", "mark_topics", "pages", "topic_of"]
 
 PROPERTY = "helpTopic"
 FIRST = "window/start"

@@ -47,8 +47,6 @@ from raterscope.widgets.dialogs.import_dialogs import (
     WhoMarkedDialog,
 )
 
-__all__ = ["STUDIES", "Importer", "new_study_path"]
-
 STUDIES = "Raterscope studies (*.rscope)"
 
 CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)

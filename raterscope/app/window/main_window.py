@@ -35,8 +35,6 @@ from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.hints import EmptyState
 
-__all__ = ["MainWindow"]
-
 FRAME = QSize(12, 42)
 """Largest size of a frame with its title, which Qt knows only once the window is shown."""
 

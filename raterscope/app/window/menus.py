@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from raterscope.app.window.command_palette import Command
     from raterscope.widgets.guide_view import GuideView
 
-__all__ = ["Menus", "WindowActions"]
-
 Keys = QKeySequence | QKeySequence.StandardKey
 
 
@@ -246,7 +244,7 @@ class WindowActions(QObject):
 
     def show_references(self) -> None:
         """Open the guide at the list of references."""
-        from raterscope.app.window.guide import REFERENCES
+        from raterscope.resources.bibliography import REFERENCES
 
         self.show_page(REFERENCES)
 

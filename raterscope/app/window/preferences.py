@@ -10,21 +10,6 @@ from PySide6.QtWidgets import QApplication
 
 from raterscope.widgets import theme
 
-__all__ = [
-    "USUAL_PERCENT",
-    "SystemThemeFollower",
-    "apply_chosen_theme",
-    "change_text_size",
-    "chosen_theme",
-    "folder",
-    "is_enabled",
-    "recall",
-    "recent_studies",
-    "remember",
-    "remember_recent",
-    "text_percent",
-]
-
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100
 LONGEST_PERCENT = 3

@@ -6,8 +6,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["take"]
-
 WIDTH, HEIGHT = 1440, 900
 PATIENCE = 60.0  # longest wait in seconds
 SETTLED = 0.5  # seconds without work

@@ -23,15 +23,6 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 if TYPE_CHECKING:
     from raterscope.app.window.main_window import MainWindow
 
-__all__ = [
-    "Position",
-    "ReopenBar",
-    "SessionNote",
-    "SessionRestore",
-    "crashed_session",
-    "forget_crashed_sessions",
-]
-
 LONGEST = 65_536
 """Largest size of a note in bytes."""
 

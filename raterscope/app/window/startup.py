@@ -24,8 +24,6 @@ from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_theme
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
-__all__ = ["SWITCH_SECONDS", "main", "prepare_algorithms", "share_heaps"]
-
 SWITCH_SECONDS = 0.0005
 HEAPS = 2
 _HEAPS_AT_MOST = -8

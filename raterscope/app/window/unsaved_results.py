@@ -20,8 +20,6 @@ from raterscope.app.window.bars import ActionBar, ask
 from raterscope.app.window.importing import STUDIES
 from raterscope.text.numbers import time_left
 
-__all__ = ["LeaveGuard", "MovedBar", "MovedStudy", "UnsavedBar", "UnsavedResults", "describe_saved"]
-
 
 def describe_saved(standing: Standing) -> str:
     """Describe for the status line what is saved, and where."""

@@ -17,8 +17,6 @@ from raterscope.figures.evaluation import CalibrationLine
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.queue_panel import QueueFrame
 
-__all__ = ["Calibration"]
-
 _WAIT = 400
 """Milliseconds after a decision before it is counted: the next one may follow."""
 

@@ -13,8 +13,6 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.workspaces.screen import WorkspaceScreen
 
-__all__ = ["WORKSPACES", "WorkspaceKind"]
-
 
 @dataclass(frozen=True)
 class WorkspaceKind:

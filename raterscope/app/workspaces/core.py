@@ -23,8 +23,6 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import ActionEntry, WorkspaceScreen
 
-__all__ = ["BlindMode", "BlindTexts", "WorkspaceCore", "WorkspacePanel", "WorkspacePart", "finite_numbers"]
-
 BLIND_KEY = "H"
 
 ScreenT = TypeVar("ScreenT", bound="WorkspaceScreen")

@@ -27,17 +27,6 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.runs import RunControl
 from raterscope.widgets.parts import ChoiceBox
 
-__all__ = [
-    "ItemNavigation",
-    "Navigation",
-    "PixelLoader",
-    "Pixels",
-    "QuestionNavigation",
-    "locate_image",
-    "missing_file_message",
-    "own_memory",
-]
-
 PIXEL_CACHE_BYTES = 256 * 1024**2
 """Memory for about seventy smears. Reading one again takes 40 ms."""
 

@@ -21,17 +21,6 @@ from raterscope.app.study import Study
 from raterscope.app.workspaces.runs import RunControl
 from raterscope.widgets.panels.queue_panel import QueueFrame
 
-__all__ = [
-    "ELSEWHERE",
-    "Elsewhere",
-    "Part",
-    "RemainingQuestions",
-    "candidate_rows",
-    "describe_remaining",
-    "next_item",
-    "next_unit",
-]
-
 Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
 

@@ -18,8 +18,6 @@ from raterscope.app.study import Study
 from raterscope.app.workspaces.review_order import Part, describe_remaining
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
 
-__all__ = ["ReviewQueue", "Summary"]
-
 AT_ONCE = 8
 
 Read = Callable[[Sequence[int], Study, Watch], Mapping[int, Any]]

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import RunControl
     from raterscope.app.workspaces.screen import WorkspaceScreen
 
-__all__ = ["RunChanges", "history", "job_line", "outdated_words", "run_lines", "run_title"]
-
 HISTORY = 1000
 TONES = {
     "accept": "accepted",

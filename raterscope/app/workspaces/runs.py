@@ -28,13 +28,6 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import WorkspaceScreen
 
-__all__ = [
-    "Fusing",
-    "FusionWork",
-    "RunControl",
-    "run_to_repeat",
-]
-
 
 class Inputs(Protocol):
     """Input of a run."""

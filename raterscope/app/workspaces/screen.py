@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import Fusing, FusionWork, RunControl
     from raterscope.widgets.panels.fuse_panel import RunRequest
 
-__all__ = ["TABS", "ActionEntry", "WorkspaceScreen", "split_widgets"]
-
 ActionEntry = tuple[str, str, Callable[[], object]]
 
 TABS = "tabs"

@@ -19,8 +19,6 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
 
-__all__ = ["TaskPictures"]
-
 SIDE = 256
 KEPT = 1000
 AT_ONCE = 24

@@ -22,18 +22,6 @@ from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks, GridI
 from raterscope.widgets.painting import VIRIDIS, symbol_path
 from raterscope.widgets.theme import pixels
 
-__all__ = [
-    "BINS",
-    "FINE_BINS",
-    "ClickLayer",
-    "CrowdLayer",
-    "DensityLayer",
-    "SpotLayer",
-    "TruthLayer",
-    "state_style",
-]
-
-
 MOST_DRAWN = 6_000
 """Clicks in sight above which the density stands for them: one by one they would take longer than a frame."""
 

@@ -32,8 +32,6 @@ from raterscope.widgets.canvas.viewport import (
 )
 from raterscope.widgets.hints import ChipRow
 
-__all__ = ["CanvasView"]
-
 EDGE = 12
 SETTLED = 80
 """Milliseconds without a change of scale after which stretched tiles are repainted."""

@@ -11,8 +11,6 @@ from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
 from raterscope.widgets.hints import KeyHelp
 
-__all__ = ["ImageCanvas"]
-
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0

@@ -18,23 +18,6 @@ from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.painting import VIRIDIS
 from raterscope.widgets.theme import enlarge, text_size, usual
 
-__all__ = [
-    "ImageLayer",
-    "TiledPicture",
-    "WholePicture",
-    "nice_length",
-    "paint_chosen",
-    "paint_cross_hair",
-    "paint_density_bar",
-    "paint_focus",
-    "paint_frame",
-    "paint_partial",
-    "paint_scale_bar",
-    "paint_waiting",
-    "paint_words",
-]
-
-
 LONGEST = 130.0
 HEIGHT = 34
 MARGINS = 32.0

@@ -18,26 +18,6 @@ from raterscope.widgets.canvas.viewport import Rect, Viewport
 from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.theme import enlarge, pixels
 
-__all__ = [
-    "Drawing",
-    "ShapeMark",
-    "away_from",
-    "grips_of",
-    "held_in",
-    "paint_grips",
-    "paint_shape",
-    "paint_shapes",
-    "paint_tag",
-    "paint_tags",
-    "polygon_of",
-    "pulled",
-    "shifted",
-    "tag_box",
-    "tag_boxes",
-    "within",
-]
-
-
 Points = NDArray[np.float64]
 
 GAP = 24.0

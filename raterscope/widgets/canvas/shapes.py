@@ -30,8 +30,6 @@ from raterscope.widgets.canvas.shape_marks import (
 from raterscope.widgets.canvas.tiles import TileCache
 from raterscope.widgets.canvas.viewport import Viewport
 
-__all__ = ["Shapes"]
-
 Points = NDArray[np.float64]
 
 REACH = 10.0

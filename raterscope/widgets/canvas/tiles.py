@@ -18,16 +18,6 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from raterscope.widgets.canvas.viewport import Rect, Viewport
 
-__all__ = [
-    "Key",
-    "TileCache",
-    "TileSource",
-    "TileStore",
-    "draw_part",
-    "level_for",
-    "to_picture",
-]
-
 
 def to_picture(array: NDArray[np.uint8]) -> QImage:
     """Make Qt's picture of a grey (H, W) or RGB (H, W, 3) array of bytes."""

@@ -13,20 +13,6 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.hints import paint_chip_ground
 
-__all__ = [
-    "FIT_MARGIN",
-    "LAYERS",
-    "SPOT_STATES",
-    "ClickMarks",
-    "DetectionMarks",
-    "GridIndex",
-    "Minimap",
-    "PanZoomWidget",
-    "Rect",
-    "Viewport",
-]
-
-
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 200.0
 FIT_MARGIN, LOOK_MARGIN = 12.0, 60.0
 

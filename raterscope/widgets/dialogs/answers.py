@@ -29,8 +29,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.panels.prior_form import PriorForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
 
-__all__ = ["Answers", "AnswersDialog"]
-
 NOTHING = "no class"
 
 

@@ -26,14 +26,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.dialogs.parts import add_buttons
 from raterscope.widgets.parts import plain_label
 
-__all__ = [
-    "ColumnMappingDialog",
-    "MappingField",
-    "TableKind",
-    "WhoMarkedDialog",
-]
-
-
 ROWS_SHOWN = 6
 LONGEST_CELL = 60
 NOT_USED = ""

@@ -24,14 +24,6 @@ from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "DeidentifiedExportDialog",
-    "PapersDialog",
-    "SetupOffer",
-    "SimulationDialog",
-]
-
-
 _ABOUT_EXPORT = (
     "Names, numbers, dates, institutions and descriptions are removed. UIDs, cases and raters get other "
     "names, the same in every export of this study. Pixels stay as they are: text that is burned into them "

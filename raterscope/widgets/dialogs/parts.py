@@ -16,11 +16,6 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 
-__all__ = [
-    "FolderField",
-    "add_buttons",
-]
-
 
 def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
     """Add the two buttons below a dialog's content.

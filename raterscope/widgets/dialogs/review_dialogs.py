@@ -29,20 +29,6 @@ from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionP
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "HALF",
-    "UNITS",
-    "WEIGHTS",
-    "CodeChoice",
-    "ExclusionDialog",
-    "ReasonDialog",
-    "ScaleDialog",
-    "StructureChoice",
-    "StructureDialog",
-    "StructureOffer",
-]
-
-
 HALF = 0.5
 WEIGHTS = (0.75, HALF, 0.25, 0.1)
 """Weights offered for down-weighting."""

@@ -23,9 +23,6 @@ from raterscope.widgets.figures.cells import (
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import VIRIDIS, paint_rater, paint_words
 
-__all__ = ["AgreementMatrix", "Dendrogram"]
-
-
 NO_PAIRS = "Press Fuse (F5) to compare raters two by two: it takes two raters of one case."
 LARGEST_CELL = 40
 GAP = 1.0

@@ -43,8 +43,6 @@ from raterscope.widgets.figures.position_bias import (
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.theme import set_lengths, text_size
 
-__all__ = ["BiasPath", "PathView"]
-
 NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
 SCALES = {
     "log": ("log", "Places on the path by their logarithm"),

@@ -15,36 +15,11 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, 
 from raterscope.figures.colours import (
     ANNOTATOR_SYMBOLS,
     Theme,
-    community_colour,
     community_colour_on,
     contrast_of,
 )
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words, symbol_path
-
-__all__ = [
-    "BAR_HEIGHT",
-    "Grid",
-    "TilePainter",
-    "Tiles",
-    "cell_at",
-    "cell_beside",
-    "cell_gap",
-    "colours_of",
-    "community_colour",
-    "community_ink",
-    "community_word",
-    "contrast",
-    "ink_on",
-    "mixed",
-    "paint_cell",
-    "paint_colour_bar",
-    "paint_community",
-    "paint_rates",
-    "rate_table",
-    "short_rate",
-]
-
 
 BAR_HEIGHT = 24
 THICKNESS = 6

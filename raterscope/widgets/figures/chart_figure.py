@@ -20,8 +20,6 @@ from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanva
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.theme import usual
 
-__all__ = ["NO_CHART", "ChartFigure", "ChartPanel", "Column", "ColumnFigure", "Part", "box_of"]
-
 Part = tuple[int, int]
 """Number of a mark of the chart, and of a point of it."""
 

@@ -12,27 +12,15 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QWidget
 
-from raterscope.figures.colours import Theme
+from raterscope.figures.colours import Theme, community_colour
 from raterscope.figures.description import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import community_colour, community_ink, mixed, paint_rates
+from raterscope.widgets.figures.cells import community_ink, mixed, paint_rates
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
-
-__all__ = [
-    "BLOCK",
-    "Block",
-    "CommunityFlow",
-    "FlowEvent",
-    "FlowView",
-    "Layout",
-    "Part",
-    "lay_out",
-]
-
 
 Part = tuple[int, int, int]
 """A moment, a community of it (their number for those in none), and a community of the next or `BLOCK`."""

@@ -30,9 +30,6 @@ from raterscope.widgets.figures.chart_figure import ChartFigure, Part
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanvas, text_width
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["CommunityTriangles", "ParticipationBars", "TrianglesView"]
-
-
 NO_ANNOTATORS = "Select annotators to see how far they belong to each community."
 MOST_BARS = 12
 

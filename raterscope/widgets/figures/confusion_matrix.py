@@ -30,8 +30,6 @@ from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import PUOR, paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip
 
-__all__ = ["ConfusionMatrix", "MatrixView"]
-
 LARGEST = (88.0, 64.0)
 SPLIT = "true ↓  given →"
 NAMES_FROM = 10.0

@@ -20,8 +20,6 @@ from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
-__all__ = ["ConfusionWall", "Measure", "WallView"]
-
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 360)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""

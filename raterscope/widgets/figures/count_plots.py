@@ -23,9 +23,6 @@ from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwi
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.theme import pixels, set_lengths, usual
 
-__all__ = ["CountsPlot", "CountsView", "StreamCurves", "StreamTruth"]
-
-
 NO_COUNTS = "Press Fuse (F5) to see the expected number of structures on each image."
 ROW, HEAD, EDGE = 20, 20, 6
 DOT = 3.5

@@ -28,20 +28,6 @@ from raterscope.figures.evaluation import (
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.parts import ChoiceBox
 
-__all__ = [
-    "NO_CROWDS",
-    "NO_CURVES",
-    "CalibrationPlot",
-    "ConvergencePlot",
-    "CrowdSizePlot",
-    "CurvesPlot",
-    "DecisionKind",
-    "DecisionPlot",
-    "DecisionView",
-    "MethodBoxes",
-    "ReliabilityPlot",
-]
-
 NO_CURVES = "Import ground truth to see ROC and precision-recall curves."
 NO_CROWDS = "Press Measure to see how methods do with more annotators; it needs ground truth."
 NO_METHODS = "Tick methods and press Compare to see how they differ on these masks."

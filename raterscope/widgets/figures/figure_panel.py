@@ -44,8 +44,6 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, usual
 
-__all__ = ["Figure", "FigurePanel", "ModeSwitch", "QtCanvas", "polygon_of", "row_of", "text_width"]
-
 Part = TypeVar("Part")
 FAR = 1 << 20
 """So many steps of an arrow key lead to the end of any figure."""

@@ -36,14 +36,6 @@ from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row
 from raterscope.widgets.parts import leave_keys_to, plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "KnockoffBars",
-    "RateCut",
-    "StatisticBars",
-    "StatisticsView",
-]
-
-
 WIDEST = 16
 """Bars that fill the width at the least: fewer are as narrow."""
 

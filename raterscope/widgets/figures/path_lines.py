@@ -13,16 +13,6 @@ from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.drawing import column_spans
 from raterscope.widgets.figures.position_bias import behaviour_colour
 
-__all__ = [
-    "LINE_LEVELS",
-    "STYLES",
-    "PathFrame",
-    "PathLines",
-    "cover",
-    "coverage_image",
-]
-
-
 Floats = NDArray[np.float32]
 LINE_LEVELS = 32
 """So many steps of a pixel's cover stand for one line over all of it."""

@@ -30,22 +30,6 @@ from raterscope.widgets.figures.chart_figure import ChartPanel, Column, ColumnFi
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "BAD",
-    "BEHAVIOUR_DASHES",
-    "BEHAVIOUR_INKS",
-    "BEHAVIOUR_KEYS",
-    "GOOD",
-    "UGLY",
-    "UNDECIDABLE",
-    "BiasOverTime",
-    "OverTimeView",
-    "SideCounts",
-    "SidesView",
-    "behaviour_colour",
-]
-
-
 GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
 BEHAVIOUR_INKS = ("third", "disputed", "rejected", "third")
 BEHAVIOUR_DASHES: tuple[tuple[float, ...], ...] = ((), (3.0, 2.0), (), (1.0, 2.0))

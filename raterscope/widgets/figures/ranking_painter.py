@@ -16,17 +16,6 @@ from raterscope.figures.layout import ticks_of
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 
-__all__ = [
-    "AFTER",
-    "BEFORE",
-    "GUTTER",
-    "LARGEST",
-    "RankingView",
-    "Rows",
-    "paint_rows",
-]
-
-
 BEFORE, AFTER = 0, 1
 GUTTER, MARGIN, SPACE = 48.0, 6.0, 7.0
 SMALLEST, LARGEST = 22.0, 60.0

@@ -38,13 +38,6 @@ from raterscope.widgets.painting import PictureShelf
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
-__all__ = [
-    "WIDEST",
-    "RankingRows",
-    "RankingShift",
-]
-
-
 WIDEST = 8000
 """Pixels of a saved picture, in those of the usual size: some hundreds of cards."""
 

@@ -27,8 +27,6 @@ from raterscope.widgets.figures.cells import (
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch
 from raterscope.widgets.painting import VIRIDIS
 
-__all__ = ["SimilarityMatrix"]
-
 NOTHING = "Find communities to see which annotators behave alike."
 MODES = {
     "matrix": ("matrix", "A row and a column for every annotator; communities stand together"),

@@ -28,8 +28,6 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
-__all__ = ["WallTiles"]
-
 MARGIN = 8
 SMALLEST, USUAL, LARGEST = 20, 66, 220
 ZOOM = 1.2

@@ -26,19 +26,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
-__all__ = [
-    "BACK",
-    "NEXT",
-    "PREVIOUS",
-    "ChangeLine",
-    "ChangesPanel",
-    "HistoryEntry",
-    "HistoryPanel",
-    "JobLine",
-    "JobsPanel",
-]
-
-
 IN_EFFECT = "in effect"
 NARROWEST = 240
 """Minimum width, in unscaled pixels."""

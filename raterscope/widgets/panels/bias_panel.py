@@ -17,8 +17,6 @@ from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, Pai
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["BiasPanel", "BiasView"]
-
 NARROWEST = 300
 FACTS = {
     "counts": "left / right",

@@ -23,20 +23,6 @@ from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
-__all__ = [
-    "FILTERS",
-    "KINDS",
-    "WHERE",
-    "CommunitiesView",
-    "CommunityCards",
-    "GridView",
-    "SpotGrid",
-    "TaskGrid",
-    "TaskList",
-    "TasksView",
-]
-
-
 PICTURE = 112
 
 KINDS = {

@@ -42,19 +42,6 @@ from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-__all__ = [
-    "LINE",
-    "Card",
-    "CardDelegate",
-    "CardGrid",
-    "CardModel",
-    "CardRow",
-    "CardView",
-    "Cards",
-    "size_of",
-]
-
-
 Index = QModelIndex | QPersistentModelIndex
 WORDS, PAD = 47, 6
 FIGURE_ROOM = 28.0

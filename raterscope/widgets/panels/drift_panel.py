@@ -19,13 +19,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.theme import pixels, set_lengths
 
-__all__ = [
-    "ChangeLine",
-    "ChangeList",
-    "DriftPanel",
-    "DriftView",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:

@@ -39,16 +39,6 @@ from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "CrowdSizePanel",
-    "FoldsPanel",
-    "FormBesidePlot",
-    "MethodsPanel",
-    "TrustPanel",
-    "scrolled",
-]
-
-
 FORM_WIDTH = 272
 
 

@@ -35,8 +35,6 @@ from raterscope.widgets.panels.spot_details import (
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["CHOOSE", "Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
-
 NARROWEST, LOWEST = 320, 440
 
 CHOOSE = (

@@ -21,18 +21,6 @@ from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "COMMON_REASONS",
-    "REASONS",
-    "Change",
-    "ChangeKind",
-    "ExclusionPanel",
-    "ExclusionPreview",
-    "Preview",
-    "ReasonField",
-]
-
-
 COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the task", "a test account")
 
 

@@ -26,14 +26,6 @@ from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
-__all__ = [
-    "AlgorithmPicker",
-    "FusePanel",
-    "RunLine",
-    "RunList",
-    "RunRequest",
-]
-
 
 class AlgorithmPicker(QWidget):
     """List of algorithms, a description of the selected one, and its settings form.

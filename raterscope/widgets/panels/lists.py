@@ -25,15 +25,6 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-__all__ = [
-    "AskLine",
-    "AskList",
-    "LineKind",
-    "LineList",
-    "LongList",
-]
-
-
 Line = TypeVar("Line")
 Index = QModelIndex | QPersistentModelIndex
 LINE = Qt.ItemDataRole.UserRole

@@ -33,16 +33,6 @@ from raterscope.widgets.parts import (
 )
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "ASKED",
-    "Counted",
-    "FigureLine",
-    "MeasurePanel",
-    "ParasitaemiaPanel",
-    "ShapeLine",
-]
-
-
 NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed here and saved."
 
 

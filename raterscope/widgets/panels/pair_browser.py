@@ -21,19 +21,6 @@ from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "ANNOTATOR_FILTERS",
-    "CLEARED",
-    "FLAGGED",
-    "OPEN",
-    "AnnotatorList",
-    "AnnotatorsView",
-    "PairGrid",
-    "PairLine",
-    "PairsView",
-]
-
-
 ANNOTATOR_FILTERS = {
     "undecided": "undecided",
     "all": "all annotators",

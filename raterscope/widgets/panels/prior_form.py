@@ -41,15 +41,6 @@ from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-__all__ = [
-    "LEAST",
-    "MOST",
-    "MatrixOf",
-    "PriorForm",
-    "PriorMatrix",
-]
-
-
 Index = QModelIndex | QPersistentModelIndex
 LEAST, MOST = 1e-6, 1e8
 """Range of a pseudo-count."""

@@ -22,17 +22,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
-__all__ = [
-    "LongQueue",
-    "QueueFilter",
-    "QueueFrame",
-    "QueueItem",
-    "QueueKind",
-    "QueuePanel",
-    "QueueView",
-]
-
-
 NARROWEST = 208
 FLAG = "\N{BLACK FLAG}"
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)

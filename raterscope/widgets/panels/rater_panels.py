@@ -24,14 +24,6 @@ from raterscope.widgets.panels.cards import CardRow
 from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
-__all__ = [
-    "AlternativeCard",
-    "AlternativesPanel",
-    "LocalWeight",
-    "RaterTreePanel",
-]
-
-
 SHARP = 4.0
 """Pixels per voxel in exported pictures, so that they stay sharp."""
 

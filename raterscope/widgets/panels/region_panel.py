@@ -18,14 +18,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, Menu, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
-__all__ = [
-    "RegionEvidence",
-    "RegionPanel",
-    "RegionVote",
-    "RegionVotes",
-]
-
-
 SHARE, SAID = 96, 118
 MOST_IN_SIGHT = 9
 """Number of raters for which the list requests space."""

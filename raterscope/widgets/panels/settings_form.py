@@ -24,8 +24,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["SettingsForm"]
-
 LABEL_WIDTH = 132
 SMALLEST = 1e-3
 

@@ -23,19 +23,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "SIDE",
-    "TONES",
-    "WORDS",
-    "CropView",
-    "EvidenceLine",
-    "EvidenceLines",
-    "SpotTabs",
-    "VoterLine",
-    "VoterList",
-]
-
-
 TONES = {
     "detected": "accent",
     "accepted": "accent",

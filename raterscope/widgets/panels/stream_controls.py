@@ -14,15 +14,6 @@ from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Pair, WrappingRow, beside, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
-__all__ = [
-    "LiveControls",
-    "LiveLine",
-    "Offers",
-    "ReplayControls",
-    "ReplayLine",
-]
-
-
 TICK_MS = 1000
 FIGURE_WIDTH = 80
 

@@ -22,8 +22,6 @@ from raterscope.widgets.panels.stream_controls import (
 from raterscope.widgets.parts import ElidedLabel, Header, Pair, plain_label, rule
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
-
 FIRM, LOOSE = "Stop rule met: no more annotators needed", "Stop rule not met"
 FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500
 

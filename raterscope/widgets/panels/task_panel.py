@@ -29,17 +29,6 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
-__all__ = [
-    "ClassBar",
-    "ClassBars",
-    "TaskPanel",
-    "TaskView",
-    "TaskVote",
-    "TaskVotes",
-    "keys_of",
-]
-
-
 NOBODY = -1
 WEIGHT, TIME = 44.0, 104.0
 TIME_FROM = 360.0

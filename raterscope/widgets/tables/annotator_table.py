@@ -53,18 +53,6 @@ from raterscope.widgets.parts import Header, Menu, plain_tip
 from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT, Index, RowKeys, RowsModel, keys_in, row_view
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
 
-__all__ = [
-    "COLUMNS",
-    "AnnotatorDelegate",
-    "AnnotatorModel",
-    "AnnotatorRow",
-    "AnnotatorTable",
-    "Course",
-    "course_box",
-    "paint_course",
-]
-
-
 DOTS_FROM = 6.0
 """Minimum distance between two images, in pixels, for drawing dots as well as the line."""
 

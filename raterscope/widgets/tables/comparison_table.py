@@ -25,16 +25,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "NOT_KNOWN",
-    "ComparisonDelegate",
-    "ComparisonRow",
-    "ComparisonTable",
-    "Figures",
-    "Measure",
-]
-
-
 _SIDE, _ABOVE = 8, 3
 """Margin beside the text of cells and headers."""
 

@@ -25,8 +25,6 @@ from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.rows import ROW, Index, RowsModel, row_view
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-__all__ = ["COLUMNS", "ModelRow", "ModelTable"]
-
 NOTHING = "Press Fuse (F5) to see the model's estimates for each rater."
 COLUMNS = {
     "rater": "The colour is the same in all views",

@@ -25,15 +25,6 @@ from raterscope.widgets.parts import Header, Menu, plain_label, plain_tip
 from raterscope.widgets.tables.rows import ROW, Index, RowKeys, RowsModel, keys_in, row_view
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-__all__ = [
-    "FIGURES",
-    "RaterModel",
-    "RaterRow",
-    "RaterTable",
-    "direction",
-]
-
-
 HELP = {
     "rater": "The colour is the same in all views",
     "weight": "How closely the consensus follows the rater where raters differ. 1: most closely",

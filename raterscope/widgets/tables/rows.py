@@ -13,17 +13,6 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegat
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.theme import set_lengths
 
-__all__ = [
-    "ROW",
-    "ROW_HEIGHT",
-    "Index",
-    "RowKeys",
-    "RowsModel",
-    "keys_in",
-    "row_view",
-]
-
-
 Row = TypeVar("Row")
 Index = QModelIndex | QPersistentModelIndex
 ROW = Qt.ItemDataRole.UserRole

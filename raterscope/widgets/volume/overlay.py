@@ -12,17 +12,6 @@ from raterscope.widgets.theme import enlarge, pixels, text_size
 from raterscope.widgets.volume.plane import Box, Plane
 from raterscope.widgets.volume.scene import RegionBox
 
-__all__ = [
-    "EDGE",
-    "box_label",
-    "paint_box",
-    "paint_brush",
-    "paint_cross_hair",
-    "paint_letters",
-    "paint_notice",
-    "paint_title",
-]
-
 EDGE = 12
 GAP = 9.0
 """Of the crosshair about the voxel, so that it is seen."""

@@ -12,22 +12,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 
-__all__ = [
-    "PLANES",
-    "PRESETS",
-    "Box",
-    "Index",
-    "Levels",
-    "Plane",
-    "Preset",
-    "Window",
-    "automatic_window",
-    "contours",
-    "in_words",
-    "looks_like_ct",
-    "planes_of",
-]
-
 Index = tuple[int, int, int]
 Box = tuple[float, float, float, float]
 

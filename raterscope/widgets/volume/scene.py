@@ -19,24 +19,6 @@ from raterscope.widgets.painting import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.theme import enlarge, text_size
 from raterscope.widgets.volume.plane import Box, Index, Levels, Plane, contours
 
-__all__ = [
-    "BAND",
-    "BAR_HEIGHT",
-    "EDIT",
-    "Band",
-    "HeatMap",
-    "Outline",
-    "Outliner",
-    "RegionBox",
-    "Scene",
-    "Shape",
-    "Stroke",
-    "heat_picture",
-    "mask_picture",
-    "paint_colour_bar",
-    "path_on",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Outline:

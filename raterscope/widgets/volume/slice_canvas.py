@@ -27,8 +27,6 @@ from raterscope.widgets.volume.scene import (
     paint_colour_bar,
 )
 
-__all__ = ["BrushStroke", "SliceCanvas"]
-
 FIT_MARGIN = 22.0
 LOOK_SHARE = 0.4
 """Of the view's smaller side, what `look_at` gives to what is looked at, at most."""

@@ -23,8 +23,6 @@ from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
 from raterscope.widgets.volume.slice_canvas import BrushStroke, SliceCanvas
 
-__all__ = ["SliceView"]
-
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
 NEAR = 4.0

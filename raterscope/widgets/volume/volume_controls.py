@@ -26,9 +26,6 @@ from raterscope.widgets.hints import HEIGHT, KeyHelp, paint_chip_ground
 from raterscope.widgets.parts import Menu
 from raterscope.widgets.theme import enlarge, pixels
 
-__all__ = ["DisputeStrip", "WindowChip"]
-
-
 WIDTH = 30
 MARGIN_TOP = 12
 BAR_ROOM = 20.0

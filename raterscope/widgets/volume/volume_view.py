@@ -32,12 +32,6 @@ from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
 from raterscope.widgets.volume.volume_controls import DisputeStrip, WindowChip
 
-__all__ = [
-    "LinkedViews",
-    "VolumeView",
-]
-
-
 LARGE_SHARE = 0.64
 """Of the width, what the large one of three views has."""
 

@@ -16,10 +16,10 @@ from raterscope.algorithms.masks.calibration import (
     Calibration,
     calibrate,
     calibrate_with_truth,
-    crossings,
     pool_calibrations,
 )
 from raterscope.algorithms.masks.data import BoolArray, Masks
+from raterscope.algorithms.masks.leave_one_out import crossings
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._mask_decisions import decision_rows

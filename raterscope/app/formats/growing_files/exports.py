@@ -20,8 +20,6 @@ from raterscope.app.formats.growing_files.state import ExportState, Waiting, add
 from raterscope.app.formats.tables import LONGEST_NAME, Table, seconds_or_nan
 from raterscope.app.formats.zooniverse import name_subject, parse_classifications, read_frame_sizes
 
-__all__ = ["Classification", "Exports", "read_classifications"]
-
 _Row = tuple[str, str, tuple[float, float, float, float, float], int]
 
 _MOST_WAITING = 2000

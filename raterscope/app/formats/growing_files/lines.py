@@ -17,23 +17,6 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.dialects import decode_text, not_text_error, possible_encodings
 from raterscope.app.formats.records import refuse_special
 
-__all__ = [
-    "LONGEST",
-    "Hash",
-    "Stamp",
-    "Text",
-    "begin",
-    "digest_of",
-    "is_settled",
-    "is_unchanged",
-    "open_if_present",
-    "repair_cell",
-    "size_of",
-    "split_lines",
-    "stamp_of",
-]
-
-
 _BLOCK = 4096
 _PIECE = 1 << 20
 _BLOCKS = 16

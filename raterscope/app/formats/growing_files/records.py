@@ -39,23 +39,6 @@ from raterscope.app.formats.tables import (
 )
 from raterscope.app.formats.untrusted import decode_json, is_number
 
-__all__ = [
-    "HEADER",
-    "Header",
-    "Records",
-    "Refusals",
-    "Rows",
-    "is_json",
-    "join_rows",
-    "parse_objects",
-    "read_header",
-    "read_rows",
-    "repair_table",
-    "split_records",
-    "table_of",
-]
-
-
 _MOST_LINES = 100
 _MOST_COLUMNS = 1000
 _LONGEST_HEADER = 100_000

@@ -59,9 +59,6 @@ from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.tables import Table, assign_columns
 
-__all__ = ["Growth", "look"]
-
-
 _MOST_MESSAGES = 10
 
 

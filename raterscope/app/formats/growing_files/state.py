@@ -22,21 +22,6 @@ from raterscope.app.formats.growing_files.records import HEADER
 from raterscope.app.formats.tables import Table
 from raterscope.app.formats.zooniverse import is_export
 
-__all__ = [
-    "MOST_FILES",
-    "MOST_KEPT",
-    "ExportState",
-    "FilePosition",
-    "Memory",
-    "Position",
-    "Waiting",
-    "added",
-    "contains",
-    "identities",
-    "identity_of",
-]
-
-
 MOST_FILES = 20_000
 MOST_KEPT = 2_000_000
 """Rows whose identity is stored, 8 bytes each: a position takes at most about 40 MB."""

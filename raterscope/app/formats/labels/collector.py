@@ -20,15 +20,6 @@ from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import seconds_or_nan
 from raterscope.text.numbers import natural
 
-__all__ = [
-    "MOST_OUTPUTS",
-    "VoteCollector",
-    "collect_labels",
-    "join_choices",
-    "order_outputs",
-]
-
-
 MOST_OUTPUTS = 1000
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}

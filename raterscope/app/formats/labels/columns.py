@@ -23,8 +23,6 @@ from raterscope.app.errors import plain
 from raterscope.app.formats import dialects, tables
 from raterscope.app.formats.tables import Table, seconds_of
 
-__all__ = ["Coded", "Columns", "Head", "read_columns", "read_head"]
-
 _HEAD = 256 << 10
 _ROWS = 500
 _BATCH = 10_000

@@ -27,23 +27,6 @@ from raterscope.app.formats.tables import (
     read_names,
 )
 
-__all__ = [
-    "FIELDS",
-    "VOTES",
-    "detect_labels",
-    "find_annotator_columns",
-    "find_filled_rows",
-    "first_values",
-    "read_label_table",
-    "read_true_labels",
-    "read_wide_table",
-    "refuse_rows",
-    "renumber",
-    "rows_with",
-    "select_rows",
-    "time_notices",
-]
-
 
 def find_filled_rows(
     columns: Columns, column: Mapping[str, str], fields: Sequence[str], needed: Sequence[str]

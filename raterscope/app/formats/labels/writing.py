@@ -24,22 +24,6 @@ from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.output_files import escape_formula, open_text_output, write_table
 
-__all__ = [
-    "ANNOTATORS",
-    "CONFUSION",
-    "DECIDED",
-    "DecidedLabel",
-    "write_annotators",
-    "write_confusion",
-    "write_crowdkit_confusion",
-    "write_crowdkit_probabilities",
-    "write_crowdkit_truth",
-    "write_crowdkit_votes",
-    "write_decisions",
-    "write_labels",
-    "write_votes",
-]
-
 ANNOTATORS = (
     "annotator", "votes", "accuracy", "accuracy_low", "accuracy_high", "community", "change_p", "copies",
     "excluded_votes",

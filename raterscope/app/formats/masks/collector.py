@@ -63,18 +63,6 @@ from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import is_number, refuse_size
 
-__all__ = [
-    "MaskCollector",
-    "collect_masks",
-    "crop",
-    "find_series_volume",
-    "make_drawing",
-    "make_mask",
-    "missing_series_error",
-    "refuse_total",
-    "split_labels",
-]
-
 _MOST_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
 _KEPT_A_BYTE = 20

@@ -21,8 +21,6 @@ from uuid import UUID
 from raterscope import __version__
 from raterscope.app.coding import ROLES
 
-__all__ = ["Deidentifier", "deidentify_dataset", "explain_burned_in", "identifying_words"]
-
 _KEPT_IN_MASKS = frozenset(
     {
         "SpecificCharacterSet", "SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID",

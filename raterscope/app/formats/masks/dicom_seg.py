@@ -29,12 +29,6 @@ from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import check_shape, file_errors, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
-__all__ = [
-    "read_dicom_seg",
-    "write_dicom_seg",
-]
-
-
 _MOST_FRAMES = 200_000
 _SAME = 1e-3
 _UNEVEN = 0.05

@@ -26,18 +26,6 @@ from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, split_blocks
 from raterscope.app.formats.volumes.resampling import explain_irregularity, regular_grid
 from raterscope.app.formats.volumes.resampling import resample as resampled
 
-__all__ = [
-    "INSTEAD",
-    "REGULAR",
-    "WRITERS",
-    "Writer",
-    "write_array",
-    "write_dicom_images",
-    "write_masks",
-    "write_nifti",
-    "write_nifti_image",
-]
-
 
 class Writer(Protocol):
     """Writes structures on a grid into one or several files."""

@@ -22,10 +22,6 @@ from raterscope.app.formats.sources import SNIFFED, Source, image_kind
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
 from raterscope.app.formats.volumes.voxel_files import read_all
 
-__all__ = [
-    "LabelMap", "holds_label_map", "is_plain_image", "is_voxel_file", "read_label_map", "read_values",
-]  # fmt: skip
-
 _MOST_LABELS = 1000
 _MOST_COLOURS = 64
 _FEW = 32

@@ -35,8 +35,6 @@ from raterscope.app.formats.masks.shapes import fill
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import check_shape, text_of
 
-__all__ = ["SIDE", "LidcDocument", "draw_outline", "read_lidc"]
-
 SIDE = 512
 """Pixels of a row and a column of all CTs in the collection."""
 

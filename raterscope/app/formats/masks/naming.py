@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from raterscope.app.errors import InputError, plain
 
-__all__ = ["NO_NAMES", "NameParts", "compare_names", "parse_name", "parse_path", "strip_suffixes"]
-
 _SUFFIXES = re.compile(
     r"(\.seg)?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?json|xml|dcm|[ct]sv)$",
     re.IGNORECASE,

@@ -46,12 +46,6 @@ from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import file_errors, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 
-__all__ = [
-    "read_rtstruct",
-    "write_rtstruct",
-]
-
-
 Planes = dict[int, Drawing]
 """Filled contours of a structure on each slice."""
 

@@ -28,13 +28,6 @@ from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import text_of
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 
-__all__ = [
-    "has_segments",
-    "read_seg_nrrd",
-    "write_seg_nrrd",
-]
-
-
 _FIELD = re.compile(r"Segment(\d{1,6})_(Name|LabelValue|Layer|Color|Tags)")
 _MOST_SEGMENTS = 10_000
 

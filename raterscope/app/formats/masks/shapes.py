@@ -18,28 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Drawing",
-    "Patch",
-    "Runs",
-    "circle",
-    "column_major",
-    "decode_coco_counts",
-    "decode_studio_runs",
-    "draw_outlines",
-    "ellipse",
-    "empty_drawing",
-    "fill",
-    "find_box",
-    "parse_points",
-    "read_runs",
-    "rectangle",
-    "row_major",
-    "trace_outlines",
-    "unite",
-]
-
-
 _AT_ONCE = 4_000_000
 _MOST_CROSSINGS = 2_000_000_000
 _SIDES = 360

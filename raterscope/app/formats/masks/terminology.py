@@ -33,29 +33,6 @@ from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.untrusted import text_of
 
-__all__ = [
-    "CATEGORIES",
-    "LATERALITIES",
-    "Structure",
-    "add_codes",
-    "code_item",
-    "file_names",
-    "find_code",
-    "list_concepts",
-    "missing_uids",
-    "require_masks",
-    "require_source",
-    "roi_coding",
-    "segment_coding",
-    "suggest_coding",
-    "terminology_coding",
-    "terminology_tag",
-    "tg263_name",
-    "tg263_names",
-    "usual_category",
-]
-
-
 _ANATOMY = Code("91723000", "SCT", "Anatomical Structure")
 _ABNORMAL = Code("49755003", "SCT", "Morphologically Abnormal Structure")
 _SPACE = Code("309825002", "SCT", "Spatial and Relational Concept")

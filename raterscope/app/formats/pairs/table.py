@@ -27,22 +27,6 @@ from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Faults, Table, assign_columns, find_columns, read_names
 
-__all__ = [
-    "EXPECTED",
-    "FIELDS",
-    "ChoiceReading",
-    "RankingTable",
-    "ScaleError",
-    "find_ambiguous_columns",
-    "holds_pairs",
-    "holds_ranking",
-    "is_side",
-    "read_choices",
-    "read_pair_table",
-    "read_ranking",
-]
-
-
 EXPECTED = "left, right, tie, one of the two items, or a number above 0 for left and below 0 for right"
 
 _WORDS = {

@@ -13,11 +13,6 @@ from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.output_files import write_table
 
-__all__ = [
-    "ANNOTATORS", "PAIRS", "PATH", "RANKING",
-    "write_annotators", "write_pairs", "write_path", "write_ranking",
-]  # fmt: skip
-
 ANNOTATORS = (
     "annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour",
     "bias_low", "bias_high", "p_value", "share", "match",

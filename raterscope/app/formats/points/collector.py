@@ -18,17 +18,6 @@ from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.formats.tables import FARTHEST, seconds_or_nan
 from raterscope.app.formats.untrusted import is_number
 
-__all__ = [
-    "STATES",
-    "UNKNOWN",
-    "PointCollector",
-    "PointFile",
-    "collect_points",
-    "is_detection",
-    "position_array",
-    "size_of",
-]  # fmt: skip
-
 UNKNOWN = ""
 """Stands for the name of an annotator or image that the file does not contain."""
 

@@ -34,29 +34,6 @@ from raterscope.app.formats.tables import (
 )
 from raterscope.app.formats.untrusted import is_number, json_content, read_bytes, text_of
 
-__all__ = [
-    "CENTRE",
-    "FIELDS",
-    "NEEDED",
-    "PLACED",
-    "are_detections",
-    "are_scores",
-    "find_first_lines",
-    "holds_scores",
-    "is_points_layer",
-    "is_scored_coco",
-    "may_hold_scores",
-    "read_clicks",
-    "read_extents",
-    "read_image_sizes",
-    "read_points_layer",
-    "read_score_table",
-    "read_scores",
-    "read_truth_points",
-    "recognize",
-]
-
-
 FIELDS = (
     ("annotator", "annotator", True),
     ("image", "image", True),

@@ -14,8 +14,6 @@ from raterscope.app.formats.output_files import open_text_output, write_table
 from raterscope.app.formats.points.collector import STATES
 from raterscope.app.formats.points.tables import CENTRE
 
-__all__ = ["Detection", "ImageDetections", "write_coco", "write_geojson", "write_layer"]
-
 _NAME = "Detection"
 _COLOUR = (0, 158, 115)
 _SPREAD = 2.0

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.compiling import compiled
 
-__all__ = ["halve", "unfilter"]
-
 
 @compiled()
 def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bool:

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from raterscope.app.errors import InputError
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, halve
 
-__all__ = ["CachedPyramid", "DamagedError", "PyramidCache", "write_pyramid"]
-
 _MAGIC = b"RSPYRAM1"
 _TAIL = struct.Struct("<QIIIBHI8s")
 """Offset of the index, number of tiles; width, height, colour, side; checksum of the index; magic."""

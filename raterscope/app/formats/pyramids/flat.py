@@ -36,15 +36,6 @@ from raterscope.app.formats.images import (
 from raterscope.app.formats.pyramids.pyramid import Pixels
 from raterscope.app.formats.tiff_pages import Channel, find_channels, mix_channels, tiff_orientation
 
-__all__ = [
-    "Flat",
-    "MixedFlat",
-    "open_flat",
-    "png_form",
-    "png_rows",
-]
-
-
 _SAMPLES = {0: 1, 2: 3, 4: 2, 6: 4}
 _HEAD = 33
 _BLOCK = 1 << 20

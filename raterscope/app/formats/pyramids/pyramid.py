@@ -16,17 +16,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "KEPT",
-    "SIDE",
-    "Pixels",
-    "Pyramid",
-    "PyramidReader",
-    "Source",
-    "halve",
-]
-
-
 KEPT = 0.25
 """Weight of the pixel that differs most from the mean of its block."""
 

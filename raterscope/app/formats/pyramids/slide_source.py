@@ -11,8 +11,6 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.images import image_errors
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
 
-__all__ = ["SlideSource", "is_slide"]
-
 _SUFFIXES = frozenset((".svs", ".tif", ".tiff", ".ndpi", ".scn", ".mrxs", ".svslide", ".bif"))
 _LONGEST = 1 << 20
 _BACKGROUND = 255

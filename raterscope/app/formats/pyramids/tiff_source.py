@@ -23,8 +23,6 @@ from raterscope.app.formats.images import (
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
 from raterscope.app.formats.tiff_pages import Channel, find_channels, find_levels, mix_channels
 
-__all__ = ["ChannelSource", "TiffSource", "channel_pages"]
-
 _KEPT_BYTES = 32 << 20
 
 

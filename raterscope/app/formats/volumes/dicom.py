@@ -33,8 +33,6 @@ from raterscope.app.formats.volumes.dicom_headers import (
 )
 from raterscope.app.workers import in_processes, processors
 
-__all__ = ["find_own_series", "find_series", "load_series", "read_dicomdir"]
-
 _SAME_POSITION = 1e-3
 """mm along the normal: nearer slices have the same position."""
 

@@ -16,11 +16,6 @@ from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.sources import is_dicom_start
 from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, open_file
 
-__all__ = [
-    "NATIVE", "DicomFile", "NoImageError", "SliceHead", "read_dataset", "read_dicom",
-    "read_heads",
-]  # fmt: skip
-
 Vector = tuple[float, ...]
 
 NATIVE = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")

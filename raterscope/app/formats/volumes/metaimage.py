@@ -14,8 +14,6 @@ from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
-__all__ = ["read_head"]
-
 _LONGEST_HEADER = 1 << 16
 _LAST = "ElementDataFile"
 _TYPES = {

@@ -17,8 +17,6 @@ from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
-__all__ = ["RAS_TO_LPS", "read_head", "split_blocks"]
-
 RAS_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
 """NIfTI's axes point right and anterior, DICOM's left and posterior."""
 

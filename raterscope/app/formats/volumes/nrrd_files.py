@@ -16,8 +16,6 @@ from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import check_shape, file_errors, open_file
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, find_data_file
 
-__all__ = ["TO_LPS", "read_head"]
-
 _LONGEST_HEADER = 1 << 20
 TO_LPS = {
     "left-posterior-superior": (1.0, 1.0, 1.0),

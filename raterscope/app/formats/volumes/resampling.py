@@ -13,8 +13,6 @@ from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.untrusted import MOST_VOXELS
 
-__all__ = ["OtherGrid", "explain_difference", "explain_irregularity", "regular_grid", "resample"]
-
 _HALF = 0.5
 _ROUNDING = 1e-6
 _SQUARE = 3e-5

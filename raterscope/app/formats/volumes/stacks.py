@@ -22,8 +22,6 @@ from raterscope.app.formats.tiff_pages import find_channels
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
 from raterscope.app.formats.volumes.voxel_files import convert_for_display
 
-__all__ = ["find_stack", "image_file", "load_stack", "read_pages"]
-
 _LONGEST_DESCRIPTION = 100_000
 _UNITS = {
     "mm": 1.0, "millimeter": 1.0, "cm": 10.0, "m": 1000.0, "nm": 1e-6,

@@ -23,15 +23,6 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.untrusted import MOST_VOXELS, file_errors, most_unpacked
 
-__all__ = [
-    "VoxelHead",
-    "convert_for_display",
-    "describe_volume",
-    "find_data_file",
-    "read_all",
-    "read_volume",
-]
-
 _CHUNK = 4 << 20
 _LONGEST_WORD = 40
 

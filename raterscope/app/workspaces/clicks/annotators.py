@@ -27,8 +27,6 @@ from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable, Course
 
-__all__ = ["Agreement", "AnnotatorCourses", "Annotators", "pseudonym"]
-
 FULLY = Weighed(1.0, "")
 
 

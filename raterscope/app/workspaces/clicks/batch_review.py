@@ -35,13 +35,6 @@ from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.cards import Card
 from raterscope.widgets.panels.spot_details import TONES, WORDS
 
-__all__ = [
-    "BatchReview",
-    "CropShelf",
-    "ListedSpot",
-    "SpotPosition",
-]
-
 KEPT_BYTES = 64 * 1024**2
 LEAST_KEPT = 200
 """Smallest number of crops cached, whatever their size."""

@@ -29,8 +29,6 @@ from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
 
-__all__ = ["CanvasContent", "SpotMenu", "ViewLog"]
-
 
 class CanvasContent(QObject):
     """Keeps the canvas up to date with the scene, its pixels, and the state of its spots."""

@@ -30,8 +30,6 @@ from raterscope.app.kinds.clicks.live_watching import (
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 
-__all__ = ["LiveWatch", "Replay"]
-
 EVERY = 1000
 """Milliseconds between two reads of the source."""
 STOPPED = "Stopped by you."

@@ -32,8 +32,6 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.text.numbers import percent
 from raterscope.widgets.panels.lists import AskLine
 
-__all__ = ["ActiveLearning", "CrowdSizeCurves"]
-
 MOST = 200
 
 LOOKING = "Computing which annotator would correct the most errors."

@@ -24,11 +24,6 @@ from raterscope.app.workspaces.run_history import run_title
 from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
 from raterscope.widgets.panels.spot_details import EvidenceLine
 
-__all__ = [
-    "Evidence",
-    "OtherRuns",
-]
-
 MOST = 20
 """Largest number of runs read, the latest first."""
 

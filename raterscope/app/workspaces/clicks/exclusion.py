@@ -24,8 +24,6 @@ from raterscope.text.numbers import part_of_one
 from raterscope.widgets.dialogs.review_dialogs import HALF, ExclusionDialog
 from raterscope.widgets.panels.exclusion_panel import Change
 
-__all__ = ["Exclusion"]
-
 AROUND = 12.0
 """Half width in pixels of the view on a position without a spot."""
 

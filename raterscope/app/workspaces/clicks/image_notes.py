@@ -26,8 +26,6 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
-__all__ = ["ControlMarks", "ImageFlags", "RunNotices"]
-
 NOTE = "Perhaps artefacts only"
 DECIDED = "Decisions contradict votes"
 SCORED = "Scores contradict votes"

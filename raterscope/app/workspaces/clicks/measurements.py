@@ -41,8 +41,6 @@ from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
 from raterscope.widgets.panels.measurement_panels import ASKED, NOT_FUSED, Counted, FigureLine, ShapeLine
 
-__all__ = ["Measurements", "Parasitaemia"]
-
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
 CROSSED = "The outline crosses itself and has no inside. Draw it again."
 CROSSED_NOW = "The outline would cross itself. It was not changed."

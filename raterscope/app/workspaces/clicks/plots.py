@@ -21,8 +21,6 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.count_plots import CountsView
 
-__all__ = ["LinkedPlots"]
-
 Count = tuple[float, float, float]
 MadeFrom = tuple[ImageResult, tuple[Spot, ...]]
 UNKNOWN = (float("nan"),) * 3

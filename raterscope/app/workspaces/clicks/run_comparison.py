@@ -29,8 +29,6 @@ from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["RunComparison"]
-
 NAN = float("nan")
 NARROW = 290
 """Below this width the radius is hidden, for the words of the switch."""

@@ -21,8 +21,6 @@ from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.arrays import digest_of_file
 from raterscope.app.workspaces.navigation import missing_file_message, own_memory
 
-__all__ = ["ClicksSession", "Crops", "Image", "Scene", "crop_of", "load_pixels", "read_scene"]
-
 Image = NDArray[np.uint8] | PyramidReader
 Crop = NDArray[np.uint8]
 _Square = tuple[float, float, float]

@@ -23,8 +23,6 @@ from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
-__all__ = ["ClicksCore", "ClicksPanel", "ClicksPart", "ClicksScreen"]
-
 TRUST_AXES = ("posterior", "share of structures")
 NO_TRUST = "Press Fuse (F5) to see how far to trust the posteriors."
 FILTERS = (

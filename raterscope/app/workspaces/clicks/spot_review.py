@@ -14,8 +14,6 @@ from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 
-__all__ = ["SpotReview"]
-
 NEAR = 20.0
 
 

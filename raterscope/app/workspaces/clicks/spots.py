@@ -21,19 +21,6 @@ from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.review_order import Part
 from raterscope.text.numbers import figure
 
-__all__ = [
-    "ImageResult",
-    "Settling",
-    "Spot",
-    "Summary",
-    "describe_sources",
-    "explain_weights",
-    "read_outlines",
-    "read_results",
-    "spots_of",
-    "summarize",
-]
-
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
 

@@ -14,20 +14,8 @@ from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, expla
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.text.numbers import count
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
-from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine
-
-__all__ = [
-    "click_marks",
-    "common_size",
-    "covered",
-    "detection_marks",
-    "evidence",
-    "length",
-    "neighbours",
-    "place_in_words",
-    "radius_of",
-    "status",
-]
+from raterscope.widgets.panels.evidence_panel import Evidence
+from raterscope.widgets.panels.spot_details import EvidenceLine, VoterLine
 
 CONTEXT = 6.0  # standard deviations
 NARROWEST = 16.0

@@ -46,8 +46,6 @@ from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.parts import without_checked
 
-__all__ = ["COVERAGES", "ClicksWorkspace"]
-
 BLIND = BlindTexts(
     "Hide names and votes until you decide",
     "Names, votes and the model's answers are hidden until you decide.",

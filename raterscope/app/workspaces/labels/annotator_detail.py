@@ -24,16 +24,6 @@ from raterscope.text.numbers import count, percent
 from raterscope.widgets.figures.drift_plots import DriftView
 from raterscope.widgets.panels.drift_panel import ChangeLine
 
-__all__ = [
-    "AnnotatorDetail",
-    "ChangedAnnotator",
-    "CopyingReport",
-    "change_line",
-    "changed_annotators",
-    "copying_in_words",
-    "drift_view",
-]
-
 
 class CopyingReport(LabelsPart):
     """Lists groups of annotators who may copy, below the communities, and selects one after the other.

@@ -34,14 +34,6 @@ from raterscope.widgets.figures.community_plots import ParticipationBars
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCards
 
-__all__ = [
-    "CommunitiesOverTimeView",
-    "Grouping",
-    "SimilarityPlot",
-    "show_cards",
-    "show_participation",
-]
-
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
 STORED: GroupingKey = ("behaviour", "nmf")

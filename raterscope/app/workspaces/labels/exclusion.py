@@ -22,8 +22,6 @@ from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
 
-__all__ = ["Exclusion"]
-
 
 class Exclusion(LabelsPart):
     """Connects the exclusion panel with the journal.

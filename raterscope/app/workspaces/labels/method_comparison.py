@@ -38,15 +38,6 @@ from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionPl
 from raterscope.widgets.panels.evaluation_panels import FoldsPanel
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 
-__all__ = [
-    "CrossValidation",
-    "DecisionRates",
-    "MethodComparison",
-    "compute_rates",
-    "decision_view",
-    "question_of",
-]
-
 MOST_RUNS = 12
 
 Known = dict[int | None, tuple[object, MeasuredMethod | None]]

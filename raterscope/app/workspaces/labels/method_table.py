@@ -18,8 +18,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["MeasuredMethod", "MethodTable", "abbreviate", "curves_of"]
-
 _LONGEST = 120
 """Largest number of letters of a notice beside the table."""
 

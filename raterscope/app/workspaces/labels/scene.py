@@ -31,8 +31,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 
-__all__ = ["Analysis", "Groups", "Index", "LabelsSession", "Scene", "analyse", "read_scene"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scene:

@@ -28,8 +28,6 @@ from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import set_lengths
 
-__all__ = ["LabelsCore", "LabelsPart", "LabelsScreen"]
-
 NO_VOTES = "Press Fuse (F5) to see which tasks need another vote, and which annotator to ask."
 NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
 

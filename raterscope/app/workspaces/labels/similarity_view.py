@@ -25,20 +25,6 @@ from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
 from raterscope.widgets.figures.community_plots import TrianglesView
 
-__all__ = [
-    "BASES",
-    "METHODS",
-    "Course",
-    "GroupingKey",
-    "Similarity",
-    "find_groups",
-    "follow_groups",
-    "grouping_key",
-    "obstacle",
-    "similarity_of",
-    "triangles_now",
-]
-
 MOST_CLASSES = 4
 """Largest number of classes with a triangle."""
 

@@ -26,8 +26,6 @@ from raterscope.widgets.panels.card_panels import TaskList
 from raterscope.widgets.panels.lists import AskLine
 from raterscope.widgets.panels.task_panel import TaskPanel
 
-__all__ = ["FEW", "ActiveLearning", "TaskReview", "in_order"]
-
 FEW = 3
 """Tasks with fewer votes pass the filter "few votes"."""
 

@@ -20,18 +20,6 @@ from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.panels.card_panels import GridView, TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
 
-__all__ = [
-    "cell_tasks",
-    "matrix_view",
-    "name_of",
-    "status",
-    "task_view",
-    "tasks_view",
-    "time_of",
-    "wall_view",
-    "weights_of",
-]
-
 LISTED_VOTES = 500
 """Of a task that more annotators voted on, so many votes are listed."""
 

@@ -53,8 +53,6 @@ from raterscope.widgets.panels.card_panels import GridView
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.task_panel import keys_of
 
-__all__ = ["LabelsWorkspace", "answers_of", "store_answers"]
-
 BLIND = BlindTexts(
     "Hide names, and votes until you decide",
     "Names are hidden, and votes until you decide.",

@@ -40,8 +40,6 @@ from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
 from raterscope.widgets.volume.scene import Outline
 
-__all__ = ["MethodComparer"]
-
 TITLE = "Comparing methods"
 WIDTH = 1.8
 

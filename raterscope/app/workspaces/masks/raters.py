@@ -24,11 +24,6 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
-__all__ = [
-    "Alternatives",
-    "Raters",
-]
-
 UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
 
 NO_MIXTURE = (

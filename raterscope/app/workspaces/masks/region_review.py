@@ -25,8 +25,6 @@ from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, co
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 from raterscope.widgets.volume.scene import Stroke
 
-__all__ = ["RegionReview"]
-
 DRAW_FIRST = "Draw it first with the brush (B), or erase (E). Then press A to settle it as you drew it."
 UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
 

@@ -19,19 +19,6 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.scene import Piece, Scene
 from raterscope.app.workspaces.review_order import Part
 
-__all__ = [
-    "CaseSummary",
-    "DisputedRegion",
-    "amount_of",
-    "drawn_whole",
-    "length_unit",
-    "read_summaries",
-    "regions_of",
-    "summarize",
-    "unit_of",
-    "version_of",
-]
-
 State = Literal["undecided", "accepted", "taken", "mended", "skipped"]
 
 _STATES: dict[str, State] = {

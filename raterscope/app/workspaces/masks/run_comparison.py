@@ -37,21 +37,6 @@ from raterscope.widgets.tables.comparison_table import (
     Measure,
 )
 
-__all__ = [
-    "FEWEST_CASES",
-    "Measured",
-    "Plan",
-    "RunComparison",
-    "Summary",
-    "compare_runs",
-    "in_words",
-    "measure_one",
-    "p_value_in_words",
-    "signed",
-    "stacked",
-    "summarize",
-]
-
 FEWEST_CASES = 6
 """Smallest number of cases for a two-sided signed-rank test: with fewer, p cannot fall below 0.05."""
 

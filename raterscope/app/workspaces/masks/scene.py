@@ -23,18 +23,6 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import uneven_slices_note
 from raterscope.app.workspaces.navigation import missing_file_message
 
-__all__ = [
-    "LoadedVolume",
-    "MasksSession",
-    "Piece",
-    "Scene",
-    "Votes",
-    "consensus_of",
-    "load_pixels",
-    "read_scene",
-    "read_settled",
-]
-
 Box = tuple[int, int, int]
 
 

@@ -28,8 +28,6 @@ from raterscope.widgets.tables.rater_table import RaterTable
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.volume_view import VolumeView
 
-__all__ = ["BOUND", "MAPS", "MapBar", "MasksCore", "MasksPanel", "MasksPart", "MasksScreen"]
-
 MAPS = {
     "none": "no map",
     "disagreement": "disagreement of the raters",

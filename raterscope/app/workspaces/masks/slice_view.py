@@ -21,8 +21,6 @@ from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
-__all__ = ["SliceView"]
-
 SLICES = "Slices"
 """Tag of the note on slices that are missing, uneven or tilted."""
 

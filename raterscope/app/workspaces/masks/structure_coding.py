@@ -29,8 +29,6 @@ from raterscope.widgets.dialogs.review_dialogs import (
     StructureOffer,
 )
 
-__all__ = ["StructureCoding"]
-
 _SOURCES = {
     "chosen": "As you chose it. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
     "file": "As the imported files say. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",

@@ -19,27 +19,6 @@ from raterscope.widgets.tables.model_table import ModelRow
 from raterscope.widgets.tables.rater_table import RaterRow
 from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
 
-__all__ = [
-    "CONSENSUS",
-    "HIDDEN",
-    "TRUTH",
-    "covered",
-    "difference",
-    "drawn_outline",
-    "evidence",
-    "heat_map",
-    "highest_tau",
-    "local_weight",
-    "model_rows",
-    "no_tau",
-    "no_weight",
-    "nothing_local",
-    "outlines",
-    "rater_rows",
-    "region_boxes",
-    "status",
-]
-
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines that belong to no annotator, used after a line break, which no name contains."""
 HIDDEN = "Hidden until you have settled it as you drew it. Press H to show it."

@@ -39,8 +39,6 @@ from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
-__all__ = ["MasksWorkspace"]
-
 BLIND = BlindTexts(
     "Hide raters' masks until you decide",
     "What raters drew and what the model says is hidden until you have settled it.",

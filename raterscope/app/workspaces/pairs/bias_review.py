@@ -37,8 +37,6 @@ from raterscope.app.workspaces.review_order import Elsewhere
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
-__all__ = ["BiasReview", "RateCut"]
-
 REASONS = {
     "flag": ("clicks one side always", "clicks one side when unsure", "answers without looking"),
     "clear": ("agrees with the crowd", "the sides of the items explain it", "too few comparisons to say"),

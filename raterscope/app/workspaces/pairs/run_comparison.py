@@ -24,8 +24,6 @@ from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
 from raterscope.text.numbers import count
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["MEASURES", "NOTHING", "RunComparison"]
-
 NOTHING = (
     "Press Fuse (F5) to list runs, the annotators that each flags, and how they differ from the run shown."
 )

@@ -35,24 +35,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
 
-__all__ = [
-    "CLEARED",
-    "FLAGGED",
-    "OPEN",
-    "Analysis",
-    "Cut",
-    "PairsSession",
-    "Ranking",
-    "Scene",
-    "analyse",
-    "cut_at",
-    "detect_at",
-    "error_probabilities",
-    "rank",
-    "read_scene",
-    "test_again",
-]
-
 OPEN, FLAGGED, CLEARED = 0, 1, 2
 
 

@@ -21,8 +21,6 @@ from raterscope.widgets.panels.pair_browser import AnnotatorList, PairGrid
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.tables.comparison_table import ComparisonTable
 
-__all__ = ["PairsCore", "PairsPart", "PairsScreen"]
-
 NO_TRUST = "Press Fuse (F5) to see how often the test is wrong on these comparisons."
 
 

@@ -21,28 +21,6 @@ from raterscope.widgets.figures.ranking_painter import RankingView
 from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
 
-__all__ = [
-    "COVERED",
-    "NO_PATH",
-    "UNFUSED",
-    "annotators_view",
-    "between_view",
-    "bias_view",
-    "course_view",
-    "covers",
-    "evidence_pairs_view",
-    "listed",
-    "path_cut",
-    "path_view",
-    "ranking_view",
-    "rate_cut",
-    "sides_view",
-    "statistics_view",
-    "status",
-    "uncovered",
-    "why_no_path",
-]  # fmt: skip
-
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
 MOST_LISTED = 500

@@ -50,8 +50,6 @@ from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
-__all__ = ["PairsWorkspace"]
-
 BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
 
 
