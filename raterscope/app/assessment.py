@@ -243,7 +243,7 @@ class Trust:
             return f"{words} That is too few to judge. {self.comparable}".rstrip()
         if not self.contradicted:
             return f"{words} This does not contradict the probabilities."
-        return f"{words} The probabilities are {self._gap_in_words()}: do not take them at their word."
+        return f"{words} The probabilities are {self._gap_in_words()}: do not rely on them."
 
     def doubt_in_words(self) -> str:
         """Describe in a short sentence what is contradicted; empty if nothing is."""

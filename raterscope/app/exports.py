@@ -231,7 +231,7 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
     """
     if not export.of_run:
         if request.run is not None:
-            raise InputError(f"--run is for results; {export.what} are those of the study, of no run")
+            raise InputError(f"--run selects a run of results; {export.what} do not belong to a run")
         return Provenance()
     with study.shown.only(request.run):
         if request.run is not None and study.runs.get(request.run).kind not in export.kinds:
@@ -261,11 +261,11 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
         raise InputError("is a study's name, which the export would replace; choose another", file=path)
     if request.deidentify and not export.deidentifies:
-        raise InputError(f"{export.what} cannot be de-identified; --deidentify is for what comes of masks")
+        raise InputError(f"{export.what} cannot be de-identified; --deidentify is for exports of masks")
     if request.with_images and not request.deidentify:
-        raise InputError("--with-images goes with --deidentify; the original images stay where they are")
+        raise InputError("--with-images needs --deidentify; original images are not exported")
     if request.with_images and not export.by_case:
-        raise InputError(f"{export.what} is a table; --with-images goes with masks and maps")
+        raise InputError(f"{export.what} is a table; --with-images is for masks and maps")
     assert export.write is not None
     made = provenance(export, study, request)
     folder = _folder_of(request)

@@ -384,7 +384,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         )
     if refused:
         more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
-        candidates.notices.append(f"Left out is {str(refused[0]).rstrip('.')}{more}.")
+        candidates.notices.append(f"Skipped: {str(refused[0]).rstrip('.')}{more}.")
 
 
 def _count(candidates: ImportCandidates) -> int:

@@ -239,8 +239,8 @@ def _assumed_in_words(files: Sequence[Path]) -> list[str]:
     what = f"{plain(files[0].name)} holds" if len(files) == 1 else f"{len(files):,} files hold"
     them = "it" if len(files) == 1 else "them"
     return [
-        f"{what} detections that left Raterscope and came in as truth; --annotator NAME takes {them} as"
-        " that annotator's clicks."
+        f"{what} detections exported from Raterscope, which were imported as ground truth. --annotator NAME"
+        f" imports {them} as that annotator's clicks."
     ]
 
 
@@ -366,7 +366,7 @@ def _store(
     sentences += [*placement.notices, *readings.notices]
     tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:3]]
     if tables_left:
-        sentences.append(f"Of a folder no tables are read; import {_listed(tables_left)} by name.")
+        sentences.append(f"Tables in a folder are not read; import {_listed(tables_left)} by name.")
     others = [path for path in readings.left if path not in tables_left]
     if others:
         sentences.append(f"Skipped, because they contain nothing to import: {_listed(others)}.")

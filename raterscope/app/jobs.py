@@ -247,7 +247,7 @@ def _unexpected(error: Exception) -> str:
         return "There is not enough memory for this."
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
-    return f"Something went wrong inside Raterscope ({type(error).__name__}); the details say where."
+    return f"Internal error ({type(error).__name__}). See the details, and report it."
 
 
 class Lane:

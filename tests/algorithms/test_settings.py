@@ -22,7 +22,7 @@ class Example(Settings):
         None, "Click scatter", "Empty: estimated from the data.", unit="px", minimum=0.1
     )
     rounds: int = integer(500, "Rounds", "At most this many.", minimum=1, maximum=10_000)
-    prior: str = choice("beta", "Prior", "On rates.", {"beta": "Beta priors", "none": "as printed"})
+    prior: str = choice("beta", "Prior", "On rates.", {"beta": "Beta priors", "none": "as published"})
     thorough: bool = switch(False, "Thorough", "Slower.")
 
 

@@ -52,7 +52,7 @@ def methods() -> dict[str, Method]:
         "same, DEM (the default fusion)": lambda clicks: detected(clicks, FusionPlan()),
         "OEM, scatter 2 px, observed, L/2": lambda clicks: oem(clicks, given).mean,
         "OEM, scatter 2 px, eq. 16, L/4": lambda clicks: oem(clicks, quarter).mean,
-        "OEM as printed": lambda clicks: oem(clicks, printed).mean,
+        "OEM as published": lambda clicks: oem(clicks, printed).mean,
         "same, refreshed posteriors": lambda clicks: oem(clicks, refreshed).mean,
         "HDBSCAN (5 clicks, 3 neighbours)": lambda clicks: hdbscan(clicks).mean,
         "DBSCAN (5 px, 3 neighbours)": lambda clicks: dbscan(clicks).mean,
@@ -154,8 +154,8 @@ def table_of_crowds(
     rows = {
         "default": OEMSettings(),
         "thesis's criterion": OEMSettings(criterion="thesis", covariance="free", click_scatter=scatter),
-        "as printed": OEMSettings(as_printed=True),
-        "as printed, floor .01": OEMSettings(as_printed=True, covariance_floor=0.01),
+        "as published": OEMSettings(as_printed=True),
+        "as published, floor .01": OEMSettings(as_printed=True, covariance_floor=0.01),
         "refreshed posteriors": OEMSettings(as_printed=True, printed_form="refreshed"),
         "same, floor .01": OEMSettings(as_printed=True, printed_form="refreshed", covariance_floor=0.01),
     }

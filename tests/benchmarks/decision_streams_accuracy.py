@@ -36,7 +36,7 @@ from tests.algorithms.clicks.crowds import quantius
 
 TIMES = (1, 2, 3, 5, 10, 20, 30)
 CROWDS = (10, 20, 30, 40, 50)
-SETTINGS = {"as printed": DecisionSettings(as_printed=True), "default": DecisionSettings()}
+SETTINGS = {"as published": DecisionSettings(as_printed=True), "default": DecisionSettings()}
 
 
 def table_of_times(runs: int) -> None:
@@ -95,7 +95,7 @@ def table_of_images(root: Path) -> None:
     plans: dict[str, Callable[[], FusionPlan]] = {
         "DEM": FusionPlan,
         "recursive EM": lambda: FusionPlan.make("oem", {"detector": "recursive"}),
-        "recursive EM, as printed": lambda: FusionPlan.make(
+        "recursive EM, as published": lambda: FusionPlan.make(
             "oem", {"detector": "recursive", "recursion": "printed"}
         ),
     }

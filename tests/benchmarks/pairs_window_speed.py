@@ -126,7 +126,7 @@ class Session:
                 nonlocal before
                 before = work.queue.current
                 work.bias_review.record(
-                    verb, work.session.scene.pairs.annotators[before], "clicks one side always"
+                    verb, work.session.scene.pairs.annotators[before], "always chooses one side"
                 )
 
             return driven.deciding(call)

@@ -28,10 +28,10 @@ RADIUS = 4.0
 SHOWN = (5, 8, 11, 13, 15, 17, 19, 21, 23, 25, 27, 30)
 PLANS = {
     "default": StreamPlan(),
-    "Algorithm 3 as printed, scatter 2 px, observed likelihood": StreamPlan.make(
+    "Algorithm 3 as published, scatter 2 px, observed likelihood": StreamPlan.make(
         {"update": "printed", "click_scatter": "2", "criterion": "observed"}
     ),
-    "Algorithms 1 to 3 as printed": StreamPlan.make(
+    "Algorithms 1 to 3 as published": StreamPlan.make(
         {
             "update": "printed",
             "as_printed": "yes",

@@ -51,12 +51,12 @@ def test_a_cell_says_its_rate_interval_votes_and_the_crowds_with_the_digits_it_d
     matrix.show_matrix(view(**SPOT))
     words = matrix.figure.words
     assert words((0, 0)) == (
-        "true not, said -1: 0.93 (0.91 to 0.96), 1,204 votes; the crowd 0.80, difference +0.13"
+        "true not, answer -1: 0.93 (0.91 to 0.96), 1,204 votes; the crowd 0.80, difference +0.13"
     )
     assert words((0, 1)).endswith("less than one vote; the crowd 0.20, difference −0.13")
     # An interval from 0.1 to 0.9 has no second decimal, and a difference within it says nothing.
     assert words((1, 0)) == (
-        "true supernova, said -1: 0.5 (0.1 to 0.9), 1 vote; the crowd 0.60, within the interval"
+        "true supernova, answer -1: 0.5 (0.1 to 0.9), 1 vote; the crowd 0.60, within the interval"
     )
 
 
@@ -92,7 +92,7 @@ def test_the_cells_are_walked_by_keyboard_from_the_selected_one_and_not_over_the
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Space, Qt.Key.Key_Up, *[Qt.Key.Key_Left] * 5, Qt.Key.Key_Return):
         qtbot.keyClick(matrix.figure, key)
     assert chosen == [(1, 2), (0, 0)]
-    assert matrix.figure.accessibleDescription().startswith("true class 0, said says 0: ")
+    assert matrix.figure.accessibleDescription().startswith("true class 0, answer says 0: ")
 
 
 def test_without_a_crowd_there_is_no_difference_from_it(matrix, qtbot):

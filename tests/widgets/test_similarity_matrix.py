@@ -93,7 +93,7 @@ def test_matrix_and_graph_are_two_views_where_there_are_both(matrix, qtbot):
     graph(matrix)
     assert matrix.modes.mode == "matrix"
     qtbot.mouseClick(matrix.modes.buttons["graph"], LEFT)
-    assert matrix.figure.words((0, 0)) == "ann: community 1, alike to 2"
+    assert matrix.figure.words((0, 0)) == "ann: community 1, similar to 2"
     matrix.modes.buttons["graph"].setFocus()
     qtbot.keyClick(matrix.modes.buttons["graph"], Qt.Key.Key_Left)
     assert matrix.modes.mode == "matrix"
@@ -118,7 +118,7 @@ def test_the_graph_is_walked_by_keyboard_towards_the_next_mark(matrix, qtbot):
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Return):
         qtbot.keyClick(matrix.figure, key)
     assert matrix.heard == [(3, 3)]  # from the first, where there is nothing further left, round the corner
-    assert matrix.figure.accessibleDescription() == "dora: no community, alike to 1"
+    assert matrix.figure.accessibleDescription() == "dora: no community, similar to 1"
 
 
 def test_marks_in_one_place_and_without_lines_are_painted(matrix):

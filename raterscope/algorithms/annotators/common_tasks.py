@@ -269,7 +269,7 @@ def _by_factors(
     if full.nnz > full.shape[0] ** 2 / 8 and full.shape[0] <= _WHOLE:
         full = full.toarray()
     ladder = _LADDER if settings.evidence is None else (settings.evidence,)
-    ladder = ladder[:1] if settings.as_printed else ladder  # the updates as printed weigh no evidence
+    ladder = ladder[:1] if settings.as_printed else ladder  # the updates as published weigh no evidence
     best: tuple[Float32Array, float] | None = None
     for at, evidence in enumerate(ladder):
         step = part(watch, at / len(ladder), (at + 0.9) / len(ladder))

@@ -273,8 +273,8 @@ class CommunitySettings(FactorisationSettings):
     )  # fmt: skip
     scale: float | None = number(
         None, "Similarity scale", "How fast similarity falls with distance: a larger scale separates finer "
-        "differences, and begins to split by chance. Empty: 30, or less if even similar annotators differ; 1 "
-        "for updates as printed.",
+        "differences, and eventually splits by chance. Empty: 30, or less if even similar annotators "
+        "differ; 1 for the updates as published.",
         minimum=0.01, maximum=1000, optional=True, advanced=True,
     )  # fmt: skip
 

@@ -71,7 +71,7 @@ class FactorisationSettings(Settings):
     max_iterations: int = integer(500, "Iterations", "Most iterations of a search.", minimum=1, advanced=True)
     seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
     as_printed: bool = switch(
-        False, "Updates as printed", "Uncorrected published version: random starts, updates without the "
+        False, "Updates as published", "Uncorrected published version: random starts, updates without the "
         "guarantee that the objective never rises, and links that count as independent observations.",
         advanced=True,
     )  # fmt: skip
@@ -218,8 +218,8 @@ def join_communities(
 class _Step:
     """Update of every entry w of a factor by its gain.
 
-    It is the minimum of the majorised objective, beta w^2 + pull w = w gain; as printed it is w gain / (pull
-    + beta w).
+    It is the minimum of the majorised objective, beta w^2 + pull w = w gain; as published, w gain /
+    (pull + beta w).
     """
 
     pull: Float32Array

@@ -86,7 +86,7 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
 
     The distance is that of equations 32 and 33 of the dynamic combination paper: over the classes, the sum of
     1 - sum_l sqrt(pi_jl pi'_jl). That is the *squared* Hellinger distance. It is so small that with a scale
-    of 1, as printed, nearly all similarities are near 1 and only two of five planted communities are found;
+    of 1, as published, nearly all similarities are near 1 and only two of five planted communities are found;
     hence `scale`.
 
     Parameters

@@ -395,9 +395,9 @@ class CEMSettings(MixtureSettings):
     covariance: str = choice("free", "Covariance", "Of the clusters.", COVARIANCES, advanced=True)
     criterion: str = choice("length", "Criterion", "Criterion for the number of clusters.", CRITERIA)
     version: str = choice(
-        "corrected", "Version", "The paper's begins exactly as OEM as printed: scatter from the variance of "
-        "the clicks, no cap on the initial number, one-sided eq. 17, 10 to 500 iterations. The thesis's "
-        "(section 2.2) annihilates components all at once. Both choose by message length.", VERSIONS,
+        "corrected", "Version", "Paper: starts exactly as OEM as published, with scatter from the variance "
+        "of the clicks, no cap on the initial number, one-sided eq. 17, 10 to 500 iterations. Thesis "
+        "(section 2.2): annihilates components all at once. Both choose by message length.", VERSIONS,
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:

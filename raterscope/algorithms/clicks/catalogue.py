@@ -68,8 +68,8 @@ DETECTORS: dict[str, Algorithm] = {
             ShareSettings, share,
         ),
         Algorithm(
-            "recursive", "recursive EM", "DEM in one pass over the annotators, in the order in which they "
-            "came.", "[@diazvilor2017], Algorithm 5", RecursiveSettings, recursive,
+            "recursive", "recursive EM", "DEM in one pass over the annotators, in their order of "
+            "arrival.", "[@diazvilor2017], Algorithm 5", RecursiveSettings, recursive,
         ),
     )
 }  # fmt: skip

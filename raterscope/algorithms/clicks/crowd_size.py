@@ -41,7 +41,7 @@ PUBLISHED_VOTES = AssignmentSettings(vote_coverage=1.0)
 """Eq. 20 of the paper, without a limit on the distance of a vote from its cluster."""
 
 DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
-    "DEM as printed": ("dem", PUBLISHED_DEM),
+    "DEM as published": ("dem", PUBLISHED_DEM),
     "majority vote": ("majority", MajoritySettings()),
 }
 """Detectors after the published clusterings, by the end of the method's name."""
@@ -61,11 +61,11 @@ class CrowdSizeSettings(Settings):
         10, "Draws", "Crowds drawn at random from each image; the paper draws 300.", minimum=1, maximum=10_000
     )
     published: bool = switch(
-        True, "Published methods", "Measure OEM and CEM as printed, k-means and hierarchical clustering too, "
-        "with DEM as printed and with majority voting.",
+        True, "Published methods", "Also measure OEM and CEM as published, k-means and hierarchical "
+        "clustering, each with DEM as published and with majority voting.",
     )  # fmt: skip
     streamed: bool = switch(
-        False, "Stream", "Measure the chosen method as a stream too, and with the published methods the "
+        False, "Stream", "Also measure the chosen method as a stream and, with the published methods, the "
         "paper's Algorithm 3: annotators join one by one from the smallest crowd on (figures 15 and 16).",
     )  # fmt: skip
     draw_seed: int = integer(
@@ -80,7 +80,7 @@ class CrowdSizeCurve:
     Attributes
     ----------
     method : str
-        "OEM as printed, majority vote"; after clustering without the detector.
+        "OEM as published, majority vote"; after clustering without the detector.
     stage : {"clustering", "detection"}
     annotators : (K,) int64
         R.
@@ -149,8 +149,8 @@ def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, Fusi
     methods = {CHOSEN: {CHOSEN: plan}}
     if published:
         clusterings: dict[str, tuple[str, Settings]] = {
-            "OEM as printed": ("oem", OEMSettings(as_printed=True)),
-            "CEM as printed": ("cem", CEMSettings(version="paper")),
+            "OEM as published": ("oem", OEMSettings(as_printed=True)),
+            "CEM as published": ("cem", CEMSettings(version="paper")),
             "k-means": ("kmeans", KMeansSettings()),
             "hierarchical": ("hac", HACSettings(linkage="single")),
         }
@@ -230,8 +230,8 @@ def _streams(plan: FusionPlan, *, published: bool) -> dict[tuple[str, str], Stre
     if isinstance(plan.clustering, OEMSettings) and isinstance(plan.detection, DEMSettings):
         results[STREAM, STREAM] = StreamPlan(plan.clustering, plan.detection, plan.assignment)
     if published:
-        name = "OEM as printed, streamed"
-        results[name, f"{name}, DEM as printed"] = StreamPlan(
+        name = "OEM as published, streamed"
+        results[name, f"{name}, DEM as published"] = StreamPlan(
             OEMSettings(as_printed=True), PUBLISHED_DEM, PUBLISHED_VOTES, StreamSettings(update="printed")
         )
     return results

@@ -30,7 +30,7 @@ class DecisionSettings(Settings):
     """Settings of EM on streams of decisions."""
 
     as_printed: bool = switch(
-        False, "As printed", "Uncorrected published version: no priors, and recursion continues from its "
+        False, "As published", "Uncorrected published version: no priors, and recursion continues from its "
         "last estimates alone."
     )  # fmt: skip
     expected_rate: float = number(
@@ -246,7 +246,7 @@ def map_rule(
 
 
 def log_posterior(state: DecisionState, settings: DecisionSettings | None = None) -> float:
-    """Return the log posterior of a state's parameters; as printed, the log likelihood (thesis, eq. 3.9)."""
+    """Return the log posterior of the parameters; as published, the log likelihood (thesis, eq. 3.9)."""
     settings = settings or DecisionSettings()
     present, absent = _logs(state)
     sensitivity, specificity, mu = (
@@ -273,7 +273,7 @@ def _count(state: DecisionState, decisions: ArrayLike) -> DecisionState:
 
 
 def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
-    """Run one EM iteration; unless as printed, from the state that explains the decisions better."""
+    """Run one EM iteration; unless as published, from the state that explains the decisions better."""
     if state.step == 1:
         state = _restart(state, settings)
     elif not settings.as_printed:

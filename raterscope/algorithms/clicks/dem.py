@@ -69,7 +69,7 @@ class DEMSettings(Settings):
         {
             "crowd": "Beta priors, structures that differ in how easily they are seen, artefacts",
             "beta": "Beta priors",
-            "none": "none, as printed",
+            "none": "none, as published",
         },
     )  # fmt: skip
     sensitivity_mean: float = number(
@@ -79,8 +79,8 @@ class DEMSettings(Settings):
         5.0, "Strength of sensitivity", "Weight of the prior.", unit="votes", minimum=0.0, advanced=True
     )
     specificity_mean: float | None = number(
-        None, "Expected specificity", "Mean of the prior. Empty: from the chance that each annotator's stray "
-        "clicks meet a cluster; if that is unknown, the mean of the sensitivity.",
+        None, "Expected specificity", "Mean of the prior. Empty: from the probability that each annotator's "
+        "stray clicks hit a cluster; if unknown, the mean of the sensitivity.",
         minimum=0.01, maximum=0.9999, advanced=True,
     )  # fmt: skip
     specificity_strength: float | None = number(
@@ -88,9 +88,9 @@ class DEMSettings(Settings):
         "clicks, otherwise 5.", unit="votes", minimum=0.0, advanced=True,
     )  # fmt: skip
     expected_share: float | None = number(
-        None, "Expected share of structures", "Of all clusters, from other runs or from the expert. It "
-        "resolves runs that may hold artefacts alone, which votes cannot show. Empty: the votes and your "
-        "decisions decide.",
+        None, "Expected share of structures", "Share of all clusters that are structures, known from "
+        "other runs or from the expert. Set it where every cluster may be an artefact: votes alone cannot "
+        "show that. Empty: estimated from the votes and your decisions.",
         minimum=0.01, maximum=0.99, advanced=True,
     )  # fmt: skip
     expected_share_error: float | None = number(
@@ -435,12 +435,12 @@ class RecursiveSettings(Settings):
 
     recursion: str = choice(
         "renewed", "Recursion", "At each annotator EM continues from the last posteriors, or from the share "
-        "of votes if that explains the votes better, with DEM's priors; as printed, from the last posteriors "
-        "alone and without priors.",
-        {"renewed": "with priors, likelier start", "printed": "as printed"},
+        "of votes if that explains the votes better, with DEM's priors; as published, from the last "
+        "posteriors alone and without priors.",
+        {"renewed": "with priors, likelier start", "printed": "as published"},
     )  # fmt: skip
     first_annotators: int = integer(
-        10, "First annotators", "Number who are fused together before the others join one by one.",
+        10, "First annotators", "Number of annotators fused together before the others join one by one.",
         minimum=1, advanced=True,
     )  # fmt: skip
     detection_threshold: float = number(
@@ -550,7 +550,7 @@ def _first_votes(votes: Votes, turn: int) -> Votes:
 
 
 def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> tuple[Problem, Ascent]:
-    """Run one EM iteration; unless as printed, from the state that explains the votes better."""
+    """Run one EM iteration; unless as published, from the state that explains the votes better."""
     problem = problem_of(votes, _as_dem(settings))
     share = votes.share
     if previous is None:

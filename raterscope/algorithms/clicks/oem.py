@@ -99,7 +99,7 @@ class MixtureSettings(Settings):
     )  # fmt: skip
     initial_clusters: int | None = integer(
         None, "Initial number", "Initial number of clusters. Empty: six times the mean clicks of an "
-        "annotator. At most a quarter of the clicks unless as printed.", minimum=1, advanced=True,
+        "annotator. At most a quarter of the clicks unless as published.", minimum=1, advanced=True,
     )  # fmt: skip
     lower_bound: int = integer(
         0, "Lower bound", "Smallest number of clusters after removal.", minimum=0, advanced=True
@@ -114,7 +114,7 @@ class MixtureSettings(Settings):
     covariance: str = choice(
         "held",
         "Covariance",
-        "Of the clusters, along Algorithm 1. As printed it is estimated.",
+        "Of the clusters, along Algorithm 1. As published it is estimated.",
         COVARIANCES,
         advanced=True,
     )
@@ -169,13 +169,13 @@ class OEMSettings(MixtureSettings):
         advanced=True,
     )
     as_printed: bool = switch(
-        False, "As printed", "Algorithm 1 as the paper prints it: scatter from the variance of the clicks, "
+        False, "As published", "Algorithm 1 as the paper prints it: scatter from the variance of the clicks, "
         "no cap on the initial number, eq. 16 with the posteriors of the E step before, one-sided eq. 17 "
         "across removals, L/4, 10 to 500 iterations. Only the covariance floor is added.",
     )  # fmt: skip
     printed_form: str = choice(
-        "literal", "Form as printed", "With the published version: the literal algorithm, or one that scores "
-        "each iteration with new posteriors and restarts eq. 17 after each removal, which finds more "
+        "literal", "Form as published", "With the published version: the literal algorithm, or one that "
+        "scores each iteration with new posteriors and restarts eq. 17 after each removal, which finds more "
         "clusters.", PRINTED_FORMS, advanced=True,
     )  # fmt: skip
     own_hands: bool = switch(

@@ -50,13 +50,13 @@ class StreamSettings(Settings):
     """Settings of a stream."""
 
     update: str = choice(
-        "local", "Update", "How new clicks update clusters: new ones start near new clicks, the evidence "
-        "keeps them, and all are fitted again from time to time; or by Algorithm 3 as printed, with a new "
-        "one at every click.", {"local": "near new clicks", "printed": "as printed"},
+        "local", "Update", "How new clicks update clusters. Near new clicks: clusters start there, remain "
+        "if the evidence supports them, and all are refitted from time to time. As published (Algorithm 3): "
+        "a cluster starts at every click.", {"local": "near new clicks", "printed": "as published"},
     )  # fmt: skip
     growth: float = number(
-        0.2, "Growth", "All clusters are fitted again once the clicks or their annotators have grown by this "
-        "share; never as printed.", minimum=0.0, advanced=True,
+        0.2, "Growth", "All clusters are refitted once the number of clicks or of annotators has grown by "
+        "this share. Not used as published.", minimum=0.0, advanced=True,
     )  # fmt: skip
 
 

@@ -344,13 +344,13 @@ def advice(
     if tempering is not None and tempering.dependent:
         sentences.append(
             "Annotators share mistakes: the votes on a task predict each other best if each is weighted"
-            f" {tempering.power:g}. This model counts it in full, and is too sure. Take the pooled consensus,"
-            " or let votes count in part."
+            f" {tempering.power:g}. This model counts each vote in full and is overconfident. Use the pooled"
+            " consensus, or let each vote count in part."
         )
     elif model is None and fusion.algorithm in _MODELS and fusion.power == 1.0:
         sentences.append(
-            f"{_MODELS[fusion.algorithm]} may be too sure: votes alone do not show whether annotators err"
-            f" together, and {_MEASURED}. Take the pooled consensus, or give the truth of some tasks to"
+            f"{_MODELS[fusion.algorithm]} may be overconfident: votes alone do not show whether annotators"
+            f" err together, and {_MEASURED}. Use the pooled consensus, or import the truth of some tasks to"
             " measure it."
         )
     sentences += [
@@ -369,29 +369,28 @@ def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bo
         return []
     sentences = []
     ours, vote_wins, chance = compare_accuracy(model, vote)
-    remedy = "take the vote" if pooled else f"take the vote, or try {_POOLED}"
+    remedy = "use the majority vote" if pooled else f"use the majority vote, or try {_POOLED}"
     if vote_wins > ours and chance < _CHANCE:
         sentences.append(
-            f"The vote is right more often than the model, in {vote.accuracy:.1%} against"
-            f" {model.accuracy:.1%} of {model.judged:,} tasks, and hardly by chance (p = {chance:.2g}):"
-            f" {remedy}."
+            f"The majority vote is right more often than the model: in {vote.accuracy:.1%} against"
+            f" {model.accuracy:.1%} of {model.judged:,} tasks (p = {chance:.2g}). {remedy.capitalize()}."
         )
     mean = _mean_probability(model)
     least, errors = _TOO_SURE
     error = errors * np.sqrt(max(mean * (1 - mean), 1e-4) / model.judged)
     if model.judged >= _FEW_JUDGED and mean - model.accuracy > max(least, error):
-        remedy = "hold truths fixed to calibrate it" if pooled else "take the pooled consensus"
+        remedy = "hold truths fixed to calibrate it" if pooled else "use the pooled consensus"
         sentences.append(
-            f"The model is too sure, {mean:.1%} on average where {model.accuracy:.1%} of {model.judged:,}"
-            f" tasks are right: calibration error {model.calibration.error:.2f}, log loss"
+            f"The model is overconfident: its mean probability is {mean:.1%}, but {model.accuracy:.1%} of"
+            f" {model.judged:,} tasks are right; calibration error {model.calibration.error:.2f}, log loss"
             f" {model.log_loss:.2f} (the vote: {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its"
             f" order of tasks more than its probabilities, or {remedy}."
         )
     elif pooled and model.judged >= _FEW_JUDGED and model.accuracy - mean > max(least, error):
         sentences.append(
-            f"The model is too cautious, {mean:.1%} on average where {model.accuracy:.1%} of"
-            f" {model.judged:,} tasks are right: calibration error {model.calibration.error:.2f}. Hold the"
-            " known truths fixed, and it becomes surer of tasks that look alike."
+            f"The model is underconfident: its mean probability is {mean:.1%}, but {model.accuracy:.1%} of"
+            f" {model.judged:,} tasks are right; calibration error {model.calibration.error:.2f}. Hold the"
+            " known truths fixed to calibrate it."
         )
     return sentences
 
@@ -422,8 +421,8 @@ def _little_data_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
         return []
     remedy = "" if fusion.algorithm == "pooled" else f" Try {_POOLED}."
     return [
-        f"The model has little data: {', '.join(reasons)}. Where it differs from the vote, the vote"
-        f" may be right.{remedy}"
+        f"The model has little data: {', '.join(reasons)}. Where it differs from the majority vote, the"
+        f" vote may be right.{remedy}"
     ]
 
 
@@ -439,8 +438,8 @@ def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> l
     if swapped:
         first, second = (labels.classes[j] for j in swapped[0])
         return [
-            f"What the model calls {first} most annotators call {second}, and the other way round: these"
-            " classes may be swapped. Give the truth of some tasks, or take the vote."
+            f"Most annotators call {second} what the model calls {first}, and the other way round: the model"
+            " may have swapped these classes. Import the truth of some tasks, or use the majority vote."
         ]
     votes = labels.votes_of_annotators()
     _, _, high = (rates_of(labels, fusion) if rates is None else rates).accuracies()
@@ -448,7 +447,7 @@ def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> l
     if 2 * worse > int((votes > 0).sum()):
         return [
             f"{worse:,} of {int((votes > 0).sum()):,} annotators would be worse than chance: that is more"
-            " likely a mistake of the model. Give the truth of some tasks, or take the vote."
+            " likely a mistake of the model. Import the truth of some tasks, or use the majority vote."
         ]
     return []
 
@@ -480,10 +479,10 @@ def _change_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     changed = np.abs(hits[:, 1] / count[:, 1] - hits[:, 0] / count[:, 0]) > beyond * error
     if len(changed) < least or changed.mean() < often:
         return []
-    remedy = "take the dynamic model"
+    remedy = "Use the dynamic model"
     if len(labels.classes) == 2 and fusion.known.max(initial=OPEN) == OPEN:
-        remedy += " and give the truth of some tasks, without which two classes can mislead it as well"
+        remedy += " and import the truth of some tasks: with two classes it can fail without them"
     return [
         f"Annotators change: {changed.mean():.0%} of their rates of right votes differ between the first and"
-        f" the second half of their votes, far beyond chance, and the model takes them as fixed: {remedy}."
+        f" the second half of their votes, far beyond chance, but the model assumes fixed rates. {remedy}."
     ]

@@ -267,9 +267,7 @@ _CHANCE = 0.01
 _TOLD = 10
 """Maximum number of annotators named in a sentence."""
 
-_OUTVOTED = (
-    "They outvote the others, who agree with each other against them: these may share a mistake instead."
-)
+_OUTVOTED = "They outvote the others, who agree with each other. The others may also share a mistake instead."
 
 _SMOOTHING = 5.0
 """Votes that the annotator's overall accuracy counts as in a class's row."""

@@ -104,8 +104,8 @@ def deal_folds(
     if len(judged) < 2 or folds < 2:
         truths = "is 1 truth" if len(judged) == 1 else f"are {len(judged)} truths"
         raise LabelsError(
-            f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each, for one to be"
-            " measured while another is held fixed."
+            f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each, so that one"
+            " is measured while another is held fixed."
         )
     fold = _folds(truth, judged, min(folds, len(judged)), seed)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known.copy()

@@ -500,7 +500,7 @@ def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
     more = f" and {len(named) - _TOLD:,} more" if len(named) > _TOLD else ""
     return (
         f"{len(named):,} of {tested:,} annotators changed over their votes (p < {FALSE_ALARMS:g} each, so"
-        f" that {FALSE_ALARMS:.0%} of those who did not are named too): {', '.join(listed)}{more}.",
+        f" that {FALSE_ALARMS:.0%} of those who did not change are listed too): {', '.join(listed)}{more}.",
     )
 
 

@@ -148,7 +148,7 @@ def _notices(kept: int, barred: int) -> list[str]:
     notices = []
     if kept:
         notices.append(
-            f"{_tasks(kept)} a class that nobody voted for there: the annotators gave the same labels in at"
+            f"{_tasks(kept)} a class without votes on that task: its annotators gave the same labels in at"
             f" least {CASES} votes on confident cases of that class, more than of any class with votes."
         )
     if barred:
@@ -164,8 +164,10 @@ def _tasks(count: int) -> str:
 
 
 _OVERRIDDEN = "The prior set for the question is used, not that of the settings."
-_IN_FULL = "Each vote counts in full: this algorithm has no prior of the annotators to weigh it by."
-_TEMPERED = "The pooled consensus weights correlated votes itself: the setting for that changes nothing."
+_IN_FULL = (
+    "Each vote counts in full: this algorithm has no prior of the annotators, and cannot down-weight votes."
+)
+_TEMPERED = "The pooled consensus weights correlated votes itself: the setting for that has no effect."
 SCORING = ("weighted-sum", "mean-score")
 _FUSED = 0.7  # share of the time, the rest goes to communities
 _GROUPED = 0.9  # from there on annotators are compared, who may copy
@@ -216,7 +218,7 @@ class QuestionSettings(Settings):
     communities: str = choice(
         "behaviour",
         "Communities",
-        "Group the annotators, and look for those who copy; some seconds for thousands of them.",
+        "Group the annotators and look for copied answers. Takes seconds for thousands of annotators.",
         BASES,
     )
     community_method: str = choice(
@@ -224,8 +226,8 @@ class QuestionSettings(Settings):
     )
     community_scale: float | None = number(
         None, "Similarity scale", "How fast similarity falls with distance; 1 is equation 32 as published. A "
-        "larger scale separates finer differences, and begins to split by chance. Empty: estimated from the "
-        "data. For communities by behaviour.",
+        "larger scale separates finer differences, and eventually splits by chance. Empty: estimated from "
+        "the data. For communities by behaviour.",
         minimum=0.01, maximum=1000, optional=True, advanced=True,
     )  # fmt: skip
     community_evidence: float | None = number(
@@ -244,7 +246,7 @@ class QuestionSettings(Settings):
     )  # fmt: skip
 
     community_as_printed: bool = switch(
-        False, "Communities as printed", "Uncorrected published version: equation 32 with scale 1 and the "
+        False, "Communities as published", "Uncorrected published version: equation 32 with scale 1 and the "
         "printed updates of the factorisation, which depend on the number of annotators and find fewer "
         "communities. The scale can still be set; the evidence has no effect.",
         advanced=True,

@@ -153,7 +153,7 @@ class FoldedSettings(Settings):
         "For the subsample.", unit="votes", minimum=1,
     )  # fmt: skip
     experienced: int = integer(
-        10, "Experienced annotators", "Tasks with votes of fewer are left out. For the subsample.", minimum=1
+        10, "Experienced annotators", "Tasks with votes of fewer are excluded. For the subsample.", minimum=1
     )
     decisions: bool = switch(
         False, "Majorities as decisions", "Simple and weighted majority give a class instead of a share of "

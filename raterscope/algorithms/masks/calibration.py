@@ -227,7 +227,7 @@ class Calibration:
         elif not self.cases:
             sentences.append("The multipliers of the bands were measured on other crowds.")
         if self.assumed:
-            gold = f" Cases with a known true outline ({self.gold}) do not move it." if self.gold else ""
+            gold = f" Cases with a known true outline ({self.gold}) do not change it." if self.gold else ""
             sentences.append(
                 "The probability of the true outline rests on an assumption that masks cannot confirm: the "
                 f"raters have no common offset, and their errors correlate by {self.correlation:g}.{gold}"

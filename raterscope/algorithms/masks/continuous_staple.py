@@ -155,7 +155,7 @@ def continuous_staple(
     for name, weight in zip(masks.structures, weights, strict=True):
         if len(weight) > 1 and weight.max() > _ALONE * 255:
             leader = masks.annotators[int(weight.argmax())]
-            notices.append(f"The consensus on {name} rests on {leader} almost alone.")
+            notices.append(f"The consensus on {name} rests almost only on {leader}.")
     if count > 1:
         notices.append("Structures were fused one by one and may overlap.")
     if not all(trace.converged for trace in traces):

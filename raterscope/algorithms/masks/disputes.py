@@ -267,7 +267,7 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
     if np.isnan(dispute.reach):
         raters = dispute.beyond
         words = f"{len(raters)} of {len(names)} raters " if len(raters) > 3 else f"{_listed(raters, names)} "
-        words += f"{'marks' if len(raters) == 1 else 'mark'} this, the consensus nothing"
+        words += f"{'marks' if len(raters) == 1 else 'mark'} this, the consensus does not"
         return _with_weight(words, dispute, names)
     out = dispute.leader in dispute.beyond
     first, second = (dispute.beyond, dispute.short) if out else (dispute.short, dispute.beyond)

@@ -44,7 +44,7 @@ class MixtureSettings(Settings):
     clip: float = number(5.0, "Clip", "Largest distance that counts.", unit="mm", minimum=0.1, maximum=100.0)
     as_printed: bool = switch(
         False,
-        "As printed",
+        "As published",
         "Uncorrected published version: Algorithm 1, which in practice finds no second consensus.",
         advanced=True,
     )
@@ -327,7 +327,7 @@ def _settle(
 
 def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: bool) -> Iterator[str]:
     if as_printed:
-        yield "This is the paper's Algorithm 1 as printed, which seldom finds a second consensus."
+        yield "This is the paper's Algorithm 1 as published, which seldom finds a second consensus."
     else:
         yield (
             "This is a variant of the paper's mixture of consensuses: groupings of the raters are compared "

@@ -74,7 +74,7 @@ class RobustSettings(Settings):
     )  # fmt: skip
     floor: bool = switch(
         True, "Variance floor", "No rater's variance falls below that of a boundary drawn on voxels, and "
-        "biases are recentred. Without it, as printed, the estimate can collapse onto one rater.",
+        "biases are recentred. Without it, as published, the estimate can collapse onto one rater.",
     )  # fmt: skip
     spatial_prior: bool = switch(False, "Spatial prior", "Draw the consensus towards a smooth map.")
     spatial_spacing: float | None = number(

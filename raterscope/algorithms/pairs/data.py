@@ -269,8 +269,8 @@ class PairSettings(Settings):
         CONSTRUCTIONS, advanced=True,
     )  # fmt: skip
     local: bool = switch(
-        True, "Noise of each annotator", "Knockoffs are made of each annotator's own noise, which keeps the "
-        "rate where some are noisier than others. Off, as published, it is exceeded there. Up to 4 times "
+        True, "Noise of each annotator", "Knockoffs use each annotator's own noise: the rate holds even if "
+        "some are noisier than others. Switched off, as in the paper, it may be exceeded. Up to 4 times "
         "slower.", advanced=True,
     )  # fmt: skip
     least: int = integer(

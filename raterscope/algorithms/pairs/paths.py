@@ -346,7 +346,7 @@ def gram_matrices(
     if len(annotators) > MOST_TESTED:
         raise PairsError(
             f"{len(annotators):,} annotators are to be tested; expected at most {MOST_TESTED:,}: "
-            "raise the least comparisons that one is tested from."
+            "raise the least number of comparisons for a test."
         )
     watch(0.05, "adding up comparisons")
     mixed = cross_table(pairs.annotator, pairs.left, (number, items))

@@ -206,8 +206,8 @@ def _describe_study_commands(commands: Commands) -> None:
         "run",
         "fuse a study's clicks, masks, labels or pairs",
         "Fuses a study's clicks, masks, labels or pairs, whichever the algorithm is for, and\n"
-        "keeps the result in it. What the expert decided is held fixed; annotators the expert excluded are\n"
-        "left out, and annotators of clicks count with the weights that the expert gave.",
+        "keeps the result in it. Decisions of the expert are held fixed. Excluded annotators do not count, "
+        "and\ndown-weighted annotators of clicks count with their weights.",
         listing=_listing(KINDS.values()),
     )
     add_study(running)
@@ -224,9 +224,9 @@ def _describe_study_commands(commands: Commands) -> None:
         commands,
         "export",
         "write a study's results as tables, masks or maps",
-        "Writes what a study holds: of each image or question the run that the window shows, "
+        "Writes the results of a study: for each image or question the run that the window shows, "
         "or that of --run, with the expert's decisions applied. NAME.run.json beside it "
-        "tells the run.",
+        "describes the run.",
     )
     add_study(leaving)
     names = tuple(dict.fromkeys(export.what for export in exports()))
@@ -259,7 +259,7 @@ def _describe_report(commands: Commands) -> None:
         commands,
         "report",
         "write a study's results as HTML or PDF",
-        "Writes one file for readers: the disputed slices or tasks, tables of annotators and of "
+        "Writes one file: the disputed slices or tasks, tables of annotators and of "
         "their agreement, the expert's decisions, the methods with every setting.",
     )
     add_study(report)
@@ -275,9 +275,9 @@ def _describe_structures(commands: Commands) -> None:
         commands,
         "structures",
         "show or set the coding of structures: codes, colours, roles",
-        "Lists the structures of a study's masks and what each stands for in DICOM SEG, RTSTRUCT and\n"
-        ".seg.nrrd: as files said, as usual names (TG-263) tell, or as chosen here, which has the last word\n"
-        "and can be undone in the window.",
+        "Lists the structures of a study's masks and the code of each in DICOM SEG, RTSTRUCT and .seg.nrrd.\n"
+        "Codes come from the imported files, from usual names (TG-263), or from this command, which "
+        "overrides\nthe others and can be undone in the window.",
     )
     add_study(command)
     command.add_argument(
@@ -305,7 +305,7 @@ def _describe_papers(commands: Commands) -> None:
         "measure the papers' tables and figures again, on one page",
         "Measures what the papers' tables and figures show, from simulation and open data, and writes the\n"
         "papers' figures beside ours to papers.html. The figures of every run are kept in the folder: the\n"
-        "command goes on where it was stopped, and --full goes on from the quick form.",
+        "command continues where it was stopped, and --full continues the quick form.",
     )
     papers.add_argument("--only", nargs="+", choices=PAPERS, default=list(PAPERS), metavar="PAPER",
                         help=f"which papers to measure: {', '.join(PAPERS)} (default: all)")  # fmt: skip
@@ -325,8 +325,8 @@ def _describe_prepare(commands: Commands) -> None:
         commands,
         "prepare",
         "compile all algorithms, for installers and images",
-        "Compiles the inner loops of all algorithms, so that no command or window waits for it later. "
-        "Otherwise\nthey are compiled when they are first needed, or in the background of the window's "
+        "Compiles the inner loops of all algorithms, so that no command or window waits for them later. "
+        "Otherwise\nthey are compiled when first needed, or in the background of the window's "
         "first start.",
     )
     add_jobs(parser)

@@ -173,7 +173,7 @@ def _sentence(problem: Exception) -> str:
     elif isinstance(problem, MemoryError):
         text = "there is not enough memory for this"
     else:
-        text = f"internal error ({type(problem).__name__}: {problem}); RATERSCOPE_DEBUG=1 tells more"
+        text = f"internal error ({type(problem).__name__}: {problem}); RATERSCOPE_DEBUG=1 shows the traceback"
     return one_line(text)
 
 

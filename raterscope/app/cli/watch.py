@@ -90,7 +90,7 @@ def _follow(following: LiveSource, study: Study, stop: threading.Event, options:
                 return "every image meets the stop rule"
             if not growth.more:
                 if options.once:
-                    return "nothing more is there"
+                    return "no further clicks"
                 if stop.wait(options.every):
                     return "interrupted"
     except Cancelled:

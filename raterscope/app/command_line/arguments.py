@@ -81,8 +81,8 @@ def add_study(parser: Parser) -> None:
 def add_run(parser: Parser) -> None:
     """Add the run whose results are written."""
     parser.add_argument("--run", type=count, metavar="N",
-                        help="the run of this number, and the images or questions that it has (default: the "
-                             "run that the window shows, else the latest of each)")  # fmt: skip
+                        help="number of the run, whose images or questions are written (default: the run "
+                             "that the window shows, else the latest of each)")  # fmt: skip
 
 
 def add_items(parser: Parser) -> None:
@@ -103,7 +103,7 @@ def add_output(parser: Parser, metavar: str, words: str) -> None:
 
 def add_results(parser: Parser) -> None:
     """Add the folder of results."""
-    add_output(parser, "DIR", "where the results go")
+    add_output(parser, "DIR", "folder for the results")
 
 
 def add_algorithm(parser: Parser, option: str, default: str, words: str) -> None:
@@ -160,10 +160,10 @@ def add_masks(parser: Parser, help_text: str = "rater of all masks") -> None:
 def add_by_crowd_size(parser: Parser, note: str) -> None:
     """Add the comparison of methods by number of annotators; `note` ends the help."""
     parser.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
-                        help="measure sensitivity and precision of clicks against the number of annotators "
-                             "too, drawn at random: of the chosen method and of those of the OEM-DEM paper, "
-                             f"after clustering and after detection; {note}. Fields: fewest, most, crowds, "
-                             "draws, published, streamed, draw_seed")  # fmt: skip
+                        help="also measure sensitivity and precision of clicks against the number of "
+                             "annotators, drawn at random, for the chosen method and those of the OEM-DEM "
+                             f"paper, after clustering and after detection; {note}. Fields: fewest, most, "
+                             "crowds, draws, published, streamed, draw_seed")  # fmt: skip
 
 
 def add_roc_curves(parser: Parser, note: str) -> None:

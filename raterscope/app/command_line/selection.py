@@ -92,5 +92,5 @@ def answered_by_options() -> Iterator[None]:
         words = f"{unknown.what}; give --annotator NAME, or the pattern of names by --naming, as in "
         raise InputError(words + "{item}_{annotator}", file=unknown.file) from unknown
     except OtherGrid as other:
-        words = "; --resample takes it there" if other.resamplable else ""
+        words = "; --resample resamples it" if other.resamplable else ""
         raise InputError(other.what + words, file=other.file) from other

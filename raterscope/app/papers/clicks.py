@@ -53,7 +53,7 @@ _DEM_PRINTED = {"prior": "none", "start": "paper", "objective": "expected", **_V
 
 
 def _clusterings() -> dict[str, Callable[[Clicks], Clustering]]:
-    """Return the paper's methods as printed, and the default."""
+    """Return the paper's methods as published, and the default."""
     return {
         "OEM": lambda clicks: oem(clicks, OEMSettings(as_printed=True)),
         "CEM": lambda clicks: cem(clicks, CEMSettings(version="paper")),
@@ -110,10 +110,10 @@ _FIGURE_2 = Experiment(
     "HAC has single linkage.",
     command="raterscope simulate overlapping --annotators 31 --seed 0 -o x && raterscope fuse clicks "
     "x/clicks.csv --truth x/truth.csv --radius 60 --set as_printed=yes -o x/fused",
-    remark="The figure's numbers are not in the text. Algorithm 1 as printed finds fewer than all components "
-    "where few annotators click, and its precision is not near 1: components overlap within one deviation "
-    "when centres are drawn uniformly. Which distance counts as a hit, and where centres lie, moves all "
-    "these figures.",
+    remark="The figure's numbers are not in the text. Algorithm 1 as published finds fewer than all "
+    "components where few annotators click, and its precision is not near 1: components overlap within one "
+    "deviation when centres are drawn uniformly. Which distance counts as a hit, and where centres lie, "
+    "moves all these figures.",
 )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ TABLE_1 = {
 
 
 def plans() -> dict[str, FusionPlan]:
-    """Return the paper's methods as printed, with their detectors, and the default."""
+    """Return the paper's methods as published, with their detectors, and the default."""
     printed, cem_printed = _LITERAL, {"version": "paper"}
     return {
         "OEM, majority": FusionPlan.make("oem", {"detector": "majority"} | printed | _VOTES_PRINTED),
@@ -192,7 +192,7 @@ _DETECTION = Experiment(
     command="raterscope fuse clicks data/clicks/quantius/clicks.csv --images data/clicks/quantius/images.csv "
     "--map image_id=image annotator_id=annotator --set as_printed=yes prior=none start=paper "
     "objective=expected vote_coverage=1 -o x",
-    remark="The images are others, so that the levels cannot agree; the paper's order can. DEM as printed "
+    remark="The images are others, so that the levels cannot agree; the paper's order can. DEM as published "
     "loses true structures where nearly all clusters are true, as here.",
     instead=f"Images 1 to 10 of MalariaSpot are not published. {_PAID}.",
     needs="clicks/quantius",
@@ -242,7 +242,7 @@ def _streamed(cell: str, run: int, data: Path) -> Measures:
     image = images[run % len(images)]
     order = np.random.default_rng([run, 15]).permutation(len(image.clicks.annotators)).tolist()
     texts = {"update": "printed", **_LITERAL, **_DEM_PRINTED}
-    plan = StreamPlan.make(texts) if cell == "as printed" else StreamPlan()
+    plan = StreamPlan.make(texts) if cell == "as published" else StreamPlan()
     limit = min(len(order), 20)
     state = begin_stream(first_annotators(image.clicks, order, 11), plan)
     for count in range(12, limit + 1):
@@ -262,7 +262,7 @@ def _prefixed(prefix: str, measures: Measures) -> dict[str, float]:
 
 
 def _stream_measure(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
-    printed, default = (_streamed(name, run, data) for name in ("as printed", "default"))
+    printed, default = (_streamed(name, run, data) for name in ("as published", "default"))
     return _prefixed("printed", printed) | _prefixed("default", default)
 
 
@@ -286,8 +286,8 @@ _STREAM = Experiment(
     runs=24, quick=2, paper_runs=100,
     method=f"{_PAID}: from 11 annotators one by one to 20; then beside the batch of all 20.",
     command="raterscope watch study.rscope clicks.csv --once --set update=printed as_printed=yes",
-    remark="On images with many structures Algorithm 3 as printed lags behind its batch: a cluster that was "
-    "removed does not come back.",
+    remark="On images with many structures Algorithm 3 as published lags behind its batch: a cluster that "
+    "was removed does not come back.",
     instead=f"Images 3 and 10 of MalariaSpot are not published. {_PAID}.",
     needs="clicks/quantius",
 )  # fmt: skip

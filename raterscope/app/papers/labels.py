@@ -178,7 +178,7 @@ _GROUPS = Experiment(
     ),
     runs=20, quick=2,
     method="The simulated crowd, whose annotators do not change; those with 30 votes or more, whose matrices "
-    "are known. As printed: eqs. 32 and 33 with the scale 1. The default chooses the scale.",
+    "are known. As published: eqs. 32 and 33 with the scale 1. The default chooses the scale.",
     command="raterscope simulate crowd --changing 0 --hard 0 --study -o x",
     remark="With the scale 1 all similarities are near 1, and communities merge. The paper's crowd had 32 "
     "communities by common tasks among 2,131 annotators; here there are six cohorts.",
@@ -218,7 +218,7 @@ _DYNAMIC = Experiment(
     cells=("crowd",),
     measure=_changing,
     rows=(
-        Row("error of matrices, annotators who change; as printed: static; default: DynIBCC", "crowd",
+        Row("error of matrices, annotators who change; as published: static; default: DynIBCC", "crowd",
             "ibcc changing", words="sustained and sudden changes", default="dynibcc changing",
             better="lower"),
         Row("the same, annotators who do not change", "crowd", "ibcc steady", words="-",

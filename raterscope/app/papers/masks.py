@@ -45,7 +45,7 @@ TABLE_5 = {
 """Mean Dice, Hausdorff distance and its 95th percentile, mm."""
 
 _SMOOTH = {"floor": "no", "spatial_prior": "yes", "spatial_spacing": "4", "spatial_radius": "12"}
-"""As printed: no floor of the variances; bumps 4 apart of radius 12, taken to be millimetres."""
+"""As published: no floor of the variances; bumps 4 apart of radius 12, taken to be millimetres."""
 
 _SHAPE, _SPACING = (48, 128, 128), (1.5, 1.0, 1.0)
 _RATERS = tuple(
@@ -294,11 +294,11 @@ _CLUSTERS = Experiment(
     ),
     runs=40, quick=3, paper_runs=40,
     method="Simulated prostates with seven raters; a mixture of consensuses is fitted to each, and raters "
-    "are counted with the consensus of the highest responsibility. As printed: Algorithm 1. The default is a "
-    "variant that begins with hard groups.",
+    "are counted with the consensus of the highest responsibility. As published: Algorithm 1. The default "
+    "is a variant that begins with hard groups.",
     command="raterscope simulate prostate --wider 2 -o x && raterscope fuse masks x/prostate_reader_*.nii.gz "
     "--structure prostate --algorithm mixture -o x/fused",
-    remark="Algorithm 1 as printed, from a soft start, hardly ever opens a second consensus.",
+    remark="Algorithm 1 as published, from a soft start, hardly ever opens a second consensus.",
     instead="The prostate scans and the seven radiologists' outlines (ProstateBin), of whom one was set "
     "apart in 2 of 40 cases, and the networks' outputs, are not published. Simulated CT and raters.",
 )  # fmt: skip

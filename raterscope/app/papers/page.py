@@ -80,13 +80,13 @@ def _drawn(chart: Chart, colours: dict[str, str], results: Results) -> Picture:
 PAGE = "papers.html"
 
 _COLUMNS = (
-    "", "the paper", "as printed", "difference from the paper", "this program's default",
+    "", "the paper", "as published", "difference from the paper", "this program's default",
     "gain of the default",
 )  # fmt: skip
 _LEGEND = (
     "Every table has the paper's figure; ours with the method as the paper prints it; the difference of the "
     "two; this program's default; and the gain of the default, positive where it is better. The gain is over "
-    "the paper's figure where there is one for the same data, else over the method as printed in the same "
+    "the paper's figure where there is one for the same data, else over the method as published in the same "
     "runs. After \N{PLUS-MINUS SIGN} is the standard error. Errors of the papers are not published: their "
     "runs are taken to scatter as ours do. A difference that chance does not explain (95 %, t test) is "
     "marked *; of 20 differences one is so by chance."
@@ -229,7 +229,7 @@ def _lines(experiment: Experiment, results: Results) -> Iterator[_Line]:
 def _gain(
     row: Row, results: Results, default: Estimate, paper_runs: int | None, comparable: bool
 ) -> Estimate | None:
-    """Return the gain of the default over the paper's figure, or over the method as printed."""
+    """Return the gain of the default over the paper's figure, or over the method as published."""
     if not row.better:
         return None
     if comparable and row.paper is not None:

@@ -88,11 +88,11 @@ def _study(path: str) -> Experiment:
         measure=measure,
         rows=(*rates, *result),
         runs=100, quick=5, paper_runs=100,
-        method="The set-up of section 3.1. As printed: one draw of the plain knockoff. The default is the "
+        method="The set-up of section 3.1. As published: one draw of the plain knockoff. The default is the "
         "flip test. The rate that both promise is 0.1.",
         command="raterscope simulate bias --p1 0.1 --p2 0.4 -o x && raterscope fuse pairs x/pairs.csv "
         f"--path {path} --set rule=knockoffs plus=no draws=1 local=no -o x/fused",
-        remark="As printed the rate is above 0.1, and above the paper's, where p1 and p2 are large: those "
+        remark="As published the rate is above 0.1, and above the paper's, where p1 and p2 are large: those "
         "who answer by side are then less noisy than the good annotators, while all knockoffs have one "
         "noise in common. Knockoffs of each annotator's own noise (local=yes) and the flip test keep it.",
     )  # fmt: skip
@@ -133,7 +133,7 @@ _COLLEGES = Experiment(
         Row("comparisons", "iss", "comparisons", 8823, better="", digits=0),
         Row("annotators", "iss", "annotators", 340, better="", digits=0),
         Row("colleges", "iss", "items", 261, better="", digits=0),
-        Row("of Table 8, left and right clicks as printed", "iss", "counts", 36, better="", digits=0),
+        Row("of Table 8, left and right clicks as published", "iss", "counts", 36, better="", digits=0),
         Row("flagged by ISS", "iss", "printed flagged", 36, default="default flagged", better="", digits=1),
         Row("flagged by ISS, of the 36 listed", "iss", "printed listed", 36, default="default listed",
             better="", digits=1),

@@ -124,7 +124,7 @@ _VOTES = Experiment(
     "the rates: nothing can be better.",
     command="raterscope simulate voting --seed 0 -o x && raterscope fuse labels x/labels.csv --truth "
     "x/truth.csv --algorithm dawid-skene -o x/fused",
-    remark="EM as printed is not better than majority here: with 20 clusters its rates end at 0 and 1, "
+    remark="EM as published is not better than majority here: with 20 clusters its rates end at 0 and 1, "
     "contrary to the figure. With priors it is.",
 )  # fmt: skip
 
@@ -240,8 +240,8 @@ _JOINED = Experiment(
     ".7, .9 and .7, .8 and .6. The figures' numbers are not in the text.",
     command="raterscope simulate streams --scenario joining-third --seed 0 -o x && raterscope fuse labels "
     "x/labels.csv --truth x/truth.csv -o x/fused",
-    remark="As the thesis says, recursive EM as printed keeps early mistakes where annotators are poor. The "
-    "default looks at all decisions afresh, and does not.",
+    remark="As the thesis says, recursive EM as published keeps early mistakes where annotators are poor. "
+    "The default looks at all decisions afresh, and does not.",
 )  # fmt: skip
 
 _IMAGES = {
@@ -297,7 +297,7 @@ _REAL = Experiment(
     "--map image_id=image annotator_id=annotator --set criterion=thesis covariance=free prior=none "
     "start=paper objective=expected -o x",
     remark="The thesis's images have artefacts that many gamers click, these have few: precision is high "
-    "before detection, and batch EM as printed loses structures.",
+    "before detection, and batch EM as published loses structures.",
     instead="The images of MalariaSpot are not published. A paid crowd's images.",
     needs="clicks/quantius",
 )  # fmt: skip

@@ -235,7 +235,7 @@ def _about(
     words = f"Decisions of the expert were held fixed: {', '.join(fixed)}." if fixed else nothing
     words += more
     if run.excluded:
-        words += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
+        words += f" Excluded: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.weights:
         words += f" {_weights(run, previous)}"
     seeds = [value for name, value in flat(run.settings) if name == "seed"]
@@ -260,7 +260,7 @@ def _weights(run: RunEntry, previous: ReviewState) -> str:
         because = f" ({plain(known.reason)})" if known is not None and known.reason else ""
         weighed.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
     return (
-        f"Counted as a part of an annotator: {', '.join(weighed)}. The likelihood of an annotator's marks is "
+        f"Down-weighted annotators: {', '.join(weighed)}. The likelihood of an annotator's marks is "
         "raised to the power of the weight ([@ibrahim2000]; [@hu2002])."
     )
 

@@ -168,8 +168,8 @@ class ProstateSettings(Settings):
     )  # fmt: skip
     wider: int = integer(
         0, "Second school",
-        "Raters, the last ones, who include what lies ambiguously beside the structure: two consensuses, as "
-        "in section 4.3 of the robust fusion paper.",
+        "Number of raters (the last ones) who include an ambiguous region beside the structure: two "
+        "consensuses, as in section 4.3 of the robust fusion paper.",
         minimum=0, maximum=100,
     )  # fmt: skip
     seed: int = _seed(1)
@@ -265,12 +265,12 @@ def _streamed(settings: StreamSettings) -> float:
 _LISTED = (
     Setup(
         "overlapping", "Close components of different sizes", "clicks",
-        "Clicks on ten close Gaussian components of three sizes and on nothing at all: OEM-DEM paper, "
+        "Clicks on ten close Gaussian components of three sizes, and random clicks: OEM-DEM paper, "
         "section 3.1, Figures 1 and 2. The paper does not state where the components lie: they are uniform.",
         OverlappingSettings, lambda s: s.annotators * s.most, 5_000_000, "clicks",
     ),
     Setup(
-        "separated", "Components that lie apart", "clicks",
+        "separated", "Separated components", "clicks",
         "Clicks on fifteen Gaussian components that do not overlap: thesis, section 2.3, Table 2.1.",
         SeparatedSettings, lambda s: s.annotators * s.most, 5_000_000, "clicks",
     ),

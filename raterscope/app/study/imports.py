@@ -95,7 +95,7 @@ def assign_images(
         notices.append(
             f'The file gives "{plain(resized[0])}"'
             + (f" and {len(resized) - 1:,} more images" if len(resized) > 1 else "")
-            + " another size than the image has: the places may not fit."
+            + " another size than the image has: positions may not fit."
         )
     return entries, notices
 

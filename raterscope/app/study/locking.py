@@ -214,7 +214,7 @@ def refuse_left_log(path: Path) -> None:
             raise StudyError(
                 f"was renamed while it was open, and its last changes ({changes}) are in {plain(log.name)} "
                 f"beside it. Rename that file to {path.name}-wal and open the study "
-                "again to take them in, or move it to another folder to go on without them",
+                "again to recover them, or move it to another folder to continue without them",
                 file=path,
             )
 

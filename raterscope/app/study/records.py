@@ -315,9 +315,11 @@ class ImportSummary:
         if self.empty and self.kind != "clicks":
             remarks.append(f"{_count(self.empty, 'image')} with nothing on it")
         elif self.empty:
-            remarks.append(f"{_count(self.empty, 'look')} without a mark")
+            remarks.append(f"{_count(self.empty, 'view')} without a mark")
         if self.duplicates and self.kind != "scores":
-            same_place = "the same place" if self.kind == "truth" else "the same place by the same annotator"
+            same_place = (
+                "the same position" if self.kind == "truth" else "the same position by the same annotator"
+            )
             remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same_place}, counted once")
         if self.outside:
             remarks.append(f"{self.outside:,} outside the image, kept")

@@ -213,8 +213,8 @@ def uneven_slices_note(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> str:
         return ""
     if any(volume.grid.shape == grid.shape and volume.grid.uneven for volume in volumes):
         return (
-            "; an older Raterscope took its slices as even and may have moved masks: import the series and "
-            "its masks into a new study"
+            "; an older version of Raterscope assumed even slice distances and may have shifted masks: "
+            "import the series and its masks into a new study"
         )
     return ""
 

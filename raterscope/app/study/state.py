@@ -214,8 +214,8 @@ class ShownRuns:
         for (expected, actual), some in replaced.items():
             instead = "no run is shown" if actual is None else f"run {actual} is shown"
             sentences.append(
-                f"Run {expected} was held to decisions that were undone since: of {self._count(kind, some)} "
-                f"{instead} instead. Fuse again."
+                f"Run {expected} used decisions that were undone since: {instead} for "
+                f"{self._count(kind, some)}. Fuse again."
             )
         return sentences
 

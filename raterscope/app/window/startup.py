@@ -95,7 +95,8 @@ def _make_application() -> QApplication:
     qInstallMessageHandler(None)
     if application.platformName() == "offscreen":
         raise InputError(
-            "Qt cannot open the display; is it there, and are the libraries that `scripts/environment` lists?"
+            "Qt cannot open the display. Check that it exists and that the libraries are installed that "
+            "`scripts/environment` lists."
         )
     return application
 

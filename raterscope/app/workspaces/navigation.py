@@ -139,7 +139,7 @@ class Navigation(QObject):
         if self._analyse is None:
             self._arrive(scene, None)
             return
-        job = self._jobs.start(f"Looking at {self._noun}", partial(self._analyse, scene), quiet=True)
+        job = self._jobs.start(f"Analysing {self._noun}", partial(self._analyse, scene), quiet=True)
         self._task.follow(job, partial(self._arrive, scene), failed=self.refused.emit)
 
     def _arrive(self, scene: Any, analysis: object) -> None:
@@ -473,7 +473,8 @@ def missing_file_message(entry: ImageEntry, study: Study) -> str:
         return ""
     if has_changed(entry, study.path):
         return (
-            f"{entry.name} is no longer the image that was added: its file has changed. Put the old one back."
+            f"{entry.name} is no longer the image that was added: its file has changed. Restore the "
+            "original file."
         )
     return (
         f"{entry.name} was not found, neither at its old location nor beside the study. "

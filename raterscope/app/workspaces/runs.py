@@ -293,7 +293,9 @@ class RunControl(QObject):
         if run is None or entry is None:
             return None
         if item not in run.items:
-            self._screen.message.emit(f"The chosen run leaves out {plain(entry.name)}: its latest is shown.")
+            self._screen.message.emit(
+                f"The selected run does not include {plain(entry.name)}: its latest run is shown."
+            )
             return None
         return run.id
 
@@ -386,7 +388,7 @@ class RunControl(QObject):
         if actual is None or actual.id != expected:
             replacement = "no run" if actual is None else f"run {actual.id}"
             self._screen.message.emit(
-                f"Run {expected} was held to decisions that you have undone: {replacement} is shown. "
+                f"Run {expected} used decisions that you have undone: {replacement} is shown instead. "
                 "Press Fuse (F5) to fuse again."
             )
 

@@ -83,7 +83,7 @@ class DeidentifiedExportDialog(QDialog):
 
 _ABOUT_PAPERS = (
     "Reproduces the tables and figures of the papers again, from simulation and open data, and writes their "
-    "figures beside ours to a web page. What was measured is kept in the folder: choose it again to go on."
+    "figures beside ours to a web page. Results are kept in the folder: select it again to continue."
 )
 
 

@@ -45,8 +45,8 @@ from raterscope.widgets.theme import set_lengths, text_size
 
 NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
 SCALES = {
-    "log": ("log", "Places on the path by their logarithm"),
-    "linear": ("linear", "Places on the path as they are"),
+    "log": ("log", "Logarithmic scale of the path"),
+    "linear": ("linear", "Linear scale of the path"),
 }
 LEGEND = tuple(BEHAVIOUR_KEYS[behaviour] for behaviour in (BAD, UGLY, GOOD, UNDECIDABLE))
 BIAS_AXIS = "bias (above 0: left)"
@@ -101,7 +101,7 @@ class PathView:
         check_lengths(number, "annotators", self.behaviour, self.numbers)
         steps = np.diff(self.at)
         if not ((steps >= 0).all() or (steps <= 0).all()) or not (np.asarray(self.at) >= 0).all():
-            raise ValueError("places on the path that neither rise nor fall, or lie below 0")
+            raise ValueError("positions on the path that neither rise nor fall, or lie below 0")
 
 
 class BiasPath(FigurePanel):

@@ -185,7 +185,7 @@ class _Matrix(Figure[tuple[int, int]]):
     def words(self, part: tuple[int, int]) -> str:
         view = self._view
         assert view is not None
-        where = f"true {view.classes[part[0]]}, said {view.outputs[part[1]]}"
+        where = f"true {view.classes[part[0]]}, answer {view.outputs[part[1]]}"
         main, interval = self._rate(part)
         text = f"{where}: {main}{f' ({interval})' if interval else ''}, {self._count(part)}"
         if view.crowd is None or not np.isfinite(view.crowd[part]):

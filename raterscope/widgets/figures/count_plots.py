@@ -256,8 +256,8 @@ AXES = {
     "clicks": ("clicks", "Over the number of clicks"),
 }
 OUTLOOKS = {
-    "share": ("share", "Decisions that are expected to change yet, as a share of the detections"),
-    "chance": ("chance", "The chance that any decision changes yet"),
+    "share": ("share", "Expected number of decisions still to change, as a share of the detections"),
+    "chance": ("chance", "Probability that any decision still changes"),
 }
 PLOTS = {
     "found": ("found", "Detections, and the decisions that changed"),
@@ -372,7 +372,7 @@ class _Curves(ColumnFigure):
     chosen = Signal(int)
 
     def __init__(self) -> None:
-        super().__init__("Course of the stream")
+        super().__init__("Steps of the stream")
         set_lengths(self, minimumWidth=240, minimumHeight=88)
         self._history: StreamHistory | None = None
         self._stopping = StoppingSettings()

@@ -163,7 +163,7 @@ class CalibrationPlot(ChartPanel):
         parent: QWidget | None = None,
         *,
         axes: tuple[str, str] = ("posterior", "share right"),
-        nothing: str = "Import known truths to see whether posteriors can be taken at their word.",
+        nothing: str = "Import known truths to see whether posteriors are calibrated.",
     ) -> None:
         super().__init__("Calibration", nothing, parent)
         self._axes = axes

@@ -29,8 +29,8 @@ from raterscope.widgets.painting import VIRIDIS
 
 NOTHING = "Find communities to see which annotators behave alike."
 MODES = {
-    "matrix": ("matrix", "A row and a column for every annotator; communities stand together"),
-    "graph": ("graph", "A mark for every annotator; lines join those who are alike"),
+    "matrix": ("matrix", "A row and a column for every annotator; communities are adjacent"),
+    "graph": ("graph", "A mark for every annotator; lines join similar annotators"),
 }
 STRIP = 18.0
 NEAR = 12.0
@@ -222,7 +222,7 @@ class _Similarity(Figure[tuple[int, int]]):
             assert self._network is not None
             joined = int((self._network.edges == row).any(axis=1).sum())
             community = community_word(int(self._network.communities[row]))
-            return f"{self._network.names[row]}: {community}, alike to {joined:,}"
+            return f"{self._network.names[row]}: {community}, similar to {joined:,}"
         table = self._table
         assert table is not None
         value = table.values[row, column]

@@ -59,10 +59,10 @@ def test_methods_of_the_paper_and_the_stream_come_along(images):
         (curve.stage, curve.method): curve for curve in measure_crowd_sizes(images[:1], 50.0, None, settings)
     }
     methods = {method for _, method in curves}
-    assert {"chosen method", "chosen method, streamed", "OEM as printed", "CEM as printed"} <= methods
-    printed = curves["detection", "OEM as printed, streamed, DEM as printed"]
+    assert {"chosen method", "chosen method, streamed", "OEM as published", "CEM as published"} <= methods
+    printed = curves["detection", "OEM as published, streamed, DEM as published"]
     assert printed.draws.tolist() == [2, 2]
-    assert {"k-means, majority vote", "hierarchical, DEM as printed"} <= methods
+    assert {"k-means, majority vote", "hierarchical, DEM as published"} <= methods
     batch, stream = (curves["clustering", name] for name in ("chosen method", "chosen method, streamed"))
     assert batch.sensitivity[-1] > batch.sensitivity[0] - 0.05
     np.testing.assert_allclose(stream.sensitivity, batch.sensitivity, atol=0.1)

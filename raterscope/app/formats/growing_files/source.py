@@ -423,7 +423,7 @@ def look(
     if full and not position.full:
         notices.append(f"{plain(source.name, 200)}: {_FULL}")
     if reading.exports.forgotten:
-        looks = counted(reading.exports.forgotten, "look")
+        looks = counted(reading.exports.forgotten, "view")
         notices.append(f"{looks} without a mark skipped: no marks in their workflow so far.")
     table = _table(source, all_findings)
     watch(1.0, f"{counted(0 if table is None else len(table), 'new click')}")

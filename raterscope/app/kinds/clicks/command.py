@@ -175,7 +175,7 @@ def _with_controls(
         for name in names:
             if name not in controlled:
                 examples = ", ".join(plain(image, 30) for image in list(controlled)[:8])
-                raise InputError(f"there is no image {plain(name)} to control; expected one of {examples}")
+                raise InputError(f"there is no image {plain(name)} for a control; expected one of {examples}")
             controlled[name] = replace(controlled[name], control=control)
     return controlled
 

@@ -42,11 +42,12 @@ def _add_fuse_options(parser: Parser) -> None:
                         help="sizes of the images: a table with the columns image, width, height, "
                              "or image files, or folders of them")  # fmt: skip
     parser.add_argument("--truth", type=Path, metavar="TRUTH",
-                        help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
+                        help="true positions (image, x, y) to compare with; writes evaluation.csv",
+                        )  # fmt: skip
     parser.add_argument("--scores", type=Path, metavar="SCORES",
                         help="detections of a program on the same images: a table with the columns image, x, "
-                             "y and score, or COCO with scores; only the order of scores counts, higher "
-                             "ones are more probably structures")  # fmt: skip
+                             "y and score, or COCO with scores; only the order of scores counts: higher "
+                             "scores must mean more probably a structure")  # fmt: skip
     parser.add_argument("--radius", type=length, metavar="PX",
                         help="matching radius: largest distance of a detection from a true position "
                              "(default: that of a new study)")  # fmt: skip

@@ -362,7 +362,7 @@ def read_pending(
     numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
     pending_by_image = {}
     for done, image in enumerate(images):
-        watch(done / len(images), "reading what came")
+        watch(done / len(images), "reading new clicks")
         last = earlier.get(image)
         arrivals = Arrivals(study.image(image).extent)
         if last is not None and last.excluded == excluded:

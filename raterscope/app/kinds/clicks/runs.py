@@ -82,7 +82,7 @@ def gather_others(
     runs: dict[int, bool] = {}
     rest = [entry.id for entry in study.items()["clicks"] if entry.id not in fused]
     for done, image in enumerate(rest if learns_across_images(plan) else ()):
-        watch(done / len(rest), "reading what is known of the other images")
+        watch(done / len(rest), "reading results of the other images")
         run = study.shown.run(image, "clicks")
         if run is None:
             continue
@@ -112,8 +112,8 @@ def others_in_words(log: Mapping[str, Any]) -> str:
     numbers = [str(run) for run in runs if isinstance(run, int)] if isinstance(runs, (list, tuple)) else []
     of = f"run{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else "earlier runs"
     return (
-        f"What {of} found on {counted(images, 'other image')} was used to judge the annotators. Fuse all "
-        "images again if those runs are outdated."
+        f"Results of {of} on {counted(images, 'other image')} were used to estimate the annotators' rates. "
+        "Fuse all images again if those runs are outdated."
     )
 
 

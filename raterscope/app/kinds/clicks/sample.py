@@ -38,13 +38,13 @@ RADIUS = 8.0
 _SEED = 1905
 _LOOKS = 0.5  # share of the smears that an annotator looks at
 _TEXT = """\
-Simulated are the blood smears, which are drawn by a program, and their annotators, who are
-random numbers. Nothing of them comes from a patient or a volunteer.
+The blood smears are drawn by a program, and the clicks are those of a simulated crowd. Nothing comes
+from a patient or a volunteer.
 
 simulated_smear_*.png   thick blood smears with parasites and with artefacts that look like them
-{clicks:<23} who clicked where: annotator, image, x, y in pixels, time in seconds; a row without
-                        x and y says that somebody looked and marked nothing
-{truth:<23} where the parasites are: image, x, y
+{clicks:<23} clicks: annotator, image, x, y in pixels, time in seconds; a row without x and y
+                        stands for an annotator who viewed the image and marked nothing
+{truth:<23} true positions of the parasites: image, x, y
 {study:<23} the study that Raterscope opens
 """
 

@@ -471,7 +471,9 @@ def _write(
         files += write_question(subfolder, output, step)
         if not has_confusion(output):
             rows = result.fusion.confusion.alpha.size
-            omissions.append(f"{where(answer, name)}confusion.csv is left out: it would have {rows:,} rows")
+            omissions.append(
+                f"{where(answer, name)}confusion.csv is not written: it would have {rows:,} rows"
+            )
     return files, omissions
 
 

@@ -158,7 +158,7 @@ def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Q
         matching = len(tasks[key].intersection(truth.tasks)) if votes_of else 0
         if matching < len(truth):
             lost = counted(len(truth) - matching, "task")
-            notices.append(f"{plain(truth.path.name)}: the truth of {lost} without votes is left out")
+            notices.append(f"{plain(truth.path.name)}: the truth of {lost} without votes was skipped")
         if matching:
             truths[key].append(truth)
     questions = []

@@ -58,15 +58,15 @@ _KNOWN = 400  # tasks whose truth is told
 _SHOWN = 400  # tasks with a picture, the most disputed
 _STAGES = ("ring", "trophozoite", "schizont", "gametocyte")
 _TEXT = """\
-{study:<23} the study of labels. Simulated are the cells, which are drawn by a program, and
-                        the annotators, who are random numbers: {annotators} of them said of {tasks:,} cells
-                        -1 (no parasite), 1 (perhaps) or 3 (surely a parasite). They are of {kinds}
-                        kinds: {behaviours};
+{study:<23} the study of labels. The cells are drawn by a program, and the crowd is simulated:
+                        {annotators} annotators labelled {tasks:,} cells as -1 (no parasite), 1 (perhaps) or
+                        3 (certainly a parasite). There are {kinds} kinds of annotators:
+                        {behaviours};
                         {changing} of them change meanwhile: they learn, tire, or jump to another kind
-{votes:<23} who said what of which cell: annotator, task, label, time in seconds, question
+{votes:<23} votes: annotator, task, label, time in seconds, question
 {truth:<23}
-                        the truth of {known} of these cells; that of the others is not told
-{pictures:<23} pictures of {shown} cells, those that the crowd agrees on least
+                        the truth of {known} of these cells; the file does not list the others
+{pictures:<23} pictures of {shown} cells, those on which the crowd agrees least
 """
 
 

@@ -216,7 +216,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
     true_masks = {}
     for at, true_records in truths.items():
         if at not in names:
-            sentences.append(f"nobody marked {plain(placement.sites[at].name)}, of which the truth is known")
+            sentences.append(f"no annotator marked {plain(placement.sites[at].name)}; its truth was skipped")
             continue
         structures = list(records[at])
         if len(true_records) == 1 and len(structures) == 1:  # whatever it is called, it is of that

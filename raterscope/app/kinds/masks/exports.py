@@ -619,7 +619,7 @@ def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = Fal
     path = study.locate(entry)
     if path is None and entry.path is not None and needed:
         raise InputError(
-            f"is not where it was; the export refers to it: find {plain(entry.path)}", file=entry.name
+            f"was moved or deleted, and the export refers to it; find {plain(entry.path)}", file=entry.name
         )
     if path is None or not (images or entry.identifier):
         return None

@@ -63,21 +63,20 @@ _CITATION = (
     " doi:10.7937/K9/TCIA.2015.LO9QL9SX; CC BY 3.0; changed: outlines made into masks and cut out."
 )
 _SIMULATED = """\
-{study:<23} the study of masks of several raters. Simulated in it are the CT volumes
-                        simulated_1 to simulated_{last} and what "rater 1" to "rater 7" marked on them.
-                        Rater 3 leaks into a neighbour, rater 4 marks too much; raters 5 to 7 take in
-                        a part that the others do not on {schools}
+{study:<23} the study of masks of several raters. The CT volumes simulated_1 to simulated_{last}
+                        and the masks of "rater 1" to "rater 7" are simulated. Rater 3 leaks into a
+                        neighbour, rater 4 marks too much; raters 5 to 7 include a part that the
+                        others do not on {schools}
 simulated_*/            these volumes and masks as NIfTI files, the true outlines among them
 """
 _REAL = """\
 
 Not simulated: the nodules LIDC-* in {study}, each outlined by four radiologists on a chest CT.
-LIDC-0052 stands for the collection's patient LIDC-IDRI-0052. The CTs' pixels are not here, so that the
-masks show on an empty ground. Which radiologist drew an outline is not told, and they are not the
-same four from CT to CT: "0052 R1" and "0007 R1" are the first readers of two CTs, whoever they were,
-and nobody is compared with a reader of another CT. Of the 60 largest nodules with exactly four
-outlines, one a patient, those are here on which the four agree least ({disputed}) and most ({agreed}), by
-the mean Dice of the pairs.
+LIDC-0052 stands for the collection's patient LIDC-IDRI-0052. The pixels of the CTs are not included, so that
+the masks are shown on an empty background. The collection does not name the radiologists, and each CT may
+have four others: "0052 R1" and "0007 R1" are the first readers of two CTs, and readers of different CTs are
+not compared. Included are, of the 60 largest nodules with exactly four outlines, one per patient, those on
+which the four agree least ({disputed}) and most ({agreed}), by the mean Dice of the pairs.
 Source: S. G. Armato III et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource
 Initiative (IDRI): a completed reference database of lung nodules on CT scans", Medical Physics 38 (2011)
 915-931. The Cancer Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX.

@@ -258,16 +258,19 @@ def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
     settings = plan.settings.as_dict()
     tested = int((fusion.untested == 0).sum())
     if not settings["plus"]:
-        return "the plain knockoff keeps the rate only nearly"
+        return "the plain knockoff keeps the rate only approximately"
     if not settings["local"]:
         return (
             "knockoffs assume equally noisy annotators; otherwise more flags are false: 13% at a "
             "rate of 10% in the simulated study where good annotators err in 40% of answers"
         )
     if settings["draws"] > 1 and settings["share"] < _HALF:
-        return f"they are selected by {100 * fusion.share:g}% of the draws or more, and not by half of them"
+        return (
+            f"annotators need to be selected by only {100 * fusion.share:g}% of the draws, not by half "
+            "of them"
+        )
     if fusion.freedom < tested:
-        return f"there are but {fusion.freedom:,} degrees of freedom for {tested:,} annotators"
+        return f"there are only {fusion.freedom:,} degrees of freedom for {tested:,} annotators"
     return ""
 
 

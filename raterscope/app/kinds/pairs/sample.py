@@ -57,11 +57,11 @@ _CROWD = PairCrowd(lopsided=0.8)
 """Some cells lie on the left more often than others do, so that a bias to a side moves the ranking."""
 
 _TEXT = """\
-{study:<23} the study of pairs. Simulated are the cells, which are drawn by a program, and
-                        the annotators, who are random numbers: {annotators} of them said
-                        {comparisons:,} times which of two of {items} cells is more infected, left or right.
-                        {biased} of them prefer a side: {ways}
-{file:<23} who preferred what: annotator, left, right, choice, time in seconds, question
+{study:<23} the study of pairs. The cells are drawn by a program, and the crowd is simulated:
+                        {annotators} annotators chose {comparisons:,} times which of two of {items} cells is
+                        more infected, left or right. {biased} of them prefer a side:
+                        {ways}
+{file:<23} comparisons: annotator, left, right, choice, time in seconds, question
 {pictures:<23} pictures of the {items} cells
 """
 

@@ -254,7 +254,7 @@ MEASURES = {
 }
 SCOPES = {
     "image": ("image", "On the image on screen"),
-    "study": ("study", "On all images that both looked at, each by its latest fusion"),
+    "study": ("study", "On all images that both viewed, each by its latest fusion"),
 }
 NOTHING = "Press Fuse (F5) on an image with two or more annotators to see their pairwise agreement."
 
@@ -276,7 +276,7 @@ class _Page:
         if not images:
             return "no image in common"
         seen = counted(int(self.clusters[row, column]), "spot")
-        where = f"{seen} on {counted(images, 'image')} that both saw"
+        where = f"{seen} on {counted(images, 'image')} that both viewed"
         if np.isfinite(value):
             return f"{self.measure} {value:.2f}, of {where}"
         if self.measure == "Dice":

@@ -164,13 +164,13 @@ class LiveWatch(QObject):
         if came or self._moved or growth.position != following.position:
             self._moved = False
             work = partial(_store, following, growth)
-            self._run_step(self._document.ask("Storing what came", work, changes=came), self._on_stored)
+            self._run_step(self._document.ask("Storing new clicks", work, changes=came), self._on_stored)
         else:
             self._rest()
 
     def _on_stored(self, images: Sequence[int]) -> None:
         if images:
-            job = self._jobs.start("Taking up what came", partial(self._advance, images), quiet=True)
+            job = self._jobs.start("Fusing new clicks", partial(self._advance, images), quiet=True)
             job.partial.connect(self._on_step)
             self._run_step(job, self._on_advanced)
         else:
@@ -180,7 +180,7 @@ class LiveWatch(QObject):
         following = self.following
         assert following is not None
         for image, watched in following.advance(images, without_partials(watch)):
-            watch(0.0, "taking up what came", partial=partial(_pair, image, watched))
+            watch(0.0, "fusing new clicks", partial=partial(_pair, image, watched))
         return images
 
     def _on_step(self, step: tuple[int, WatchedImage]) -> None:
@@ -190,7 +190,7 @@ class LiveWatch(QObject):
     def _on_advanced(self, images: Sequence[int]) -> None:
         following = self.following
         assert following is not None
-        job = self._document.ask("Keeping what came", partial(_keep, following, images))
+        job = self._document.ask("Saving the stream", partial(_keep, following, images))
         self._run_step(job, self._on_kept)
 
     def _on_kept(self, images: Sequence[int]) -> None:
@@ -215,7 +215,7 @@ class LiveWatch(QObject):
             self._run_step(self._settle(following), self._on_settled)
 
     def _settle(self, following: LiveSource) -> Job:
-        return self._jobs.start("Settling what came", following.settle, quiet=True)
+        return self._jobs.start("Fusing all clicks again", following.settle, quiet=True)
 
     def _on_settled(self, _images: Sequence[int]) -> None:
         following = self.following

@@ -140,7 +140,7 @@ class CrowdSizeCurves(ClicksPart):
         self._panel.set_busy(False)
         self._panel.set_curves(())
         if self._document.contents is not None:
-            job = self._document.ask("Reading what was measured", load_crowd_sizes)
+            job = self._document.ask("Reading the measurements", load_crowd_sizes)
             self._task.follow(job, self._on_kept)
 
     def _on_kept(self, stored: CrowdSizes | None) -> None:
@@ -197,5 +197,5 @@ class CrowdSizeCurves(ClicksPart):
         self._panel.set_busy(False)
         self._panel.set_curves(curves)
         keep = partial(store_crowd_sizes, curves, images, radius, settings)
-        job = self._document.ask("Keeping what was measured", keep)
+        job = self._document.ask("Saving the measurements", keep)
         self._task.follow(job, self._on_kept, must_finish=True)

@@ -51,7 +51,7 @@ class _Preview:
                 f"{len(self.changed):,} of {sum(decisions.values()):,} on all {len(decisions):,}"
             )
         lost = len(self.recount.failed)
-        return f"{words}; {counted(lost, 'image')} could not be fused so" if lost else words
+        return f"{words}; {counted(lost, 'image')} could not be fused for the preview" if lost else words
 
     def changes(self) -> Sequence[Change]:
         return [
@@ -232,7 +232,7 @@ def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     if scene is None or scene.run is None or scene.fusion is None:
         return "Press Fuse (F5) first to preview what would change."
     if "stream" in scene.run.settings or scene.stream_note:
-        return "These clicks were fused as they came. Press Fuse (F5) to preview what would change."
+        return "This result comes from live watching. Press Fuse (F5) first to preview what would change."
     if name in scene.run.excluded:
         already = "" if weight is None else ": no preview of what would change"
         return f"The run shown excludes these clicks already{already}."

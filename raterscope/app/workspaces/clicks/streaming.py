@@ -274,7 +274,7 @@ class Streaming(ClicksPart):
             self._review_queue.reread([entry.id for entry in contents.of("clicks")])
 
     def _look_for_source(self) -> None:
-        job = self._document.ask("Looking for what was watched", _streams)
+        job = self._document.ask("Looking for watched sources", _streams)
         job.finished.connect(self._on_sources)
 
     def _on_sources(self, entries: Sequence[streams.StreamEntry]) -> None:

@@ -190,7 +190,7 @@ class CrossValidation(QObject):
         previous = self._session.previous
         if previous is None or _folds_rest_on(previous) != _folds_rest_on(scene):
             self._clear()
-            job = self._document.ask("Reading what was measured", partial(load_folds, scene.question.id))
+            job = self._document.ask("Reading the measurements", partial(load_folds, scene.question.id))
             self._reading.follow(job, self._on_kept)
 
     def _on_wanted(self) -> None:
@@ -216,7 +216,7 @@ class CrossValidation(QObject):
     def _on_measured(self, question: int, curves: FoldedCurves) -> None:
         self._panel.set_busy(False)
         self._draw(curves)
-        keeping = self._document.ask("Keeping what was measured", partial(store_folds, question, curves))
+        keeping = self._document.ask("Saving the measurements", partial(store_folds, question, curves))
         self._reading.follow(keeping, self._on_kept, must_finish=True)
         if curves.failed:
             self.refused.emit(" ".join(curves.failed))

@@ -24,11 +24,13 @@ _LONGEST = 120
 NAN = float("nan")
 NOTHING = "Import known truths (task, label) to measure every run and the majority vote."
 MEASURES = (
-    Measure("accuracy", "Share of the tasks with known truth whose most probable class is right"),
+    Measure("accuracy", "Share of the tasks with known truth whose most probable class is correct"),
     Measure("AUC", "Probability that a task of a class ranks above one of another class, mean over classes"),
-    Measure("log loss", "Mean of -ln posterior of the true class: sure and wrong costs most", "lowest"),
+    Measure("log loss", "Mean of -ln posterior of the true class: confident errors cost most", "lowest"),
     Measure(
-        "calibration", "Expected calibration error: how far posteriors are from the share right", "lowest"
+        "calibration",
+        "Expected calibration error: mean difference of posteriors and the share correct",
+        "lowest",
     ),
 )
 
@@ -121,9 +123,9 @@ def _row(measured: MeasuredMethod) -> ComparisonRow:
         return ComparisonRow(None, "the vote", "", figures, "Shares of the votes, with equal weights")
     started = measured.run.started.astimezone().strftime("%H:%M")
     about = measured.run.settings.get("about", {})
-    words = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
+    words = {"hold": ", truths held", "folds": ", in folds"}.get(str(about.get("truths")), "")
     if about.get("counting", "full") != "full":
-        words += f", a vote for {measured.power:.2g}"
+        words += f", vote weight {measured.power:.2g}"
     return ComparisonRow(
         measured.run.id, labeller_title(measured.run.algorithm), f"{started}{words}", figures
     )

@@ -246,7 +246,7 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
         words.append(f"calibration error {analysis.model.calibration.error:.2f}")
     words.append(f"{waiting:,} disputed and undecided")
     if scene.later:
-        words.append(f"{count(scene.later, 'vote')} came since")
+        words.append(f"{count(scene.later, 'vote')} imported since: fuse again (F5)")
     return "  |  ".join(words)
 
 
@@ -283,7 +283,7 @@ def cell_tasks(
     if not annotators:
         name = "any annotator"
     return GridView(
-        title=f"{name} said {labels.outputs[output]} where {fusion.classes[true]} is true",
+        title=f"{name} answered {labels.outputs[output]} where {fusion.classes[true]} is true",
         tasks=tasks[order],
         names=labels.tasks,
         classes=fusion.classes,

@@ -280,7 +280,7 @@ class RegionReview(QObject):
         if decision is target and decision.voxels is not None and self._unsaved:
             self._on_settled(scene, decision.voxels, self._unsaved.popleft())
         elif target.voxels is not None and target.voxels not in scene.settled:
-            job = self._document.ask("Reading what was settled", partial(read_settled, target.voxels))
+            job = self._document.ask("Reading settled voxels", partial(read_settled, target.voxels))
             job.finished.connect(partial(self._on_settled, scene, target.voxels))
         else:
             self._refresh()
@@ -297,7 +297,7 @@ class RegionReview(QObject):
             self._go_on = True
             scene, structure = self._session.scene, self._session.part
             work = partial(_all_as_drawn, drawn, scene, structure)
-            job = self._jobs.start("Settling what you drew", work, quiet=True)
+            job = self._jobs.start("Settling your drawing", work, quiet=True)
             job.finished.connect(partial(self._on_whole, scene, structure))
             job.failed.connect(self.message)
             job.ended.connect(self._on_ended)
@@ -427,7 +427,7 @@ def _trimmed(settled: Settled) -> Settled:
 
 def _all_as_drawn(drawn: Piece, scene: Scene, structure: str, watch: Watch) -> Settled:
     """Settle a structure wherever anyone marked it: inside the expert's drawing, outside elsewhere."""
-    watch(0.0, "settling what you drew")
+    watch(0.0, "settling your drawing")
     pieces: list[tuple[tuple[int, ...], tuple[int, ...]]] = [(drawn.origin, drawn.values.shape)]
     pieces += [
         (mask.origin, mask.values.shape) for mask in scene.masks[structure].values() if mask.values.size

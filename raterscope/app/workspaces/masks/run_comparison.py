@@ -219,7 +219,7 @@ def in_words(compared: Comparison, grid: Grid) -> str:
     unit = unit_of(grid)
     away = f"HD95 {compared.hausdorff_95:.1f} {length_unit(grid)}"
     if not math.isfinite(compared.hausdorff_95):
-        away = "one of both is empty"
+        away = "one of the two is empty"
     difference = _amount(compared.volume_difference, unit)
     digits = 0 if abs(difference) >= 100 else 1 if abs(difference) >= 0.1 else 3
     return f"Dice {figure(compared.dice)}, {away}, {signed(difference, digits)} {unit}"
@@ -507,7 +507,7 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
         counted, cases = summary.counted[index], summary.cases
         if counted == cases:
             return f"Mean over {count(cases, 'case')}; below, the interval that holds nine of ten cases."
-        return f"Mean over {counted:,} of {count(cases, 'case')}, as elsewhere there is nothing to measure."
+        return f"Mean over {counted:,} of {count(cases, 'case')}; the others have nothing to measure."
 
     length = f", {summary.length}" if summary.length else ""
     volume = f", {summary.volume}" if summary.volume else ""

@@ -36,8 +36,8 @@ MAPS = {
     "truth": "the true outline includes it",
     "uncertainty": "95 % half-width, mm",
     "probability": "probability of the model",
-    "weight": "weight of the rater chosen",
-    "tau": "tau of the rater chosen",
+    "weight": "weight of the selected rater",
+    "tau": "tau of the selected rater",
     "difference": "difference of two raters",
 }
 BANDS = (50, 80, 95)

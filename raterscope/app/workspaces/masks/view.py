@@ -232,7 +232,7 @@ def local_weight(
 
 def no_weight(fusion: MaskFusion) -> str:
     """Return the message that a method has no local weights."""
-    return f"{fusion.algorithm} gives each rater one weight for the whole image, none by place."
+    return f"{fusion.algorithm} gives each rater one weight for the whole image, no local weights."
 
 
 def no_tau(fusion: MaskFusion) -> str:
@@ -331,7 +331,10 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
     report = scene.report(structure)
     calibration = None if report is None else report.calibration
     if calibration is None:
-        return None, "This run has no such map: it needs two raters and a mark. Press Fuse (F5) again."
+        return (
+            None,
+            "This run has no such map: it needs two raters and a marked voxel. Press Fuse (F5) again.",
+        )
     if name == "uncertainty":
         values = calibration.half_width()
         some = values.ravel()[:: max(1, values.size // _SAMPLE)]

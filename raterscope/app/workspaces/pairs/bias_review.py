@@ -38,7 +38,7 @@ from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
 REASONS = {
-    "flag": ("clicks one side always", "clicks one side when unsure", "answers without looking"),
+    "flag": ("always chooses one side", "chooses one side when unsure", "answers without looking"),
     "clear": ("agrees with the crowd", "the sides of the items explain it", "too few comparisons to say"),
 }
 HINTS = {

@@ -363,5 +363,5 @@ def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
         corrected, original = analysis.agreement.corrected.tau, analysis.agreement.original.tau
         words.append(f"Kendall's tau with the truth {corrected:.3f}, before {original:.3f}")
     if scene.later:
-        words.append(f"{count(scene.later, 'comparison')} came since")
+        words.append(f"{count(scene.later, 'comparison')} imported since: fuse again (F5)")
     return "  |  ".join(words)

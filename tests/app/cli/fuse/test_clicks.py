@@ -362,7 +362,9 @@ class TestRefusals:
 
     def test_a_control_image_that_is_not_there(self, clicks, refusal):
         options = ("--extent", 200, 200, "--negative", "c.png")
-        assert "there is no image c.png to control; expected one of a.png, b.png" in refusal(clicks, *options)
+        assert "there is no image c.png for a control; expected one of a.png, b.png" in refusal(
+            clicks, *options
+        )
 
     def test_a_control_image_that_is_both(self, clicks, refusal):
         options = ("--extent", 200, 200, "--negative", "a.png", "--positive", "a.png")
@@ -501,7 +503,7 @@ def test_methods_are_measured_against_the_number_of_annotators(clicks, truth, tm
     assert {row["annotators"] for row in rows} == {"4", "12"}
     last = {row["method"]: row for row in rows if row["annotators"] == "12" and row["stage"] == "detection"}
     assert float(last["chosen method"]["sensitivity"]) == 1.0
-    assert {"chosen method, streamed", "CEM as printed, majority vote"} <= set(last)
+    assert {"chosen method, streamed", "CEM as published, majority vote"} <= set(last)
     assert last["chosen method"]["crowds"] == "2"
     assert json.loads((out / "run.json").read_text())["crowd_size"]["draws"] == 1
     assert fuse(clicks, out, *judged) == 0

@@ -249,7 +249,7 @@ def test_a_table_that_nobody_could_open_is_left_out_and_said_so(fuse, votes, mon
     assert (out / "confusion.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.labels.exports.MOST_ENTRIES", 43)
     out, output = fuse(votes)
-    assert "confusion.csv is left out: it would have 44 rows" in output
+    assert "confusion.csv is not written: it would have 44 rows" in output
     assert not (out / "confusion.csv").exists()
 
 

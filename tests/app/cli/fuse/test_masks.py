@@ -326,7 +326,7 @@ def test_the_truth_of_another_folder_comes_to_the_only_case(fuse, tmp_path):
         (tmp_path / folder).mkdir()
     truth = write(tmp_path / "elsewhere" / "truth.nii.gz", a_ball(radius=6))
     out, output = fuse(*four_raters(tmp_path / "raters"), "--truth", truth)
-    assert "of which the truth is known" not in output
+    assert "its truth was skipped" not in output
     assert rows_of(out / "evaluation.csv")[0]["annotator"] == "consensus"
 
 

@@ -101,7 +101,7 @@ def test_looks_that_wait_for_a_drawing_without_end_are_forgotten_aloud(
     rows = [looked(person, "7", drawing()) for person in ("ann", "bob", "cy")]
     export(follower.source, rows)
     follower.catch_up()
-    assert follower.notices == ["1 look without a mark skipped: no marks in their workflow so far."]
+    assert follower.notices == ["1 view without a mark skipped: no marks in their workflow so far."]
     export(follower.source, [*rows, looked("dee", "7", drawing(point(1, 2)))])
     follower.catch_up()
     assert follower.looked == {("bob", "a.png"), ("cy", "a.png")}

@@ -166,7 +166,10 @@ def test_detections_that_nobody_tells_of_come_back_as_truth_unless_an_annotator_
         assert [len(study.truth(entry.id).x) for entry in study.images()] == [4, 4]
     if name == "csv":  # a table without annotators can be nothing else
         return
-    assert "detections that left Raterscope and came in as truth; --annotator NAME takes" in output
+    assert (
+        "detections exported from Raterscope, which were imported as ground truth. --annotator NAME imports"
+        in output
+    )
     assert main(["import", str(tmp_path / "me.rscope"), *images, *paths, "--annotator", "me"]) == 0
     assert "left Raterscope" not in capsys.readouterr().out
     with Study.open(tmp_path / "me.rscope") as study:

@@ -342,7 +342,7 @@ def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> Non
     assert all(fusion is not None and fusion.halves.shape == (2, len(fusion.clustering)) for fusion in stored)
     notice = grouping_notice([fusion for fusion in stored if fusion is not None])
     assert notice is not None
-    assert "where half of the images are fused at a time" in notice
+    assert "if only half of the images are fused at a time" in notice
     counted_images = [
         image for entry in filled.images() if (image := read_counted_image(filled, entry, ())) is not None
     ]

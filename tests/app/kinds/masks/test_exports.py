@@ -190,7 +190,7 @@ def test_refusals(study, tmp_path, refusal):
     assert "no alternatives" in ask("alternatives")
     assert "holds no image" in ask("consensus", "--item", "belly")
     assert "--deidentify" in ask("decisions", "--deidentify", out="a.csv")
-    assert "goes with --deidentify" in ask("consensus", "--with-images", out="a")
+    assert "needs --deidentify" in ask("consensus", "--with-images", out="a")
     assert "is a table" in ask("annotators", "--deidentify", "--with-images", out="a.csv")
     assert refusal("run", study, "oem").startswith("s.rscope: holds no clicks")
     assert "laplace" in refusal("run", study, "guess")

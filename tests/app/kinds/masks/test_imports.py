@@ -184,7 +184,7 @@ class TestAnotherGrid:
     def test_nothing_is_resampled_unless_it_is_asked_for(self, bring, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
         moved = write(tmp_path / "chest_anna.nii.gz", a_ball(), shift=-3.0)
-        assert "--resample takes it there" in bring(volume, moved)
+        assert "--resample resamples it" in bring(volume, moved)
         assert "resampled to the image" in bring(volume, moved, "--resample")
         with Study.open(tmp_path / "s.rscope") as study:
             record = read_masks(study, study.images()[0].id, "structure")["anna"]

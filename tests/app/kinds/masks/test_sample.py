@@ -84,7 +84,7 @@ def test_the_text_tells_the_real_from_the_simulated(folder, tmp_path):
     assert "Armato" in words
     assert "doi:10.7937/K9/TCIA.2015.LO9QL9SX" in words
     assert "Creative Commons Attribution 3.0" in words
-    assert "not the same four" in words
+    assert "does not name the radiologists" in words
     with Study.open(make_sample(tmp_path, import_files, cases=1)) as study:
         assert not any(map(is_real, study.images()))
         assert "LIDC-IDRI) are not in masks.rscope" in about(study)

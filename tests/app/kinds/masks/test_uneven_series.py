@@ -158,4 +158,4 @@ def test_a_study_that_took_slices_as_even_says_so(case, tmp_path, capsys) -> Non
     assert main(["run", str(path), "majority"]) == 0
     out = str(tmp_path / "out.dcm")
     assert main(["export", str(path), "--what", "consensus", "--format", "rtstruct", "-o", out]) == 1
-    assert "took its slices as even" in capsys.readouterr().err
+    assert "assumed even slice distances" in capsys.readouterr().err

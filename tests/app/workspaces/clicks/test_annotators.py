@@ -323,10 +323,10 @@ def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qt
     agreeing, figure = workspace.agreement, workspace.agreement.matrix.figure
     workspace.middle_tabs.setCurrentWidget(agreeing.matrix)
     idle(voted, qtbot)
-    assert "on 1 image that both saw" in figure.words((1, 2))
+    assert "on 1 image that both viewed" in figure.words((1, 2))
     agreeing.scopes.set_mode("study")
     idle(voted, qtbot)
-    assert "on 2 images that both saw" in figure.words((1, 2))
+    assert "on 2 images that both viewed" in figure.words((1, 2))
     agreeing.measures.set_mode("kappa")
     assert "kappa" in figure.words((1, 2))
     assert "careless" in figure.names

@@ -86,7 +86,7 @@ def test_a_name_is_shown_as_in_the_file(fused, qtbot):
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
     shown = {label.text() for label in workspace.findChildren(QLabel)}
-    assert {"cell-004", "ann 11", "ann 11 said healthy where infected is true"} <= shown
+    assert {"cell-004", "ann 11", "ann 11 answered healthy where infected is true"} <= shown
 
 
 def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused, qtbot):

@@ -119,7 +119,7 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
     )
     expected = int(((truth == 1) & (said[:, LIAR] == 0)).sum())
     assert f"{expected} tasks" in workspace.cell_tasks._header._aside.text()
-    assert "ann 11 said healthy where infected is true" in workspace.cell_tasks._header._name.text()
+    assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
 
 
 def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
@@ -142,7 +142,7 @@ def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     assert matrix.mean[:, 0].min() > 0.8  # that of an annotator who says healthy always, no prior
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
-    assert "ann 11 said healthy where infected is true" in workspace.cell_tasks._header._name.text()
+    assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
     assert not workspace.cell_tasks._header._aside.text().startswith("0 ")
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)

@@ -271,7 +271,7 @@ def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, 
     assert workspace.session.scene.run.id == alone.id
     go_to(fused_masks, qtbot, "second")
     assert workspace.session.scene.run.id == fused_masks.document.contents.runs[0].id
-    assert "leaves out second" in fused_masks.status.message
+    assert "does not include second" in fused_masks.status.message
     go_to(fused_masks, qtbot, "first")
     assert workspace.session.scene.run.id == alone.id
 

@@ -49,7 +49,7 @@ def plotted(panel) -> list[str]:
 
 def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
-    workspace.bias_review.record("flag", "ann 05", "clicks one side always")
+    workspace.bias_review.record("flag", "ann 05", "always chooses one side")
     idle(fused, qtbot)
     assert fused.menus.undo_action.text() == "Undo flag annotator ann 05"
     looked_at(fused, qtbot, 3)
@@ -87,7 +87,7 @@ def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     line = next(line for line in workspace.queue.view.lines[:] if line.key == 3)
     assert line.score is None
     assert line.detail[0].isdigit()
-    workspace.bias_review.record("flag", "ann 03", "clicks one side always")
+    workspace.bias_review.record("flag", "ann 03", "always chooses one side")
     idle(fused, qtbot)
     looked_at(fused, qtbot, 3)
     assert plotted(workspace.bars) == plotted(workspace.path) == ["annotator 4"]
@@ -108,7 +108,7 @@ def test_the_reason_dialog_hides_the_name_and_the_study_stores_it(fused, qtbot):
     words = [dialog.windowTitle(), *(label.text() for label in dialog.findChildren(QLabel))]
     assert not any("ann 03" in word for word in words)
     assert any("annotator 4" in word for word in words)
-    dialog.words.setText("clicks one side always")
+    dialog.words.setText("always chooses one side")
     dialog.accept()
     idle(fused, qtbot)
     assert fused.document.contents.decisions[-1].subject.annotator == "ann 03"

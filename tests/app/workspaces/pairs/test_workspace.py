@@ -61,7 +61,7 @@ def test_a_rate_without_guarantee_is_reported(opened, qtbot):
     )
     key(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: opened.workspace.rate_cut.ranking is not None, timeout=LONG)
-    assert "the rate is not guaranteed: the plain knockoff keeps the rate only nearly" in promised(
+    assert "the rate is not guaranteed: the plain knockoff keeps the rate only approximately" in promised(
         opened.workspace
     )
 
@@ -221,7 +221,7 @@ def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     workspace = fused.workspace
     workspace.choose(3)
     idle(fused, qtbot)
-    judge(fused, qtbot, Qt.Key.Key_F, "clicks one side always")
+    judge(fused, qtbot, Qt.Key.Key_F, "always chooses one side")
     workspace.choose(3)
     key(fused, qtbot, Qt.Key.Key_X)
     key(fused, qtbot, Qt.Key.Key_F5)

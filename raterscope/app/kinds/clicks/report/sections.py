@@ -194,10 +194,10 @@ def _scales(scales: set[float | None]) -> str:
 
 _TEACHING = (
     " With the crowd's prior, decisions inform the other spots by their likelihood. It allows for wrong "
-    "decisions, and for an expert who records rejections only or acceptances only: which it is, is inferred "
-    "from the spots that were viewed and left without a decision. Without a record of views, the most "
-    "disputed spots are assumed to be viewed first. As far as decisions were recorded by their outcome, the "
-    "model of the votes is not fitted to them, as the spots recorded are no sample of those alike."
+    "decisions, and for an expert who records rejections only or acceptances only: the spots that were "
+    "viewed and left without a decision show which. Without a record of views, the most disputed spots are "
+    "assumed to be viewed first. Decisions that were recorded depending on their outcome do not enter the "
+    "fit of the votes, because such spots are not a random sample."
 )
 
 

@@ -442,10 +442,10 @@ def _note_of(agreement: ClickAgreement, annotator_count: int) -> str:
     if phrases:
         note += f" Over all pairs of annotators {' and '.join(phrases)}."
     if len(agreement.names) < annotator_count:
-        note += f" Compared are the {len(agreement.names):,} who clicked most."
+        note += f" The {len(agreement.names):,} annotators with the most clicks are compared."
     if annotator_count > _MOST_ANNOTATORS:
         note += (
-            f" Shown are the {_MOST_ANNOTATORS} who clicked most, of {annotator_count:,}; "
+            f" The {_MOST_ANNOTATORS} annotators with the most clicks are shown, of {annotator_count:,}; "
             "`raterscope export --what annotators` writes all."
         )
     return note

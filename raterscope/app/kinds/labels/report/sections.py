@@ -208,8 +208,8 @@ def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch:
 
 _MOST_TRIANGLES = 16
 _NEAR = (
-    "Near a corner that answer is given often. With other than three answers the corners are the right one, "
-    "the most frequent wrong one and all others."
+    "Points near a corner: that answer is frequent. With more or fewer than three answers, the corners "
+    "stand for the correct answer, the most frequent wrong one, and all others."
 )
 _GROUPED = {
     "communities": (
@@ -219,8 +219,8 @@ _GROUPED = {
     "communities-over-time": ("Communities at several moments", _NEAR),
     "participation": (
         "Participation over time",
-        "The share of each community in an annotator at each moment: of those who changed most, or of those "
-        "with the most votes.",
+        "How far an annotator belongs to each community at each moment: annotators who changed most, or who "
+        "have the most votes.",
     ),
     "traces": (
         "Confusion matrices over time",
@@ -311,7 +311,7 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
         value = f", {trace.name} {significant(float(trace.objective[-1]), 6)}" if len(trace.objective) else ""
         facts.append(("Fit", f"{counted(len(trace.change), 'iteration')}{value}, {end}"))
     if fusion.power != 1.0:
-        facts.append(("A vote counts for", f"{fusion.power:.2g} of one"))
+        facts.append(("Weight of a vote", f"{fusion.power:.2g}"))
     groups = answered.result.communities
     notices = [*fusion.notices, *(groups.notices if groups is not None else ())]
     return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in notices)])
@@ -347,7 +347,7 @@ def _curves(question: AnsweredQuestion) -> Gallery:
         )
     of = first.curves[class_index]
     pictures = [
-        draw_lines(roc, "share of other tasks taken for it", "share of its tasks found",
+        draw_lines(roc, "false positive rate", "sensitivity",
                    f"ROC of {plain(of.name, 40)}", "the class with the most truths", diagonal=True),
         draw_lines(sure, "probability of the label", "share that is right", "Calibration",
                    "calibrated on the diagonal; overconfident below it", diagonal=True),
@@ -368,8 +368,8 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
         title = f"Community {at + 1}: {plain(name, 60)}"
         pictures.append(draw_rates(groups.communities.prototype[at], title, members))
     note = (
-        f"Rows: what is true, {_few(list(map(named, fusion.classes)))}, from above. "
-        f"Columns: what is said, {_few(list(map(named, fusion.outputs)))}, from the left."
+        f"Rows, from the top: true class ({_few(list(map(named, fusion.classes)))}). "
+        f"Columns, from the left: answer ({_few(list(map(named, fusion.outputs)))})."
     )
     return [Gallery("Prototypes of the communities", pictures, (), note)]
 
@@ -473,10 +473,10 @@ _MEASURES = (
     (
         "Communities",
         "Annotators' confusion matrices compared by the Hellinger distance of their rows, and the network of "
-        "their similarities taken apart ([@simpson2013], section 5; [@psorakis2011], [@blondel2008]). By "
-        "default the distance of equation 32 is multiplied by a scale, and the factors are updated by the "
-        "minimum of a bound on the objective, tempered by the number of annotators. The printed version, "
-        "with a scale of 1 and updates that may raise the objective, is a setting.",
+        "their similarities divided into communities ([@simpson2013], section 5; [@psorakis2011], "
+        "[@blondel2008]). By default the distance of equation 32 is multiplied by a scale, and the factors "
+        "are updated by the minimum of a bound on the objective, tempered by the number of annotators. The "
+        "published version, with a scale of 1 and updates that may raise the objective, is a setting.",
     ),
     (
         "ROC curves by cross-validation",

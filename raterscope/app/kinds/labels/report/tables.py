@@ -49,7 +49,7 @@ def folded_blocks(folded: FoldedCurves) -> list[Block]:
             ]
     if pictures:
         note = (
-            "Colours come again with dashes, in the order of the table."
+            "Colours repeat with dashed lines, in the order of the table."
             if len(order) > len({swatch.colour for swatch in legend})
             else ""
         )
@@ -158,9 +158,9 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
     if narrow:
         named = [f"{at} {plain(fusion.outputs[m], 40)}" for at, m in enumerate(columns_shown, start=1)]
         heads = [str(at) for at in range(1, len(heads) + 1)]
-        note += f" Said: {', '.join(named)}."
+        note += f" Answers: {', '.join(named)}."
     if len(rows_shown) < len(fusion.classes) or len(columns_shown) < len(fusion.outputs):
-        note += f" Shown are the {_MOST_CLASSES} most frequent classes and labels."
+        note += f" The {_MOST_CLASSES} most frequent classes and labels are shown."
     return Table("The crowd's confusion matrix", ("True", *heads, "Votes"), rows, note)
 
 
@@ -275,10 +275,10 @@ def moved_table(
             )
         )
     note = (
-        f"Listed are those whose share of right votes is not constant, each at p < {FALSE_ALARMS:g}; of "
-        "those who do not change so many are listed too. Moved: how far a row of the confusion matrix went "
-        "from the first third of the votes to the last, 0 to 1, beyond what chance explains. Trend: by how "
-        "much the share of right votes grew. Changes: rows with decisive evidence for one (Bayes factor "
+        f"Annotators whose share of right votes is not constant, each at p < {FALSE_ALARMS:g}: the same "
+        "share of annotators who did not change is listed too. Moved: how far a row of the confusion matrix "
+        "went from the first third of the votes to the last, 0 to 1, beyond what chance explains. Trend: by "
+        "how much the share of right votes grew. Changes: rows with decisive evidence for one (Bayes factor "
         "over 100), else the share of right votes."
     )
     columns = ("Annotator", "Votes", "Moved", "Trend", "Changes")

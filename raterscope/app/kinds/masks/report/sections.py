@@ -322,7 +322,7 @@ _MEASURES = (
     (
         "Sensitivity, specificity",
         "The share of the consensus that the rater marks, and the share of the rest of the fused box "
-        "that the rater leaves out.",
+        "that the rater does not mark.",
     ),
     (
         "Doubt",

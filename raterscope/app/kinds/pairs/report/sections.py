@@ -183,11 +183,11 @@ _MEASURES = (
     ),
     (
         "Flip test",
-        "Each answer less what the scores expect, which are those without the annotator's own answers. If "
-        "sides were drawn at random, each such residual of an unbiased annotator may as well have the other "
-        "sign; their sum is compared with all patterns of signs ([@lugannani1980])"
-        ". Where no answer is a tie, this probability is averaged with that of the choice model, which is "
-        "sharper with few answers. Flagged is whose q value ([@benjamini1995])"
+        "The residual of an answer is its difference from the expectation of the scores, which exclude the "
+        "annotator's own answers. If sides were drawn at random, each residual of an unbiased annotator is "
+        "as likely to have the other sign; their sum is compared with all patterns of signs "
+        "([@lugannani1980]). Where no answer is a tie, this probability is averaged with that of the choice "
+        "model, which is sharper with few answers. Flagged: annotators whose q value ([@benjamini1995])"
         " is not above the rate, unless the crowd as a whole shows no bias "
         "([@simes1986], [@fisher1932]). An annotator is not decidable if their answers could not reveal a "
         "bias that matters.",

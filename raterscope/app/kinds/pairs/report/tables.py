@@ -189,7 +189,9 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MOST_LINES]]
     high = float(np.abs(path).max()) * 1.05 or 1.0
     axes = (
-        Axis(_AXES.get(algorithm, "place on the path"), 0.0, 1.0, padding=0.0, ticks=_powers(at, place_of)),
+        Axis(
+            _AXES.get(algorithm, "position on the path"), 0.0, 1.0, padding=0.0, ticks=_powers(at, place_of)
+        ),
         Axis("bias, left above 0", -high, high, padding=0.0),
     )
     lines = tuple(
@@ -200,7 +202,7 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
         for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist()
     )  # fmt: skip
     words = "one line per annotator, from where the bias enters the path; the earlier, the stronger"
-    return draw_paper(PaperChart(Chart("", *axes, lines)), "How biases come in", words)
+    return draw_paper(PaperChart(Chart("", *axes, lines)), "Biases along the path", words)
 
 
 def _drawn(at: FloatArray) -> NDArray[np.bool_]:
