@@ -19,7 +19,7 @@ from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SUFFIXES, Source, Sources
-from raterscope.text.numbers import natural
+from raterscope.text import natural
 
 _DICOMDIR = "dicomdir"
 _LISTS = {

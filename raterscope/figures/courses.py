@@ -24,7 +24,7 @@ from raterscope.figures.description import (
     Rectangles,
     Segments,
 )
-from raterscope.text.numbers import count, estimate, figure, percent
+from raterscope.text import count, estimate, figure, percent
 
 Floats = NDArray[np.floating]
 

@@ -23,7 +23,7 @@ from raterscope.figures.description import (
     Rectangles,
     Segments,
 )
-from raterscope.text.numbers import count
+from raterscope.text import count
 
 Floats = NDArray[np.floating]
 

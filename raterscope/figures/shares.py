@@ -13,7 +13,7 @@ from raterscope.figures.canvas import Canvas, Pen
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS, LIGHT, Symbol, Theme, colour_of
 from raterscope.figures.description import Axis, Chart, Key, Note, Rectangles
 from raterscope.figures.layout import Box, elided
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 
 Floats = NDArray[np.floating]
 

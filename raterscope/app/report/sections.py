@@ -19,7 +19,7 @@ from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
 from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
-from raterscope.text.numbers import part_of_one
+from raterscope.text import part_of_one
 
 _MOST = 200
 """Decisions that are listed one by one: of an afternoon there are thousands."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.app.coding import Coding
-from raterscope.text.numbers import part_of_one
+from raterscope.text import part_of_one
 
 COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
 LARGEST_PIXEL = 1e6

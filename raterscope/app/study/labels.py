@@ -22,7 +22,7 @@ from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyE
 from raterscope.app.study.references import ImageNames, read_image_entries
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import VoteSet, VotesRecord, truth_record, votes_record
-from raterscope.text.numbers import natural
+from raterscope.text import natural
 
 _SOME = 20_000
 

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.app.jobs import Job
-from raterscope.text.numbers import time_left
+from raterscope.text import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import set_lengths

@@ -18,7 +18,7 @@ from raterscope.app.study.new_study import save_elsewhere
 from raterscope.app.study.records import Standing, UnwrittenError
 from raterscope.app.window.bars import ActionBar, ask
 from raterscope.app.window.importing import STUDIES
-from raterscope.text.numbers import time_left
+from raterscope.text import time_left
 
 
 def describe_saved(standing: Standing) -> str:

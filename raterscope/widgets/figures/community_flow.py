@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import Theme, community_colour
 from raterscope.figures.description import PlotTable
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, mixed, paint_rates
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel

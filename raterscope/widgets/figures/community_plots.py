@@ -24,7 +24,7 @@ from raterscope.figures.shares import (
     share_area,
     share_bars,
 )
-from raterscope.text.numbers import count, percent
+from raterscope.text import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartFigure, Part
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanvas, text_width

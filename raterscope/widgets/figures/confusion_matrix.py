@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import PlotTable
-from raterscope.text.numbers import decimals
+from raterscope.text import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,

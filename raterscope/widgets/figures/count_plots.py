@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistor
 from raterscope.figures.courses import StreamTruth, round_up, step_in_words, stream_charts, stream_table
 from raterscope.figures.description import Axis, PlotTable, check_lengths
 from raterscope.figures.layout import Box, ticks_of
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch, row_of, text_width

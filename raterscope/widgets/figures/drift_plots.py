@@ -16,7 +16,7 @@ from raterscope.figures.description import Axis, Chart, Key, Line, Mark, PlotTab
 from raterscope.figures.description import Column as TableColumn
 from raterscope.figures.layout import Box
 from raterscope.figures.shares import corners_in, draw_triangle, pixels_of
-from raterscope.text.numbers import estimate
+from raterscope.text import estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch, QtCanvas, polygon_of

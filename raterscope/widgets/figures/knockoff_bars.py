@@ -29,7 +29,7 @@ from raterscope.figures.description import (
     check_lengths,
 )
 from raterscope.figures.description import Column as TableColumn
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of

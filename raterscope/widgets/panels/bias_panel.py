@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
-from raterscope.text.numbers import UNKNOWN, decimals, figure, percent
+from raterscope.text import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
 from raterscope.widgets.hints import KeyButton

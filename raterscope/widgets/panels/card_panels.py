@@ -12,7 +12,7 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from raterscope.text.numbers import count, percent
+from raterscope.text import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
 from raterscope.widgets.hints import KeyButton, KeyHelp

@@ -9,7 +9,7 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch

@@ -23,7 +23,7 @@ from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.settings import Settings
 from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import CalibrationLine, Curve
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import Leaving
 from raterscope.widgets.figures.evaluation_plots import (

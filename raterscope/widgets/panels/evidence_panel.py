@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text.numbers import UNKNOWN, figure
+from raterscope.text import UNKNOWN, figure
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.panels.spot_details import (

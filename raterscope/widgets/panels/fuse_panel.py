@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.algorithms.settings import Algorithm, Settings
 from raterscope.resources.bibliography import cite
-from raterscope.text.numbers import time_left
+from raterscope.text import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule

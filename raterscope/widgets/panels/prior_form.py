@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.labels.data import Confusion
 from raterscope.algorithms.labels.rates import credible
 from raterscope.algorithms.settings import Settings, SettingsError
-from raterscope.text.numbers import decimals
+from raterscope.text import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
 from raterscope.widgets.panels.settings_form import SettingsForm

@@ -14,7 +14,7 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStyle, QVBoxLayout, QWidget
 
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_bar, paint_words

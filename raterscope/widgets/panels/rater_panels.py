@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPa
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.figures.description import PlotTable
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figures.agreement_plots import Dendrogram

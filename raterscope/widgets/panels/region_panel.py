@@ -10,7 +10,7 @@ from PySide6.QtCore import QModelIndex, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.text.numbers import count, percent
+from raterscope.text import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable

@@ -8,7 +8,7 @@ from PySide6.QtCore import QElapsedTimer, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QSlider, QVBoxLayout, QWidget
 
-from raterscope.text.numbers import count, duration
+from raterscope.text import count, duration
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Pair, WrappingRow, beside, plain_label

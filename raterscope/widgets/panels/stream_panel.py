@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.courses import outlook_in_words, state_in_words
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.panels.settings_form import SettingsForm

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, paint_key
 from raterscope.widgets.names import distinguishing_labels

@@ -46,7 +46,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text.numbers import UNKNOWN, count, estimate, figure, part_of_one
+from raterscope.text import UNKNOWN, count, estimate, figure, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_annotator
 from raterscope.widgets.parts import Header, Menu, plain_tip

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text.numbers import UNKNOWN, estimate
+from raterscope.text import UNKNOWN, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text.numbers import small_figure
+from raterscope.text import small_figure
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip

@@ -18,7 +18,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Remarks
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import seconds_or_nan
-from raterscope.text.numbers import natural
+from raterscope.text import natural
 
 MOST_OUTPUTS = 1000
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)

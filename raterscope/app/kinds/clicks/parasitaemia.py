@@ -31,7 +31,7 @@ from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
-from raterscope.text.numbers import figure
+from raterscope.text import figure
 
 SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
 NEEDED = {

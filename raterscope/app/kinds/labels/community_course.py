@@ -22,7 +22,7 @@ from raterscope.algorithms.labels.drift import confusion_at
 from raterscope.algorithms.labels.rates import estimate_rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.kinds.labels.runs import Groups, names_of
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 
 SHARES = (0.2, 0.4, 0.6, 0.8)
 """The moments before the last: shares of each annotator's history."""

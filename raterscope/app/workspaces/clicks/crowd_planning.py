@@ -29,7 +29,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 from raterscope.widgets.panels.lists import AskLine
 
 MOST = 200

@@ -20,7 +20,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import spots_of
-from raterscope.text.numbers import part_of_one
+from raterscope.text import part_of_one
 from raterscope.widgets.dialogs.review_dialogs import HALF, ExclusionDialog
 from raterscope.widgets.panels.exclusion_panel import Change
 

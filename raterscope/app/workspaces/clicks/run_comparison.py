@@ -21,7 +21,7 @@ from raterscope.app.study.state import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPanel
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.figures.evaluation import Curve
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch

@@ -19,7 +19,7 @@ from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.review_order import Part
-from raterscope.text.numbers import figure
+from raterscope.text import figure
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 

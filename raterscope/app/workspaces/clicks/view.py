@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, explain_weights
 from raterscope.app.workspaces.run_history import run_title
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.evidence_panel import Evidence
 from raterscope.widgets.panels.spot_details import EvidenceLine, VoterLine

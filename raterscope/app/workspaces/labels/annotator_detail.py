@@ -20,7 +20,7 @@ from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
-from raterscope.text.numbers import count, percent
+from raterscope.text import count, percent
 from raterscope.widgets.figures.drift_plots import DriftView
 from raterscope.widgets.panels.drift_panel import ChangeLine
 

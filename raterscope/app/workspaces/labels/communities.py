@@ -28,7 +28,7 @@ from raterscope.app.workspaces.labels.similarity_view import (
     similarity_of,
     triangles_now,
 )
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_plots import ParticipationBars
 from raterscope.widgets.figures.figure_panel import ModeSwitch

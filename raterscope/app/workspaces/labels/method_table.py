@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.assessment import Assessment, mean_curve
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.app.study import RunEntry
 from raterscope.figures.evaluation import Curve
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure

@@ -13,7 +13,7 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.text.numbers import count, estimate, figure
+from raterscope.text import count, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.figures.confusion_wall import Measure, WallView
 from raterscope.widgets.names import distinguishing_labels

@@ -35,7 +35,7 @@ from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, sta
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import BoxView
-from raterscope.text.numbers import UNKNOWN, count, duration
+from raterscope.text import UNKNOWN, count, duration
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
 from raterscope.widgets.volume.scene import Outline

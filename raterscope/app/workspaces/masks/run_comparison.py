@@ -26,7 +26,7 @@ from raterscope.app.workspaces import run_history
 from raterscope.app.workspaces.masks.regions import length_unit, unit_of
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPanel
-from raterscope.text.numbers import UNKNOWN, count, decimals, estimate, figure
+from raterscope.text import UNKNOWN, count, decimals, estimate, figure
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
 from raterscope.widgets.tables.comparison_table import (

@@ -12,7 +12,7 @@ from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.tables.model_table import ModelRow

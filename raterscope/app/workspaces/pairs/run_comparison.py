@@ -21,7 +21,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import true_ranking_of
 from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
 
 NOTHING = (

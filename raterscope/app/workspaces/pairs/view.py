@@ -13,7 +13,7 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
-from raterscope.text.numbers import count
+from raterscope.text import count
 from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.knockoff_bars import RateCut, StatisticsView
 from raterscope.widgets.figures.position_bias import OverTimeView, SidesView

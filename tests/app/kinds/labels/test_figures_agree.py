@@ -15,7 +15,7 @@ from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels import annotator_detail, view
 from raterscope.app.workspaces.labels.scene import analyse, read_scene
-from raterscope.text.numbers import estimate
+from raterscope.text import estimate
 from tests.app.commands import run
 from tests.app.kinds.labels.made import make_study
 from tests.app.tables import rows_of, write

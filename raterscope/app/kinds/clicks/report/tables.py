@@ -46,7 +46,7 @@ from raterscope.app.review import Measures, Spot, Weighed
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
 from raterscope.figures.paper import LINES, paper_line
-from raterscope.text.numbers import estimate, part_of_one
+from raterscope.text import estimate, part_of_one
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, 
 from raterscope.app.page.pictures import drawing, tint
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
 from raterscope.figures.paper import image_of
-from raterscope.text.numbers import estimate, figure
+from raterscope.text import estimate, figure
 
 _MOST_CURVES = 6
 

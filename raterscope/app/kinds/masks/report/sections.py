@@ -61,7 +61,7 @@ from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import read_masks
 from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.figures.paper import PaperChart
-from raterscope.text.numbers import duration, small_figure
+from raterscope.text import duration, small_figure
 
 _ROOM = 8.0
 """mm about a structure in which the tissue is looked at to choose the window."""

@@ -29,7 +29,7 @@ from raterscope.app.review import Region
 from raterscope.app.study import RunEntry
 from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.paper import PaperChart
-from raterscope.text.numbers import small_figure
+from raterscope.text import small_figure
 
 _PALEST = 0.5
 """Dice at which a cell is white."""

@@ -24,7 +24,7 @@ from raterscope.app.kinds.pairs.runs import why_not_guaranteed
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.page.units import run_in_words, share
 from raterscope.app.study import RunEntry
-from raterscope.text.numbers import percent
+from raterscope.text import percent
 
 
 def compared_section(question: ComparedQuestion, watch: Watch = silent) -> Section:

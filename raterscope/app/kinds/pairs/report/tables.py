@@ -34,7 +34,7 @@ from raterscope.app.study.records import PairQuestion
 from raterscope.figures.description import Axis, Chart, Line, Mark, Points, Segments
 from raterscope.figures.paper import PaperChart
 from raterscope.resources.bibliography import cite
-from raterscope.text.numbers import estimate, percent
+from raterscope.text import estimate, percent
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Numbers as text, with no more digits than are meaningful, and natural sort order of names."""
+"""Numbers, units and names as text: no more digits than are meaningful, natural sort order."""
 
 from __future__ import annotations
 

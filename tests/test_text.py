@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.text.numbers import count, decimals, duration, estimate, figure, natural, time_left
+from raterscope.text import count, decimals, duration, estimate, figure, natural, time_left
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Numbers, units and names written as text."""
