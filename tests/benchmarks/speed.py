@@ -155,9 +155,10 @@ def fuse_table(kind: str, name: str, *options: str) -> Words:
 
 
 def import_folder(inputs: Path, output: Path) -> Sequence[str]:
-    """Give the command that imports a folder into a new study."""
+    """Give the command that imports a folder and the tables in it into a new study."""
     output.mkdir(exist_ok=True)
-    return [*RATERSCOPE, "import", str(output / "study.rscope"), str(inputs)]
+    tables = map(str, sorted(inputs.glob("*.csv")))
+    return [*RATERSCOPE, "import", str(output / "study.rscope"), str(inputs), *tables]
 
 
 def run_study(algorithm: str) -> Words:
@@ -176,7 +177,7 @@ def write_study(folder: Path, write: Callable[[Path], object]) -> None:
     files = folder / "files"
     files.mkdir()
     write(files)
-    subprocess.run([*RATERSCOPE, "import", str(folder / "study.rscope"), str(files)], check=True)
+    subprocess.run(import_folder(files, folder), check=True)
 
 
 ORGAN = (160, 500, 500)
