@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import THREADS, Look, Watch, no_look, part, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset, explain_burned_in
 from raterscope.app.formats.masks.terminology import Structure, file_names
 from raterscope.app.formats.output_files import make_folder, write_together
+from raterscope.app.formats.packing import write_packed
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import file_errors
@@ -226,19 +228,15 @@ def write_array(
     head = io.BytesIO()
     image.header.write_to(head)
     blocks = split_blocks(values.astype(values.dtype.newbyteorder("="), copy=False), origin, grid.shape)
-    with _open_packed(path) if path.suffix.casefold() == ".gz" else path.open("wb") as file:
+    chunks = (block if isinstance(block, int) else block.data.cast("B") for block in blocks)
+    if path.suffix.casefold() == ".gz":
+        write_packed(path, itertools.chain([head.getvalue()], chunks), look)
+        return
+    with path.open("wb") as file:
         file.write(head.getvalue())
-        for block in blocks:
+        for chunk in chunks:
             look()
-            file.write(bytes(block) if isinstance(block, int) else block.data.cast("B"))
-
-
-def _open_packed(path: Path) -> IO[bytes]:
-    """Open a gzip file that is packed on all processors; the same values give the same bytes."""
-    from isal import igzip_threaded
-
-    file: IO[bytes] = igzip_threaded.open(path, "wb", compresslevel=1, threads=THREADS)
-    return file
+            file.write(bytes(chunk) if isinstance(chunk, int) else chunk)
 
 
 def write_dicom_images(
