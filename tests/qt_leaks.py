@@ -32,12 +32,12 @@ def _widgets() -> set[str]:
 
 
 def _timers() -> set[str]:
-    found = set()
+    results = set()
     for item in gc.get_objects():
         # A proxy's __class__ may raise when asked; type() does not.
         if issubclass(type(item), QTimer) and isValid(item) and item.isActive():
-            found.add(f"timer of {item.interval()} ms, parent {item.parent()!r}, at {id(item):#x}")
-    return found
+            results.add(f"timer of {item.interval()} ms, parent {item.parent()!r}, at {id(item):#x}")
+    return results
 
 
 def _look(qapp):

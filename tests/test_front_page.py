@@ -14,9 +14,9 @@ def test_the_readmes_example_finds_the_structures_it_simulates():
     )
     names: dict = {}
     exec(example, names)
-    found = names["fusion"].clustering.mean[names["fusion"].detection.detected]
-    away = np.linalg.norm(found[:, None] - names["structures"], axis=2)
-    assert len(found) == len(names["structures"])
+    positions = names["fusion"].clustering.mean[names["fusion"].detection.detected]
+    away = np.linalg.norm(positions[:, None] - names["structures"], axis=2)
+    assert len(positions) == len(names["structures"])
     assert away.min(axis=0).max() < 2
 
 

@@ -20,34 +20,34 @@ ENTRY = re.compile(
 
 
 def _entries():
-    found = []
+    results = []
     for path in sorted((GUIDE / "papers").glob("*.md")):
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("- **"):
                 entry = ENTRY.match(line)
                 assert entry, f"{path.name}: {line[:80]}"
-                found.append((path.stem, *entry.groups()))
-    return found
+                results.append((path.stem, *entry.groups()))
+    return results
 
 
-def _numbers(words, what, prefix=""):
+def _numbers(words, kind, prefix=""):
     """Give the numbers in "eqs. 3 to 9" or "Figures 15 and 16", of those that begin with a prefix."""
-    found = set()
+    results = set()
     number = re.escape(prefix) + r"(\d+)(?:\([a-d]\))?"
-    for listed in re.findall(rf"\b(?:{what})s?\.? ((?:{number}(?:, | and | to )?)+)", words):
+    for listed in re.findall(rf"\b(?:{kind})s?\.? ((?:{number}(?:, | and | to )?)+)", words):
         text = listed[0]
         for first, last in re.findall(rf"{number}(?: to {number})?", text):
-            found |= set(range(int(first), int(last or first) + 1))
-    return found
+            results |= set(range(int(first), int(last or first) + 1))
+    return results
 
 
-def _all_numbers(paper, what, prefix=""):
+def _all_numbers(paper, kind, prefix=""):
     words = [entry[1] for entry in _entries() if entry[0] == paper]
-    return set().union(*(_numbers(one, what, prefix) for one in words))
+    return set().union(*(_numbers(item, kind, prefix) for item in words))
 
 
 @pytest.mark.parametrize(
-    ("paper", "what", "prefix", "last"),
+    ("paper", "kind", "prefix", "last"),
     [
         ("clicks", "[Ee]q", "", 40), ("clicks", "Figure", "", 16), ("clicks", "Table", "", 1),
         ("clicks", "Algorithm", "", 3), ("clicks", "Figure", "A.", 23), ("clicks", "[Ss]ection", "", 7),
@@ -65,10 +65,10 @@ def _all_numbers(paper, what, prefix=""):
         ("pairs", "Algorithm", "", 1), ("pairs", "Theorem", "", 2), ("pairs", "[Ss]ection", "3.2.", 4),
     ],
 )  # fmt: skip
-def test_every_equation_algorithm_table_and_figure_has_an_entry(paper, what, prefix, last):
+def test_every_equation_algorithm_table_and_figure_has_an_entry(paper, kind, prefix, last):
     first = {("clicks", "A.", "Figure"): 17, ("masks", "B.", "Table"): 6, ("clicks", "", "[Ss]ection"): 2}
-    begin = first.get((paper, prefix, what), 1)
-    assert set(range(begin, last + 1)) - _all_numbers(paper, what, prefix) == set()
+    begin = first.get((paper, prefix, kind), 1)
+    assert set(range(begin, last + 1)) - _all_numbers(paper, kind, prefix) == set()
 
 
 def test_code_that_is_named_exists():
@@ -85,14 +85,17 @@ def test_tests_that_are_named_exist():
         assert named, (page, part)
         for file, name in named:
             tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-            assert name in {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}, (file, name)
+            assert name in {item.name for item in tree.body if isinstance(item, ast.FunctionDef)}, (
+                file,
+                name,
+            )
 
 
 def test_every_entry_says_where_users_see_it():
-    for page, part, _, _, seen, _ in _entries():
-        for link in re.findall(r"\]\(([\w/.]+)\)", seen):
+    for page, part, _, _, shown_at, _ in _entries():
+        for link in re.findall(r"\]\(([\w/.]+)\)", shown_at):
             assert (GUIDE / "papers" / link).is_file(), (page, part, link)
-        for command in re.findall(r"`raterscope (.+?)`", seen):
+        for command in re.findall(r"`raterscope (.+?)`", shown_at):
             assert command.split()[0] in COMMANDS, (page, part, command)
 
 
@@ -104,16 +107,16 @@ COMMAND_LINES = sorted(
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_commands_that_are_named_are_understood(line):
     """Given the files and folders that the pages leave out."""
-    command, *rest = line.split()
-    given = [command, *rest]
+    command, *others = line.split()
+    values = [command, *others]
     if command == "fuse":
-        given = [command, *(rest[:1] or ["clicks"]), "x.csv", *rest[1:], "-o", "x"]
+        values = [command, *(others[:1] or ["clicks"]), "x.csv", *others[1:], "-o", "x"]
     elif command in ("simulate", "papers"):
-        setup = ["crowd"] if command == "simulate" and not rest else []
-        given = [command, *setup, *rest, *([] if "-o" in rest else ["-o", "x"])]
+        setup = ["crowd"] if command == "simulate" and not others else []
+        values = [command, *setup, *others, *([] if "-o" in others else ["-o", "x"])]
     elif command == "watch":
-        given = [command, "x.rscope", "y", *rest]
+        values = [command, "x.rscope", "y", *others]
     try:
-        options_of(given)
+        options_of(values)
     except Misused as error:
         pytest.fail(f"{line}: {error}")

@@ -27,7 +27,7 @@ KEY = r"\[([a-z]+(?:18|19|20)\d\d)\]"
 @cache
 def docstrings():
     """List the docstrings that cite anything, with their files."""
-    found = []
+    results = []
     for path in sorted(ROOT.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         if not CITES.search(source):
@@ -36,8 +36,8 @@ def docstrings():
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 text = ast.get_docstring(node)
                 if text:
-                    found.append((path.relative_to(ROOT), text))
-    return tuple(found)
+                    results.append((path.relative_to(ROOT), text))
+    return tuple(results)
 
 
 def listed(text):
@@ -48,17 +48,25 @@ def listed(text):
 
 
 def test_every_reference_has_what_it_takes_to_find_the_work():
-    for key, one in bibliography().items():
-        assert one.fields["title"], key
-        assert re.fullmatch(r"(1[89]|20)\d\d", one.fields["year"]), key
-        assert key.endswith(one.fields["year"]), key
-        assert any(name in one.fields for name in ("journal", "booktitle", "publisher", "howpublished")), key
-        assert one.authors or "note" in one.fields, key
-        assert re.fullmatch(r"10\.\d{4,}/\S+", one.fields.get("doi", "10.1000/none")), key
-        assert set(one.fields["keywords"].split(", ")) <= {"clicks", "masks", "labels", "pairs", "program"}
-    shorts = [one.short for one in bibliography().values()]
+    for key, reference in bibliography().items():
+        assert reference.fields["title"], key
+        assert re.fullmatch(r"(1[89]|20)\d\d", reference.fields["year"]), key
+        assert key.endswith(reference.fields["year"]), key
+        assert any(
+            name in reference.fields for name in ("journal", "booktitle", "publisher", "howpublished")
+        ), key
+        assert reference.authors or "note" in reference.fields, key
+        assert re.fullmatch(r"10\.\d{4,}/\S+", reference.fields.get("doi", "10.1000/none")), key
+        assert set(reference.fields["keywords"].split(", ")) <= {
+            "clicks",
+            "masks",
+            "labels",
+            "pairs",
+            "program",
+        }
+    shorts = [reference.short for reference in bibliography().values()]
     assert len(set(shorts)) == len(shorts)
-    dois = [one.fields["doi"] for one in bibliography().values() if "doi" in one.fields]
+    dois = [reference.fields["doi"] for reference in bibliography().values() if "doi" in reference.fields]
     assert len(set(dois)) == len(dois)
 
 
@@ -101,9 +109,9 @@ def test_the_guide_cites_by_key():
 
 @pytest.mark.parametrize("catalogue", [CLUSTERERS, DETECTORS, FUSERS, LABELLERS, PATHS])
 def test_every_algorithm_cites_its_source(catalogue):
-    for one in catalogue.values():
-        assert cited_keys([one.source]), one.name
-        assert "[@" not in cite(one.source)
+    for algorithm in catalogue.values():
+        assert cited_keys([algorithm.source]), algorithm.name
+        assert "[@" not in cite(algorithm.source)
 
 
 def test_citations_in_words():

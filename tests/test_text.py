@@ -26,10 +26,10 @@ def test_an_estimate_has_no_more_digits_than_its_interval_supports(value, low, h
 
 @given(st.floats(1e-4, 1e6), st.floats(0, 1e6))
 def test_the_last_digit_is_no_finer_than_a_small_share_of_the_interval(width, low):
-    places = decimals(low, low + width)
-    assert 0 <= places <= 3
-    if places > 0:
-        assert 10.0**-places >= (low + width - low) / 70 * 0.999
+    positions = decimals(low, low + width)
+    assert 0 <= positions <= 3
+    if positions > 0:
+        assert 10.0**-positions >= (low + width - low) / 70 * 0.999
 
 
 def test_value_alone_has_the_digits_of_its_interval():
@@ -59,8 +59,8 @@ def test_counts_have_their_noun():
 
 
 def test_what_is_left_is_told_to_the_second():
-    told = [time_left(seconds) for seconds in (None, 0.2, 0.94, 20.4, 67)]
-    assert told == ["", "1 s left", "1 s left", "20 s left", "1 min 7 s left"]
+    text = [time_left(seconds) for seconds in (None, 0.2, 0.94, 20.4, 67)]
+    assert text == ["", "1 s left", "1 s left", "20 s left", "1 min 7 s left"]
 
 
 def test_numbers_within_names_are_counted_not_spelt() -> None:

@@ -14,8 +14,8 @@ def test_two_detections_do_not_share_a_true_point():
 
 def test_figures_by_hand():
     truth = np.array([[0.0, 0.0], [10.0, 0.0], [20.0, 0.0], [30.0, 0.0]])
-    found = np.array([[1.0, 0.0], [10.0, 3.0], [50.0, 0.0]])
-    result = evaluate(found, truth, 4.0)
+    positions = np.array([[1.0, 0.0], [10.0, 3.0], [50.0, 0.0]])
+    result = evaluate(positions, truth, 4.0)
     assert (result.sensitivity, result.precision) == (0.5, pytest.approx(2 / 3))
     assert result.f_one == pytest.approx(2 * 2 / (2 * 2 + 2 + 1))
     assert result.f_two == pytest.approx(5 * 2 / (5 * 2 + 4 * 2 + 1))
@@ -40,21 +40,21 @@ def test_nothing_found_and_nothing_there():
 @pytest.mark.parametrize("seed", range(8))
 def test_every_threshold_counts_as_many_as_matching_anew(seed):
     generator = np.random.default_rng(seed)
-    found, truth = generator.uniform(0, 20, (60, 2)), generator.uniform(0, 20, (40, 2))
+    positions, truth = generator.uniform(0, 20, (60, 2)), generator.uniform(0, 20, (40, 2))
     posterior = np.round(generator.random(60), 1)
-    result = curves(found, posterior, truth, 1.5)
+    result = curves(positions, posterior, truth, 1.5)
     assert len(result.threshold) == len(np.unique(posterior)) + 1
     for threshold, hits, false in zip(
         result.threshold, result.true_positive, result.false_positive, strict=True
     ):
-        anew = evaluate(found[posterior >= threshold], truth, 1.5)
-        assert (anew.true_positive, anew.false_positive) == (hits, false)
+        recomputed = evaluate(positions[posterior >= threshold], truth, 1.5)
+        assert (recomputed.true_positive, recomputed.false_positive) == (hits, false)
 
 
 def test_curves_count_the_truths_that_no_cluster_reaches():
-    found = np.array([[0.0, 0.0], [10.0, 0.0], [20.0, 0.0]])
+    positions = np.array([[0.0, 0.0], [10.0, 0.0], [20.0, 0.0]])
     truth = np.array([[0.0, 0.0], [10.0, 0.0], [40.0, 0.0], [50.0, 0.0]])
-    result = curves(found, np.array([0.9, 0.8, 0.1]), truth, 2.0)
+    result = curves(positions, np.array([0.9, 0.8, 0.1]), truth, 2.0)
     assert result.sensitivity.tolist() == [0, 0.25, 0.5, 0.5]
     assert result.false_positive_rate.tolist() == [0, 0, 0, 1]
     assert result.roc_area == pytest.approx(0.5)

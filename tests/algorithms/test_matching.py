@@ -9,12 +9,12 @@ from scipy.optimize import linear_sum_assignment
 from raterscope.algorithms.evaluation import match, true_detections
 
 
-def best_by_search(found, truth, radius):
+def best_by_search(positions, truth, radius):
     """Try all one-to-one choices: most pairs, then least distance."""
     best = (0, 0.0)
-    spots = [*range(len(truth)), *[-1] * len(found)]
-    for choice in set(itertools.permutations(spots, len(found))):
-        distances = [np.hypot(*(found[i] - truth[j])) for i, j in enumerate(choice) if j >= 0]
+    spots = [*range(len(truth)), *[-1] * len(positions)]
+    for choice in set(itertools.permutations(spots, len(positions))):
+        distances = [np.hypot(*(positions[i] - truth[j])) for i, j in enumerate(choice) if j >= 0]
         if all(distance <= radius for distance in distances):
             best = max(best, (len(distances), -sum(distances)))
     return best

@@ -9,7 +9,7 @@ __all__ = ["refusal", "run"]
 
 def run(*arguments):
     """Run a command; gives its status."""
-    return main([str(one) for one in arguments])
+    return main([str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from tests.app.bringing import bring
 from tests.app.commands import refusal
 from tests.app.driving import open_study
+from tests.app.import_command import import_files
 from tests.qt_leaks import nothing_is_left
 from tests.waiting import qtbot
 
-__all__ = ["bring", "nothing_is_left", "qtbot", "refusal"]
+__all__ = ["import_files", "nothing_is_left", "qtbot", "refusal"]
 
 PARASITES = ((40, 40), (120, 50), (60, 130), (150, 150), (200, 90))
 DISPUTED = (190, 30)
@@ -46,7 +46,7 @@ def compiled():
     """Fuse once, so that no test waits for the compiler."""
     rng = np.random.default_rng(1)
     x, y = rng.normal(50, 2, 60), rng.normal(50, 2, 60)
-    names = tuple(str(who) for who in range(6))
+    names = tuple(str(annotator) for annotator in range(6))
     fuse(Clicks(x, y, np.arange(60) % 6, names, (0, 0, 100, 100)))
 
 
@@ -64,19 +64,19 @@ def write_crowd(folder: Path) -> list[Path]:
     for name in ("one.png", "two.png"):
         Image.fromarray(rng.integers(150, 200, (180, 240, 3), dtype=np.uint8)).save(folder / name)
         files.append(folder / name)
-        for who in range(ANNOTATORS):
-            marked = [*PARASITES, *((DISPUTED,) if who < 4 else ())]
+        for annotator in range(ANNOTATORS):
+            marked = [*PARASITES, *((DISPUTED,) if annotator < 4 else ())]
             for x, y in marked:
                 dx, dy = rng.normal(0, 1.5, 2)
-                lines.append(f"volunteer {who},{name},{x + dx:.2f},{y + dy:.2f}")
+                lines.append(f"volunteer {annotator},{name},{x + dx:.2f},{y + dy:.2f}")
     lines.append("careless,one.png,300,20")
     corners = ((10, 170), (230, 170))
     lines += [f"careless,{name},{x},{y}" for name in ("one.png", "two.png") for x, y in corners]
     table = folder / "clicks.csv"
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     truth = folder / "truth.csv"
-    places = [f"{name},{x},{y}" for name in ("one.png", "two.png") for x, y in PARASITES]
-    truth.write_text("\n".join(["image,x,y", *places]) + "\n", encoding="utf-8")
+    positions = [f"{name},{x},{y}" for name in ("one.png", "two.png") for x, y in PARASITES]
+    truth.write_text("\n".join(["image,x,y", *positions]) + "\n", encoding="utf-8")
     return [*files, table, truth]
 
 
@@ -145,10 +145,10 @@ def fused(window, qtbot, study_file, study_fused):
 @pytest.fixture
 def bare_workspace(request, qtbot):
     """A workspace of the kind asked for, without a study: the kind, and the workspace."""
-    place = QWidget()
-    qtbot.addWidget(place)
-    jobs = Jobs(place)
-    made = WORKSPACES[request.param].make(Document(jobs, place), jobs, place)
-    made.setParent(place)
-    yield request.param, made
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    jobs = Jobs(widget)
+    instance = WORKSPACES[request.param].make(Document(jobs, widget), jobs, widget)
+    instance.setParent(widget)
+    yield request.param, instance
     jobs.close()

@@ -64,7 +64,7 @@ def press(window, qtbot, key, modifiers=Qt.KeyboardModifier.NoModifier, *, on=No
     """Press a key where the keys are to go, on the canvas unless told otherwise; wait for what it does."""
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    place = on or window.workspace.canvas
-    place.setFocus()
-    qtbot.keyClick(place, key, modifiers)
+    widget = on or window.workspace.canvas
+    widget.setFocus()
+    qtbot.keyClick(widget, key, modifiers)
     idle(window, qtbot)

@@ -39,17 +39,17 @@ def trust(posterior, right):
 def test_right_probabilities_are_not_contradicted(seed):
     rng = np.random.default_rng(seed)
     posterior = rng.beta(0.7, 0.7, 400)
-    found = trust(posterior, rng.random(400) < posterior)
-    assert not found.contradicted
-    assert "does not contradict" in found.in_words()
+    result = trust(posterior, rng.random(400) < posterior)
+    assert not result.contradicted
+    assert "does not contradict" in result.in_words()
 
 
 def test_overconfident_probabilities_are_contradicted():
     rng = np.random.default_rng(1)
     posterior = np.full(300, 0.95)
-    found = trust(posterior, rng.random(300) < 0.7)
-    assert found.contradicted
-    assert "too high on average" in found.in_words()
+    result = trust(posterior, rng.random(300) < 0.7)
+    assert result.contradicted
+    assert "too high on average" in result.in_words()
     few = trust(posterior[: FEW - 1], np.zeros(FEW - 1, dtype=bool))
     assert not few.contradicted
     assert "too few" in few.in_words()
@@ -115,10 +115,10 @@ def test_labels_by_the_truths_that_were_not_held(tmp_path):
     assert main(["import", str(path), files[1], "--kind", "true-labels"]) == 0
     assert main(["run", str(path), "majority"]) == 0
     with Study.open(path) as study:
-        found = trust_in_labels(study, 1)
+        result = trust_in_labels(study, 1)
         fusion = study.runs.result(1, 1).fusion
-    assert found.judged == 60
-    assert found.expected == pytest.approx(fusion.posterior.max(axis=1)[::2].mean())
+    assert result.judged == 60
+    assert result.expected == pytest.approx(fusion.posterior.max(axis=1)[::2].mean())
 
 
 def made(per_item, classes=0, kind="labels"):
@@ -129,11 +129,11 @@ def made(per_item, classes=0, kind="labels"):
 
 def test_every_kind_has_crowds_and_numbers_that_can_be_said():
     crowds = comparable_crowds()
-    assert {one.kind for one in crowds} == {"clicks", "masks", "labels", "labels, ibcc", "pairs"}
-    for one in crowds:
-        assert one.per_item > 0
-        assert {number for number, _, _ in one.figures} <= set(NUMBERS)
-        assert all(0 <= value <= 1 for _, *values in one.figures for value in values)
+    assert {crowd.kind for crowd in crowds} == {"clicks", "masks", "labels", "labels, ibcc", "pairs"}
+    for crowd in crowds:
+        assert crowd.per_item > 0
+        assert {number for number, _, _ in crowd.figures} <= set(NUMBERS)
+        assert all(0 <= value <= 1 for _, *values in crowd.figures for value in values)
 
 
 def test_the_nearest_crowd_is_that_of_the_same_size_and_number_of_classes():
@@ -174,9 +174,11 @@ def crowded(tmp_path_factory):
         for seed in range(CASES):
             values = a_crowd(seed, 4, (1, 90, 90))
             image = add_case(study, f"case {seed}", Grid((1, 90, 90))).id
-            masks = [PlacedMask(image, f"rater {p}", "disc", (0, 0, 0), one) for p, one in enumerate(values)]
+            masks = [
+                PlacedMask(image, f"rater {p}", "disc", (0, 0, 0), entry) for p, entry in enumerate(values)
+            ]
             add_masks(study, masks, "made.nii")
-        images = [one.id for one in study.images()]
+        images = [entry.id for entry in study.images()]
         keep(fuse_inputs(gather(images, study), MaskPlan.make("majority")), study)
     return path
 
@@ -190,7 +192,7 @@ def study(crowded, tmp_path):
 
 
 def trusted(study):
-    return trust_in_masks(study, [one.id for one in study.images()])
+    return trust_in_masks(study, [entry.id for entry in study.images()])
 
 
 def add_truth(study, radius):
@@ -241,7 +243,7 @@ def test_decisions_are_compared_by_region_once_there_are_enough(study, monkeypat
 
 
 def test_the_queue_says_on_how_many_regions_a_decision_matters(study):
-    images = [one.id for one in study.images()]
+    images = [entry.id for entry in study.images()]
     known = read_summaries(images, study, silent)
     parts = [part for image in images for part in summarize(image, known[image], fold([])).parts]
     assert all(0 <= part.matter <= part.remaining for part in parts)

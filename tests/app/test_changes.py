@@ -35,13 +35,17 @@ def test_clicks_that_a_stricter_run_no_longer_detects(path, study_fused):
         study.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y), run=1))
         spots = sum(int(study.runs.result(1, image).detection.detected.sum()) for image in (1, 2))
     run(path, "oem", "--set", "detection_threshold=1.0")
-    found = changes(path)
-    assert found.count == len(found.listed) == spots - 1  # what was rejected is no news
-    assert found.newly_disputed == 0
-    assert all("no detection any more" in one.words for one in found.listed)
-    assert {one.item for one in found.listed} == {1, 2}
-    assert all(abs(one.point[0] - x) + abs(one.point[1] - y) > 1 for one in found.listed if one.item == 1)
-    assert found.in_words().endswith(f"disputed, {spots - 1} detections changed")
+    result = changes(path)
+    assert result.count == len(result.listed) == spots - 1  # what was rejected is no news
+    assert result.newly_disputed == 0
+    assert all("no detection any more" in change.words for change in result.listed)
+    assert {change.item for change in result.listed} == {1, 2}
+    assert all(
+        abs(change.point[0] - x) + abs(change.point[1] - y) > 1
+        for change in result.listed
+        if change.item == 1
+    )
+    assert result.in_words().endswith(f"disputed, {spots - 1} detections changed")
 
 
 def test_labels_that_another_method_answers_otherwise(tmp_path, path):
@@ -52,32 +56,32 @@ def test_labels_that_another_method_answers_otherwise(tmp_path, path):
         task = TaskSubject(task="t0", label="dog")
         study.record(Decision(verb="label", item=1, subject=task, run=1))
     run(path, "ibcc")
-    found = changes(path)
+    result = changes(path)
     with Study.open(path) as study:
         before, after = (study.runs.result(number, 1).fusion for number in (1, 2))
         names = study.vote_set(1).tasks
     differ = {names[task] for task in range(len(names)) if before.label()[task] != after.label()[task]}
-    flipped = {one.name for one in found.listed if "disputed now" not in one.words}
+    flipped = {change.name for change in result.listed if "disputed now" not in change.words}
     assert "t0" in differ
     assert flipped == differ - {"t0"}
     assert changes(path, chosen=2) is not None
 
 
 def test_masks_are_compared_region_by_region(tmp_path, path):
-    files = [str(one) for one in four_raters(tmp_path, "case_")]
+    files = [str(file_path) for file_path in four_raters(tmp_path, "case_")]
     assert main(["import", str(path), *files, "--structure", "nodule"]) == 0
     run(path, "majority", "--kind", "masks")
     run(path, "staple")
-    found = changes(path)
+    result = changes(path)
     with Study.open(path) as study:
         case = study.items()["masks"][0].id
         volumes = [int(study.runs.result(number, case).fusions[0].mask.sum()) for number in (1, 2)]
     assert volumes[0] != volumes[1]
-    assert sum(one.size for one in found.listed) == abs(volumes[0] - volumes[1])
-    assert all(one.box is not None and one.name == "nodule" for one in found.listed)
-    small = [one for one in found.listed if "small region" in one.words]
+    assert sum(file_path.size for file_path in result.listed) == abs(volumes[0] - volumes[1])
+    assert all(file_path.box is not None and file_path.name == "nodule" for file_path in result.listed)
+    small = [file_path for file_path in result.listed if "small region" in file_path.words]
     assert len(small) == 1  # what is too small to be disputed is one line
-    assert all(one.size > 0.02 * volumes[1] for one in found.listed if one not in small)
+    assert all(file_path.size > 0.02 * volumes[1] for file_path in result.listed if file_path not in small)
 
 
 def test_pairs_whose_flags_change(tmp_path, path):
@@ -85,11 +89,11 @@ def test_pairs_whose_flags_change(tmp_path, path):
     assert main(["import", str(path), str(table)]) == 0
     run(path, "lasso")
     run(path, "lasso", "--set", "effect=0.9")
-    found = changes(path)
-    assert found.disputed_before > found.disputed_after
-    assert found.count == found.disputed_before - found.disputed_after
-    assert all("not flagged any more" in one.words for one in found.listed)
-    assert "flagged" in found.in_words()
+    result = changes(path)
+    assert result.disputed_before > result.disputed_after
+    assert result.count == result.disputed_before - result.disputed_after
+    assert all("not flagged any more" in change.words for change in result.listed)
+    assert "flagged" in result.in_words()
 
 
 def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
@@ -103,10 +107,10 @@ def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
         cleared = names[int(study.comparison_set(1, None).annotator_ids[first])]
         study.record(Decision(verb="clear", item=1, subject=BiasSubject(annotator=cleared), run=1))
     run(path, "lasso")
-    found = changes(path)
-    assert found.disputed_before == found.disputed_after + 1
-    assert (found.count, found.listed, found.decided) == (0, (), 1)
-    assert "flagged (1 decided), no annotator changed" in found.in_words()
+    result = changes(path)
+    assert result.disputed_before == result.disputed_after + 1
+    assert (result.count, result.listed, result.decided) == (0, (), 1)
+    assert "flagged (1 decided), no annotator changed" in result.in_words()
 
 
 def test_the_run_before_is_that_which_was_chosen(tmp_path, path):
@@ -131,7 +135,7 @@ def test_what_the_expert_decided_is_counted_apart_from_what_the_fusion_settled(t
             task = TaskSubject(task=name, label=fusion.classes[0])
             study.record(Decision(verb="label", item=1, subject=task, run=1))
     run(path, "majority")
-    found = changes(path)
-    assert (found.disputed_before, found.disputed_after) == (len(disputed), len(disputed) - 2)
-    assert (found.decided, found.count) == (2, 0)
-    assert "disputed (2 decided), no task changed" in found.in_words()
+    result = changes(path)
+    assert (result.disputed_before, result.disputed_after) == (len(disputed), len(disputed) - 2)
+    assert (result.decided, result.count) == (2, 0)
+    assert "disputed (2 decided), no task changed" in result.in_words()

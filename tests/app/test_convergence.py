@@ -58,11 +58,11 @@ def fused_masks(plan):
 
 
 def test_a_run_that_was_asked_for_so_many_iterations_is_not_blamed():
-    task, who = np.divmod(np.arange(40), 4)
-    said = np.random.default_rng(2).integers(0, 2, 40)
+    task, annotator = np.divmod(np.arange(40), 4)
+    answers = np.random.default_rng(2).integers(0, 2, 40)
     labels = Labels(
-        who.astype(np.int32), task.astype(np.int32), said, tuple("abcd"), tuple(f"t{n}" for n in range(10)),
-        ("x", "y"), ("x", "y"),
+        annotator.astype(np.int32), task.astype(np.int32), answers, tuple("abcd"),
+        tuple(f"t{n}" for n in range(10)), ("x", "y"), ("x", "y"),
     )  # fmt: skip
     from raterscope.algorithms.labels.fusion import fuse
 

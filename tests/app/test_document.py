@@ -43,16 +43,16 @@ def opened(document, qtbot, tmp_path):
 @pytest.fixture
 def held(document):
     """Give what keeps the study's thread at work until it is let go, and does not hear of cancelling."""
-    let_go = threading.Event()
+    release = threading.Event()
 
     def held():
-        job = document.ask("Importing", lambda _study, _watch: let_go.wait(300), quiet=False, changes=True)
+        job = document.ask("Importing", lambda _study, _watch: release.wait(300), quiet=False, changes=True)
         document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
         return job
 
-    held.let_go = let_go.set
+    held.let_go = release.set
     yield held
-    let_go.set()
+    release.set()
 
 
 def test_another_study_opens_while_the_one_before_is_still_written(document, opened, held, qtbot):
@@ -66,7 +66,7 @@ def test_another_study_opens_while_the_one_before_is_still_written(document, ope
     assert document.contents.path == second
     assert document.contents.decisions == ()
     with Study.open(first) as study:
-        assert [one.verb for one in study.decisions()] == ["exclude"]
+        assert [decision.verb for decision in study.decisions()] == ["exclude"]
 
 
 def test_a_study_that_is_still_written_is_opened_again_when_that_is_done(document, opened, held, qtbot):
@@ -80,7 +80,7 @@ def test_a_study_that_is_still_written_is_opened_again_when_that_is_done(documen
         qtbot.wait(50)
         held.let_go()
     assert refused == []
-    assert [one.verb for one in document.contents.decisions] == ["exclude"]
+    assert [decision.verb for decision in document.contents.decisions] == ["exclude"]
 
 
 def test_closing_waits_for_what_is_written_into_studies_left_before(document, opened, held):
@@ -95,21 +95,21 @@ def test_closing_waits_for_what_is_written_into_studies_left_before(document, op
 
 def test_what_is_read_beside_the_study_holds_up_no_decision(document, opened, qtbot):
     opened("s.rscope")
-    begun, let_go, told = threading.Event(), threading.Event(), []
+    started, release, text = threading.Event(), threading.Event(), []
 
     def read(study, watch):
-        begun.set()
-        assert let_go.wait(300)
+        started.set()
+        assert release.wait(300)
         return study.decisions(), study.path.name
 
-    document.read_beside("Writing the report", read).finished.connect(told.append)
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    document.read_beside("Writing the report", read).finished.connect(text.append)
+    qtbot.waitUntil(started.is_set, timeout=LONG)
     with qtbot.waitSignal(document.decided, timeout=LONG):
         document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
-    assert told == []
-    let_go.set()
-    qtbot.waitUntil(lambda: bool(told), timeout=LONG)
-    assert told == [([], "s.rscope")]  # as it stood when the copy was made
+    assert text == []
+    release.set()
+    qtbot.waitUntil(lambda: bool(text), timeout=LONG)
+    assert text == [([], "s.rscope")]  # as it stood when the copy was made
     assert len(document.contents.decisions) == 1
 
 
@@ -125,16 +125,16 @@ def test_nothing_is_changed_in_what_is_read_beside_the_study(document, opened, q
 
 def test_reading_beside_the_study_is_cancelled_and_its_copy_closed(document, opened, qtbot):
     opened("s.rscope")
-    begun, copies = threading.Event(), []
+    started, copies = threading.Event(), []
 
     def read(study, watch):
         copies.append(study)
-        begun.set()
+        started.set()
         while True:
             watch(0.5, "reading")
 
     job = document.read_beside("Comparing runs", read)
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    qtbot.waitUntil(started.is_set, timeout=LONG)
     job.cancel()
     qtbot.waitUntil(lambda: job.over and not document.jobs.busy, timeout=LONG)
     with pytest.raises(StudyError, match="closed"):
@@ -168,9 +168,9 @@ def test_what_the_study_does_not_take_is_given_back_and_what_it_refuses_is_not(d
         qtbot.waitUntil(lambda: not document.jobs.busy, timeout=LONG)
 
     keep(UnwrittenError("cannot be written: the disk is full", file=path))
-    assert [one.why for one in unsaved] == ["s.rscope: cannot be written: the disk is full."]
+    assert [item.why for item in unsaved] == ["s.rscope: cannot be written: the disk is full."]
     keep(MemoryError())
-    assert [one.what for one in unsaved] == ["the fusion", "the fusion"]
+    assert [item.what for item in unsaved] == ["the fusion", "the fusion"]
     keep(StudyError("the result does not fit its clicks; fuse again"))
     assert len(unsaved) == 2
     assert refused == ["the result does not fit its clicks; fuse again."]
@@ -185,7 +185,7 @@ def test_a_study_that_turns_out_damaged_is_closed_again(document, opened, qtbot)
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TRIGGER decisions_stay")
         connection.execute("UPDATE decisions SET subject = '{', kind = 'clicks'")
-        connection.execute(next(one for one in SCHEMA if "decisions_stay" in one))
+        connection.execute(next(decision for decision in SCHEMA if "decisions_stay" in decision))
     connection.close()
     refused = []
     document.refused.connect(refused.append)

@@ -42,12 +42,12 @@ def test_progress_is_told_in_words_and_never_falls(jobs, qtbot):
             time.sleep(0.06)
 
     job = jobs.start("Walking", work)
-    seen = []
-    job.progressed.connect(lambda: seen.append((job.fraction, job.words)))
+    calls = []
+    job.progressed.connect(lambda: calls.append((job.fraction, job.words)))
     with qtbot.waitSignal(job.ended):
         pass
-    assert [words for _, words in seen] == ["at 0.1", "at 0.5", "at 0.3", "at 0.9"]
-    fractions = [fraction for fraction, _ in seen]
+    assert [words for _, words in calls] == ["at 0.1", "at 0.5", "at 0.3", "at 0.9"]
+    fractions = [fraction for fraction, _ in calls]
     assert fractions == sorted(fractions)
 
 
@@ -148,14 +148,14 @@ def test_a_foreseen_failure_is_its_own_sentence(jobs, qtbot, kind):
     def work(watch):
         raise kind("scatter is 0; expected at least 0.1 px.")
 
-    told = []
-    jobs.updated.connect(lambda job: told.append((job.state, job.error)))
+    messages = []
+    jobs.updated.connect(lambda job: messages.append((job.state, job.error)))
     job = jobs.start("Failing", work)
     with qtbot.waitSignal(job.failed) as caught:
         pass
     sentence = "scatter is 0; expected at least 0.1 px."
     assert caught.args == [sentence]
-    assert told == [("running", ""), ("failed", sentence)]
+    assert messages == [("running", ""), ("failed", sentence)]
 
 
 def test_an_unforeseen_failure_is_one_sentence_with_the_traceback_for_who_asks(jobs, qtbot):
@@ -169,22 +169,22 @@ def test_an_unforeseen_failure_is_one_sentence_with_the_traceback_for_who_asks(j
 
 def test_partial_results_wait_until_the_last_one_was_drawn(jobs, qtbot, monkeypatch):
     monkeypatch.setattr("raterscope.app.jobs.PARTIAL_SECONDS", 0.01)
-    made, drawn = [], []
+    created, drawn = [], []
 
     def work(watch):
-        while len(made) < 5:
-            watch(0.5, "drawing", partial=lambda: made.append((len(made), len(drawn))) or made[-1])
+        while len(created) < 5:
+            watch(0.5, "drawing", partial=lambda: created.append((len(created), len(drawn))) or created[-1])
 
     job = jobs.start("Drawing", work)
     job.partial.connect(drawn.append)
     with qtbot.waitSignal(job.ended):
         pass
-    assert drawn == made
-    assert all(number == before for number, before in made)
+    assert drawn == created
+    assert all(number == before for number, before in created)
 
 
 def test_partial_results_are_not_made_more_often_than_they_can_be_seen(jobs, qtbot, monkeypatch):
-    now, made, drawn = [0.0], [], []
+    now, created, drawn = [0.0], [], []
     window = threading.get_ident()
 
     def later():
@@ -196,16 +196,16 @@ def test_partial_results_are_not_made_more_often_than_they_can_be_seen(jobs, qtb
 
     def work(watch):
         while now[0] < 2:
-            watch(0.5, "drawing", partial=lambda: made.append(now[0]))
-            while len(drawn) < len(made):
+            watch(0.5, "drawing", partial=lambda: created.append(now[0]))
+            while len(drawn) < len(created):
                 time.sleep(0.001)
 
     job = jobs.start("Drawing", work)
     job.partial.connect(drawn.append)
     with qtbot.waitSignal(job.ended):
         pass
-    assert made
-    assert np.diff(made).min() > 0.15 - 0.005
+    assert created
+    assert np.diff(created).min() > 0.15 - 0.005
 
 
 def test_closing_ends_jobs_and_leaves_no_thread(jobs, qtbot):
@@ -223,17 +223,17 @@ def test_closing_ends_jobs_and_leaves_no_thread(jobs, qtbot):
 
 def test_a_job_stays_until_its_thread_has_left_it(jobs, qtbot):
     """The thread may still be inside the signal that it sent last."""
-    held, go_on = threading.Event(), threading.Event()
+    release, go_on = threading.Event(), threading.Event()
 
     def work(watch):
-        held.set()
+        release.set()
         go_on.wait(LONG / 1000)
         watch(0.5, "too late")
 
     job = jobs.start("deaf", work)
     gone = []
     job.destroyed.connect(lambda: gone.append(True))
-    assert held.wait(LONG / 1000)
+    assert release.wait(LONG / 1000)
     job.abandon()
     qtbot.wait(100)
     assert not gone

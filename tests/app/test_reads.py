@@ -50,8 +50,8 @@ def coco_of_all_kinds(path: Path) -> Path:
     """Points, masks and classes by two annotators in one file."""
     size = {"width": SIZE[0], "height": SIZE[1]}
     annotations = [
-        {"image_id": 1, "category_id": category, "attributes": {"annotator": who}, **shape}
-        for who in ("ann", "bob")
+        {"image_id": 1, "category_id": category, "attributes": {"annotator": annotator}, **shape}
+        for annotator in ("ann", "bob")
         for category, shape in (
             (1, {"keypoints": [10.5, 20.25, 2]}),
             (1, {"segmentation": [SQUARE]}),
@@ -165,8 +165,8 @@ def test_each_slice_of_a_series_is_opened_once(tmp_path: Path, opens) -> None:
 @pytest.mark.parametrize("images", [[], [{"id": 1, "file_name": "one.png", "width": 9, "height": 9}]])
 def test_detections_with_scores_are_read_once(tmp_path: Path, opens, images: list) -> None:
     path = tmp_path / "found.json"
-    found = [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}]
-    path.write_text(json.dumps({"images": images, "annotations": found} if images else found))
+    results = [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}]
+    path.write_text(json.dumps({"images": images, "annotations": results} if images else results))
     (table,) = read_files([path]).truths
     assert table.score.tolist() == [0.5]
     assert opens[path] == 1

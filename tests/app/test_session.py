@@ -20,19 +20,19 @@ def session(qtbot: Any) -> Session[str, int]:
 
 def heard(session: Session[str, int]) -> list[object]:
     """List what observers hear."""
-    told: list[object] = []
-    session.scene_changed.connect(lambda scene: told.append(("scene", scene)))
-    session.cleared.connect(lambda: told.append("cleared"))
-    session.selection_changed.connect(lambda selection: told.append(("selection", selection)))
-    session.blind_changed.connect(lambda blind: told.append(("blind", blind)))
-    return told
+    messages: list[object] = []
+    session.scene_changed.connect(lambda scene: messages.append(("scene", scene)))
+    session.cleared.connect(lambda: messages.append("cleared"))
+    session.selection_changed.connect(lambda selection: messages.append(("selection", selection)))
+    session.blind_changed.connect(lambda blind: messages.append(("blind", blind)))
+    return messages
 
 
 def test_observers_hear_of_a_scene_and_that_it_is_cleared(session):
-    told = heard(session)
+    messages = heard(session)
     session.show("first", 1)
     session.clear()
-    assert told == [("scene", "first"), "cleared"]
+    assert messages == [("scene", "first"), "cleared"]
     assert not session.shown
 
 
@@ -44,39 +44,39 @@ def test_without_a_scene_access_raises(session):
 
 
 def test_grouped_changes_are_reported_once_with_one_state(session):
-    told = heard(session)
-    seen = []
-    session.scene_changed.connect(lambda scene: seen.append((scene, session.selection, session.blind)))
+    messages = heard(session)
+    calls = []
+    session.scene_changed.connect(lambda scene: calls.append((scene, session.selection, session.blind)))
     with session.change():
         session.select((1,))
         session.show("first", 1)
         session.set_blind(True)
         session.show("second", 2)
         session.select((2, 3))
-        assert told == []
-    assert told == [("scene", "second"), ("blind", True), ("selection", (2, 3))]
-    assert seen == [("second", (2, 3), True)]
+        assert messages == []
+    assert messages == [("scene", "second"), ("blind", True), ("selection", (2, 3))]
+    assert calls == [("second", (2, 3), True)]
 
 
 def test_nested_groups_report_at_the_end_of_the_outermost(session):
-    told = heard(session)
+    messages = heard(session)
     with session.change():
         with session.change():
             session.show("first")
-        assert told == []
-    assert told == [("scene", "first")]
+        assert messages == []
+    assert messages == [("scene", "first")]
 
 
 def test_the_last_of_showing_and_clearing_counts(session):
-    told = heard(session)
+    messages = heard(session)
     with session.change():
         session.show("first")
         session.clear()
-    assert told == ["cleared"]
+    assert messages == ["cleared"]
     with session.change():
         session.clear()
         session.show("second")
-    assert told == ["cleared", ("scene", "second")]
+    assert messages == ["cleared", ("scene", "second")]
 
 
 def test_the_scene_before_is_known_while_observers_are_called(session):
@@ -89,43 +89,45 @@ def test_the_scene_before_is_known_while_observers_are_called(session):
 
 
 def test_changes_by_an_observer_are_reported_after_it(session):
-    told = heard(session)
+    messages = heard(session)
     session.scene_changed.connect(lambda _scene: session.select((7,)))
     with session.change():
         session.show("first")
         session.set_blind(True)
-    assert told == [("scene", "first"), ("blind", True), ("selection", (7,))]
+    assert messages == [("scene", "first"), ("blind", True), ("selection", (7,))]
 
 
 def test_an_unchanged_blind_mode_is_not_reported(session):
-    told = heard(session)
+    messages = heard(session)
     session.set_blind(False)
-    assert told == []
+    assert messages == []
 
 
 def test_an_amended_scene_differs_from_a_new_one(session):
     session.show("first", 1)
-    told = heard(session)
-    session.scene_amended.connect(lambda scene: told.append(("amended", scene)))
+    messages = heard(session)
+    session.scene_amended.connect(lambda scene: messages.append(("amended", scene)))
     session.amend("first, settled")
-    assert told == [("amended", "first, settled")]
+    assert messages == [("amended", "first, settled")]
     assert session.scene == "first, settled"
     assert session.analysis == 1
 
 
 def test_views_are_called_once_for_scene_part_and_cover(session):
-    told = heard(session)
-    session.part_changed.connect(lambda part: told.append(("part", part)))
-    session.view_changed.connect(lambda scene: told.append(("view", scene, session.part, session.covered)))
+    messages = heard(session)
+    session.part_changed.connect(lambda part: messages.append(("part", part)))
+    session.view_changed.connect(
+        lambda scene: messages.append(("view", scene, session.part, session.covered))
+    )
     session.scene_changed.connect(lambda _scene: session.set_covered(True))
     session.show("first", part="GTV")
-    assert told == [("scene", "first"), ("view", "first", "GTV", True)]
-    told.clear()
+    assert messages == [("scene", "first"), ("view", "first", "GTV", True)]
+    messages.clear()
     session.set_part("CTV")
-    assert told == [("part", "CTV"), ("view", "first", "CTV", True)]
-    told.clear()
+    assert messages == [("part", "CTV"), ("view", "first", "CTV", True)]
+    messages.clear()
     session.set_covered(False)
-    assert told == [("view", "first", "CTV", False)]
+    assert messages == [("view", "first", "CTV", False)]
 
 
 def test_only_the_scene_that_stays_is_settled(session, qtbot):
@@ -170,9 +172,9 @@ def test_a_slot_waits_for_a_scene_and_takes_no_more_than_it_wants(session):
 
 @pytest.fixture
 def jobs(qtbot: Any) -> Any:
-    made = Jobs()
-    yield made
-    made.close()
+    instance = Jobs()
+    yield instance
+    instance.close()
 
 
 def held(release: threading.Event, answer: object) -> Callable[[Watch], object]:

@@ -47,17 +47,17 @@ def test_a_process_that_dies_takes_only_its_task_with_it():
 
 def test_large_tasks_under_way_do_not_hold_up_the_end():
     """A pipe holds 64 kB: what does not fit waits in the sender until somebody reads it."""
-    begun = []
+    started = []
 
     def give_up(count):
-        begun.append(len(multiprocessing.active_children()))
-        if len(begun) > 20:
+        started.append(len(multiprocessing.active_children()))
+        if len(started) > 20:
             raise Cancelled
 
     tasks = {str(n): (np.zeros(2_000_000),) for n in range(2000)}
     with pytest.raises(Cancelled):
         in_processes(total, tasks, 2, give_up)
-    assert max(begun) == 2
+    assert max(started) == 2
     assert multiprocessing.active_children() == []
 
 

@@ -97,8 +97,8 @@ def make_files(folder: Path, images: int, first: int = 0) -> list[Path]:
         Image.fromarray(smear.image).save(files[-1], quality=90)
         clicks = simulate_clicks(smear, crowd, number)
         rows += [
-            (crowd[who].name, name, f"{x:.1f}", f"{y:.1f}")
-            for who, x, y in zip(clicks.annotator, clicks.x, clicks.y, strict=True)
+            (crowd[annotator].name, name, f"{x:.1f}", f"{y:.1f}")
+            for annotator, x, y in zip(clicks.annotator, clicks.x, clicks.y, strict=True)
         ]
     files.append(folder / (f"clicks-{first}.csv" if first else TABLE))
     write_rows(files[-1], ("annotator", "image", "x", "y"), rows)
@@ -108,9 +108,9 @@ def make_files(folder: Path, images: int, first: int = 0) -> list[Path]:
 def _mirrored(smear: Smear, down: int, across: int) -> Smear:
     height, width = smear.image.shape[:2]
 
-    def moved(places):
-        x = places[:, 0] if across > 0 else width - places[:, 0]
-        y = places[:, 1] if down > 0 else height - places[:, 1]
+    def moved(positions):
+        x = positions[:, 0] if across > 0 else width - positions[:, 0]
+        y = positions[:, 1] if down > 0 else height - positions[:, 1]
         return np.column_stack([x, y])
 
     return replace(
@@ -124,9 +124,9 @@ def start_program(folder: Path, rounds: int = 5) -> None:
     took = []
     call, where = [sys.executable, "-c", WHEN_SHOWN], {**os.environ, "XDG_CONFIG_HOME": str(folder)}
     for _ in range(rounds):
-        begun = time.time()
+        start = time.time()
         done = subprocess.run(call, capture_output=True, text=True, check=True, env=where)
-        took.append(1000 * (float(done.stdout) - begun))
+        took.append(1000 * (float(done.stdout) - start))
     tell("window on screen after start", np.median(took), max(took), 1500, 0.0)
 
 
@@ -174,14 +174,14 @@ class Afternoon:
         """Do something and keep what it took."""
         self.note(name, limit, self.driven.time(act, done, QUIET))
 
-    def note(self, name: str, limit: float | None, taken: tuple[float, float, float]) -> None:
+    def note(self, name: str, limit: float | None, times: tuple[float, float, float]) -> None:
         """Keep what an interaction took."""
-        self.series.setdefault(name, Series(limit)).taken.append(taken)
+        self.series.setdefault(name, Series(limit)).taken.append(times)
 
     def table(self) -> None:
         """Print a line for each interaction, those with a limit first."""
         heading()
-        for name, series in sorted(self.series.items(), key=lambda one: one[1].limit is None):
+        for name, series in sorted(self.series.items(), key=lambda entry: entry[1].limit is None):
             took, own, silences = np.transpose(series.taken)
             tell(f"{name} ({len(took):,})", np.median(took), np.percentile(took, 95), series.limit,
                  max(silences), np.percentile(own, 95))  # fmt: skip
@@ -209,7 +209,7 @@ class Afternoon:
 
     def size(self) -> float:
         """Give the study's size with what is not yet in its file itself, MB."""
-        return sum(one.stat().st_size for one in self.path.parent.glob(f"{self.path.name}*")) / 1e6
+        return sum(path.stat().st_size for path in self.path.parent.glob(f"{self.path.name}*")) / 1e6
 
     def open_again(self) -> None:
         """Close study and open it again: until its most disputed image is on screen."""
@@ -289,11 +289,11 @@ class Afternoon:
             return elsewhere or self.image != image or self.nothing_left()
 
         press = self.driven.deciding(partial(self.driven.key, key, self.work.canvas))
-        taken = self.driven.time(press, gone_on, QUIET)
+        times = self.driven.time(press, gone_on, QUIET)
         if self.image == image:
-            self.note(SETTLED, 50, taken)
+            self.note(SETTLED, 50, times)
         else:
-            self.note("the last one settled, and on to the next image", 100, taken)
+            self.note("the last one settled, and on to the next image", 100, times)
 
     def _go_back_on_it(self) -> None:
         for name, keys in (("undo", QKeySequence.StandardKey.Undo), ("redo", QKeySequence.StandardKey.Redo)):
@@ -306,7 +306,7 @@ class Afternoon:
         thousands = self.driven.decisions // 1_000
         if thousands > self._told:
             self._told = thousands
-            took = [one[0] for one in self.series[SETTLED].taken[-500:]]
+            took = [series[0] for series in self.series[SETTLED].taken[-500:]]
             print(f"    {1_000 * thousands:,} decisions: memory {memory():.0f} MB, of the last 500 "
                   f"{np.median(took):.1f} ms, 95 % {np.percentile(took, 95):.1f}, "
                   f"load {os.getloadavg()[0]:.1f}", flush=True)  # fmt: skip
@@ -319,23 +319,25 @@ class Afternoon:
         middle = QPointF(canvas.width() // 2, canvas.height() // 2)
         for _ in range(6):
             self.act("zoom by the wheel, a frame", 16, partial(self._turn_wheel, middle))
-        place = middle.toPoint()
-        QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=place)
+        point = middle.toPoint()
+        QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=point)
         for _ in range(6):
-            place += QPoint(11, 7)
-            self.act("pan by a drag, a frame", 16, partial(QTest.mouseMove, canvas, place))
-        QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=place)
+            point += QPoint(11, 7)
+            self.act("pan by a drag, a frame", 16, partial(QTest.mouseMove, canvas, point))
+        QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=point)
         digit = Qt.Key(int(self._rng.integers(Qt.Key.Key_1, Qt.Key.Key_9 + 1)))
         for _ in range(2):
             self.act("one annotator alone, or all again", 50, partial(self.driven.key, digit, canvas))
-        one = int(self._rng.integers(ANNOTATORS))
-        for hidden in ({one}, set()):
+        annotator = int(self._rng.integers(ANNOTATORS))
+        for hidden in ({annotator}, set()):
             self.act("an annotator hidden or shown", 50, partial(work.table.hidden_changed.emit, hidden))
-        self.act("an annotator chosen in a plot", 100, partial(work.reliability.annotator_chosen.emit, one))
+        self.act(
+            "an annotator chosen in a plot", 100, partial(work.reliability.annotator_chosen.emit, annotator)
+        )
 
-    def _turn_wheel(self, place: QPointF) -> None:
+    def _turn_wheel(self, point: QPointF) -> None:
         event = QWheelEvent(
-            place, place, QPoint(), QPoint(0, next(self._notches)), Qt.MouseButton.NoButton,
+            point, point, QPoint(), QPoint(0, next(self._notches)), Qt.MouseButton.NoButton,
             Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
         )  # fmt: skip
         QApplication.sendEvent(self.work.canvas, event)

@@ -28,12 +28,12 @@ SUBSETS = ("cells", "snr", "density", "smfish", "beads")
 Method = Callable[[Clicks], FloatArray]
 
 
-def shared(clicks: Clicks, found: Clustering, share: float) -> FloatArray:
+def shared(clicks: Clicks, clustering: Clustering, share: float) -> FloatArray:
     """Keep the clusters that at least a share of the annotators clicked."""
-    marked = np.zeros((len(clicks.annotators), len(found)), dtype=bool)
-    rows = (found.inlier >= 0.5) & (found.nearest >= 0)
-    marked[clicks.annotator[rows], found.nearest[rows]] = True
-    return found.mean[marked.sum(axis=0) >= share * len(clicks.annotators)]
+    marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
+    rows = (clustering.inlier >= 0.5) & (clustering.nearest >= 0)
+    marked[clicks.annotator[rows], clustering.nearest[rows]] = True
+    return clustering.mean[marked.sum(axis=0) >= share * len(clicks.annotators)]
 
 
 def detected(clicks: Clicks, plan: FusionPlan) -> FloatArray:
@@ -42,7 +42,7 @@ def detected(clicks: Clicks, plan: FusionPlan) -> FloatArray:
 
 
 def methods() -> dict[str, Method]:
-    given = OEMSettings(criterion="observed", penalty="half", click_scatter=2.0)
+    values = OEMSettings(criterion="observed", penalty="half", click_scatter=2.0)
     quarter = OEMSettings(criterion="expected", penalty="quarter", click_scatter=2.0)
     printed = OEMSettings(as_printed=True)
     refreshed = OEMSettings(as_printed=True, printed_form="refreshed")
@@ -50,7 +50,7 @@ def methods() -> dict[str, Method]:
         "OEM, default: clusters": lambda clicks: oem(clicks).mean,
         "same, clicked by >= 20 %": lambda clicks: shared(clicks, oem(clicks), 0.2),
         "same, DEM (the default fusion)": lambda clicks: detected(clicks, FusionPlan()),
-        "OEM, scatter 2 px, observed, L/2": lambda clicks: oem(clicks, given).mean,
+        "OEM, scatter 2 px, observed, L/2": lambda clicks: oem(clicks, values).mean,
         "OEM, scatter 2 px, eq. 16, L/4": lambda clicks: oem(clicks, quarter).mean,
         "OEM as published": lambda clicks: oem(clicks, printed).mean,
         "same, refreshed posteriors": lambda clicks: oem(clicks, refreshed).mean,
@@ -69,10 +69,14 @@ def table_of_images(images: Sequence[RealImage]) -> None:
     seconds: dict[str, float] = {}
     for name, method in methods().items():
         start = time.perf_counter()
-        found = [method(image.clicks) for image in images]
+        items = [method(image.clicks) for image in images]
         seconds[name] = time.perf_counter() - start
-        results = [evaluate(places, image.truth, RADIUS) for places, image in zip(found, images, strict=True)]
-        scores[name] = np.nan_to_num([(one.sensitivity, one.precision, one.f_two) for one in results])
+        results = [
+            evaluate(positions, image.truth, RADIUS) for positions, image in zip(items, images, strict=True)
+        ]
+        scores[name] = np.nan_to_num(
+            [(evaluation.sensitivity, evaluation.precision, evaluation.f_two) for evaluation in results]
+        )
     peer = next(values[:, 2].mean() for name, values in scores.items() if name.startswith("HDBSCAN"))
     for name, values in scores.items():
         by = [values[[image.subset == subset for image in images], 2].mean() for subset in SUBSETS]
@@ -111,9 +115,9 @@ def table_of_weights(images: Sequence[RealImage]) -> None:
                     if weight
                     else image.clicks.without(names)
                 )
-                found = detected(weighed, plan)
-                one = evaluate(found, image.truth, RADIUS)
-                scores.append(np.nan_to_num((one.sensitivity, one.precision, one.f_two)))
+                result = detected(weighed, plan)
+                clicks = evaluate(result, image.truth, RADIUS)
+                scores.append(np.nan_to_num((clicks.sensitivity, clicks.precision, clicks.f_two)))
             line += "   " + " / ".join(f"{value:.3f}" for value in np.mean(scores, axis=0))
         print(f"{name:34s}{line}")
 
@@ -166,9 +170,9 @@ def table_of_crowds(
             scores = []
             for seed in range(runs):
                 crowd = draw(annotators, seed)
-                found = oem(crowd.clicks, settings).mean
-                hits = len(match(found, crowd.mean, radius))
-                scores.append((hits / len(crowd.mean), hits / max(len(found), 1)))
+                positions = oem(crowd.clicks, settings).mean
+                hits = len(match(positions, crowd.mean, radius))
+                scores.append((hits / len(crowd.mean), hits / max(len(positions), 1)))
             sensitivity, precision = np.mean(scores, axis=0)
             line += f"   {sensitivity:.3f} / {precision:.3f}"
         print(f"{name:34s}{line}")

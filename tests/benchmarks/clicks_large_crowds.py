@@ -43,11 +43,11 @@ def of_most(fusion: Fusion) -> FloatArray:
     return fusion.clustering.mean[fusion.marked.mean(axis=0) >= 0.5]
 
 
-def accuracy(places: FloatArray | None, crowd: LargeCrowd) -> tuple[float, float]:
-    if places is None:
+def accuracy(positions: FloatArray | None, crowd: LargeCrowd) -> tuple[float, float]:
+    if positions is None:
         return np.nan, np.nan
-    found = evaluate(places, crowd.truth, 2 * SCATTER)
-    return found.sensitivity, found.precision
+    evaluation = evaluate(positions, crowd.truth, 2 * SCATTER)
+    return evaluation.sensitivity, evaluation.precision
 
 
 def seconds_of_detection(crowd: LargeCrowd) -> float:
@@ -79,15 +79,15 @@ def main() -> None:
                 start = time.perf_counter()
                 fusion = fuse(crowd.clicks)
                 spent = time.perf_counter() - start
-                found = (
+                result = (
                     fusion.clustering.mean[fusion.detection.detected],
                     hdbscan(crowd.clicks).mean if len(crowd.clicks) <= PEER else None,
                     of_most(fusion),
                 )
-                scores.append([accuracy(places, crowd) for places in found])
+                scores.append([accuracy(positions, crowd) for positions in result])
                 ahead = seconds_ahead(crowd.clicks, fusion)
                 seconds.append((spent, seconds_of_detection(crowd), ahead))
-            line = "".join(f"{one:6.2f} /{two:5.2f}" for one, two in np.mean(scores, axis=0))
+            line = "".join(f"{first:6.2f} /{second:5.2f}" for first, second in np.mean(scores, axis=0))
             spent_on = "".join(f"{value:7.2f}" for value in np.mean(seconds, axis=0))
             print(f"{name:38s}{annotators:6d}{len(crowd.clicks):8d}{line}{spent_on}", flush=True)
     print(f"most memory: {most_memory():.0f} MB")

@@ -32,16 +32,16 @@ MILLION = ("1,000,000 clicks, 5,000 objects", 1_000_000, 5_000, 20_000.0, 250, 6
 def marked_once(clicks: int, objects: int, side: float, annotators: int, seed: int = 0) -> Clicks:
     """Draw about so many clicks: each object is marked once or not, and a tenth of the clicks are stray."""
     generator = np.random.default_rng(seed)
-    places = generator.uniform(0, side, (objects, 2))
+    positions = generator.uniform(0, side, (objects, 2))
     share = min(0.95, 0.9 * clicks / (objects * annotators))
-    who, which = np.nonzero(generator.random((annotators, objects)) < share)
+    annotator, group = np.nonzero(generator.random((annotators, objects)) < share)
     stray = clicks // 10
     points = np.concatenate(
-        [places[which] + generator.normal(0, 3, (len(which), 2)), generator.uniform(0, side, (stray, 2))]
+        [positions[group] + generator.normal(0, 3, (len(group), 2)), generator.uniform(0, side, (stray, 2))]
     )
-    who = np.concatenate([who, generator.integers(0, annotators, stray)])
+    annotator = np.concatenate([annotator, generator.integers(0, annotators, stray)])
     names = tuple(f"annotator {number:05d}" for number in range(annotators))
-    return Clicks(points[:, 0], points[:, 1], who, names, (0.0, 0.0, side, side))
+    return Clicks(points[:, 0], points[:, 1], annotator, names, (0.0, 0.0, side, side))
 
 
 def swept(clicks: Clicks, objects: int) -> float:
@@ -69,9 +69,9 @@ def main() -> None:
         for _ in range(1 if size > 100_000 else 3):
             watch = Watcher()
             start = time.perf_counter()
-            found = oem(clicks, settings, watch)
+            result = oem(clicks, settings, watch)
             seconds = min(seconds, time.perf_counter() - start)
-        line = f"{name:34s}{seconds:8.3f}s{target:8.2f}s{watch.longest * 1e3:7.0f}ms{len(found):7d}"
+        line = f"{name:34s}{seconds:8.3f}s{target:8.2f}s{watch.longest * 1e3:7.0f}ms{len(result):7d}"
         if size <= 50_000:
             start = time.perf_counter()
             HDBSCAN(min_cluster_size=5, min_samples=3, copy=True).fit(clicks.points)

@@ -38,12 +38,12 @@ def make_study(folder: Path, images: int) -> Path:
         Image.fromarray(rng.integers(150, 200, (960, 1280, 3), dtype=np.uint8)).save(
             folder / name, compress_level=1
         )
-        places = rng.uniform((40, 40), (1240, 920), (SPOTS, 2))
+        positions = rng.uniform((40, 40), (1240, 920), (SPOTS, 2))
         chance = np.where(np.arange(SPOTS) < SPOTS // 2, 0.8, 0.2)
-        for who in range(ANNOTATORS):
-            for x, y in places[rng.random(SPOTS) < chance] + rng.normal(0, 2, 2):
+        for annotator in range(ANNOTATORS):
+            for x, y in positions[rng.random(SPOTS) < chance] + rng.normal(0, 2, 2):
                 dx, dy = rng.normal(0, 2, 2)
-                lines.append(f"w{who},{name},{x + dx:.2f},{y + dy:.2f}")
+                lines.append(f"w{annotator},{name},{x + dx:.2f},{y + dy:.2f}")
     (folder / "clicks.csv").write_text("\n".join(lines))
     path = folder / "speed.rscope"
     with Study.create(path) as study:

@@ -52,9 +52,9 @@ def table_of_times(runs: int) -> None:
             print("   t  " + "".join(f"{method:36s}" for method in ("batch EM", "recursive EM", "Newton")))
             for step in TIMES:
                 cells = [
-                    "".join(f"{10 * np.log10(value):7.1f}" for value in one[:3])
-                    + f"   {one[3]:.3f} / {one[4]:.3f}"
-                    for one in errors[:, step - 1]
+                    "".join(f"{10 * np.log10(value):7.1f}" for value in error[:3])
+                    + f"   {error[3]:.3f} / {error[4]:.3f}"
+                    for error in errors[:, step - 1]
                 ]
                 print(f"{step:4d}" + "".join(f"{cell:36s}" for cell in cells))
 
@@ -73,8 +73,8 @@ def table_of_crowds(runs: int) -> None:
                         state = admit_annotators(state, marked[count - 1 : count], settings)
                     if count in CROWDS:
                         row = CROWDS.index(count)
-                        for offset, one in enumerate((state, batch_em(state, settings))):
-                            errors[row, 2 * column + offset] += errors_of(one, crowd)
+                        for offset, item in enumerate((state, batch_em(state, settings))):
+                            errors[row, 2 * column + offset] += errors_of(item, crowd)
                         if not column:
                             sure = map_rule(state, crowd.sensitivity[:count], crowd.specificity[:count], 0.5)
                             known[row] += np.mean((sure >= 0.5) != crowd.present)
@@ -105,8 +105,8 @@ def table_of_images(root: Path) -> None:
         for image in images:
             fusion = fuse(image.clicks, plan())
             mean, detection = fusion.clustering.mean, fusion.detection
-            one = evaluate(mean[detection.detected], image.truth, 4.0)
-            scores.append((one.sensitivity, one.precision, one.f_two))
+            clicks = evaluate(mean[detection.detected], image.truth, 4.0)
+            scores.append((clicks.sensitivity, clicks.precision, clicks.f_two))
             posterior.append(detection.posterior)
             true.append(true_detections(mean, detection.posterior, image.truth, 4.0))
         error = calibration(np.concatenate(posterior), np.concatenate(true)).error

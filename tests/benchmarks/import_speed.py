@@ -63,8 +63,8 @@ def write_coco(path: Path, megabytes: float) -> int:
     return count
 
 
-def _annotation(image: int, annotator: int, **rest: Any) -> dict[str, Any]:
-    return {"image_id": int(image), "attributes": {"annotator": f"annotator {annotator}"}, **rest}
+def _annotation(image: int, annotator: int, **options: Any) -> dict[str, Any]:
+    return {"image_id": int(image), "attributes": {"annotator": f"annotator {annotator}"}, **options}
 
 
 def _polygon(rng: np.random.Generator, x: float, y: float) -> list[float]:

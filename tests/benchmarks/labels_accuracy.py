@@ -64,20 +64,23 @@ def peers(labels: Labels) -> dict[str, FloatArray]:
     from pandas import DataFrame
 
     votes = DataFrame({"task": labels.task, "worker": labels.annotator, "label": labels.label})
-    found = {}
+    results = {}
     for name, method in (
         ("crowd-kit DawidSkene", DawidSkene(n_iter=100)),
         ("crowd-kit vote", MajorityVote()),
     ):
         method.fit(votes)
         table = method.probas_.reindex(index=range(len(labels.tasks)), columns=range(len(labels.classes)))
-        found[name] = table.fillna(0.0).to_numpy()
-    return found
+        results[name] = table.fillna(0.0).to_numpy()
+    return results
 
 
-def line(name: str, found: Assessment, seconds: float | None, expected: tuple[float, float] | None) -> str:
+def line(
+    name: str, assessment: Assessment, seconds: float | None, expected: tuple[float, float] | None
+) -> str:
     took = "" if seconds is None else f"{seconds:8.2f} s"
-    figures = f"{found.accuracy:8.4f}{found.area:8.4f}{found.log_loss:8.3f}{found.calibration.error:8.3f}"
+    error = assessment.calibration.error
+    figures = f"{assessment.accuracy:8.4f}{assessment.area:8.4f}{assessment.log_loss:8.3f}{error:8.3f}"
     return f"{name:22s}{figures}{took:>12s}" + ("" if expected is None else f"   expected {expected}")
 
 
@@ -94,26 +97,28 @@ def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
             start = time.perf_counter()
             fusion = fuser.run(labels, fuser.settings())
             seconds = time.perf_counter() - start
-            found = assess(fusion.posterior, truth, labels.classes)
-            assert found is not None
-            print(line(key, found, seconds, expected.get(key)))
+            assessment = assess(fusion.posterior, truth, labels.classes)
+            assert assessment is not None
+            print(line(key, assessment, seconds, expected.get(key)))
             if key in IN_PART:
                 part = run(labels, LabelPlan.make(key, {"counting": "predictive"}))
                 found_in_part = assess(part.posterior, truth, labels.classes)
                 assert found_in_part is not None
                 print(line(f"  a vote for {part.power:g}", found_in_part, None, None))
             for sentence in (
-                advice(labels, fusion, found, vote, choose_tempering(labels, fusion)) if key == "ibcc" else ()
+                advice(labels, fusion, assessment, vote, choose_tempering(labels, fusion))
+                if key == "ibcc"
+                else ()
             ):
                 print(f"    {sentence}")
         for key, posterior in peers(labels).items():
-            found = assess(posterior, truth, labels.classes)
-            assert found is not None
-            print(line(key, found, None, None))
+            assessment = assess(posterior, truth, labels.classes)
+            assert assessment is not None
+            print(line(key, assessment, None, None))
 
 
 def table_of_drift(root: Path, fusers: dict[str, Algorithm]) -> None:
-    for (name, told), expected in DRIFTING.items():
+    for (name, text), expected in DRIFTING.items():
         with np.load(root / f"labels/synth/{name}_seed7.npz") as file:
             task, annotator, label, truth, rates, known = (
                 file[key] for key in ("task", "worker", "label", "truth", "pi_true", "known20")
@@ -124,27 +129,27 @@ def table_of_drift(root: Path, fusers: dict[str, Algorithm]) -> None:
             tuple(map(str, range(len(truth)))), tuple(map(str, range(int(annotator.max()) + 1))),
             classes, classes,
         )  # fmt: skip
-        if told:
+        if text:
             labels = replace(labels, known=known.astype(np.int16))
         ranges = [np.ptp(rates[annotator == k], axis=0).max() for k in range(len(labels.annotators))]
         changing = np.array(ranges) > CHANGE
-        given = ", a fifth of the truth told" if told else ""
-        print(f"\n{name}{given}: accuracy, AUC, Brier score, error of matrices")
+        values = ", a fifth of the truth told" if text else ""
+        print(f"\n{name}{values}: accuracy, AUC, Brier score, error of matrices")
         judged = np.where(labels.known == OPEN, truth, OPEN) if labels.known is not None else truth
         for key, fuser in fusers.items():
             fusion = fuser.run(labels, fuser.settings())
-            found = assess(fusion.posterior, judged.astype(np.int16), classes)
-            assert found is not None
+            assessment = assess(fusion.posterior, judged.astype(np.int16), classes)
+            assert assessment is not None
             error = np.square(matrices_of(fusion, labels) - rates).mean(axis=(1, 2))
             apart = [
-                float(np.sqrt(error[changing[annotator] == one].mean()))
-                if (changing == one).any()
+                float(np.sqrt(error[changing[annotator] == item].mean()))
+                if (changing == item).any()
                 else np.nan
-                for one in (True, False)
+                for item in (True, False)
             ]
             goal = {"ibcc": expected[0], "dynibcc": expected[1]}.get(key)
             print(
-                f"{key:22s}{found.accuracy:8.4f}{found.area:8.4f}{found.brier:8.4f}"
+                f"{key:22s}{assessment.accuracy:8.4f}{assessment.area:8.4f}{assessment.brier:8.4f}"
                 f"   change {apart[0]:.4f}, steady {apart[1]:.4f}" + (f"   expected {goal}" if goal else "")
             )
 
@@ -153,8 +158,8 @@ def main() -> None:
     root = os.environ.get("RATERSCOPE_DATA")
     if not root:
         sys.exit("set RATERSCOPE_DATA to the folder of labels/*.csv and labels/synth/*.npz")
-    asked = sys.argv[1:]
-    fusers = {name: fuser for name, fuser in LABELLERS.items() if name in asked or not asked}
+    names = sys.argv[1:]
+    fusers = {name: fuser for name, fuser in LABELLERS.items() if name in names or not names}
     try:
         import crowdkit  # noqa: F401
     except ImportError:

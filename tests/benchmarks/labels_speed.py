@@ -76,10 +76,10 @@ def measure(method: str, votes: int, classes: int) -> None:
     run = peer if method == "crowd-kit" else ours
     run(few, method)
     times = 3 if votes <= 1_000_000 else 1
-    found = min((run(labels, method) for _ in range(times)), key=lambda one: one["seconds"])
-    found["memory"] = most_memory() / 2**10
-    found["accuracy"] = float((np.array(found.pop("label")) == truth).mean())
-    print(json.dumps(found))
+    result = min((run(labels, method) for _ in range(times)), key=lambda measurement: measurement["seconds"])
+    result["memory"] = most_memory() / 2**10
+    result["accuracy"] = float((np.array(result.pop("label")) == truth).mean())
+    print(json.dumps(result))
 
 
 def ours(labels: Labels, method: str) -> dict[str, object]:
@@ -145,13 +145,13 @@ def main() -> None:
         beside = known and (full or votes <= 1_000_000)
         other = apart("crowd-kit", votes, classes) if beside else None
         methods = [(name, apart(name, votes, classes)) for name in ("pooled", "ibcc", "dawid_skene")]
-        for name, found in [*methods, *([("crowd-kit", other)] if other else [])]:
+        for name, groups in [*methods, *([("crowd-kit", other)] if other else [])]:
             print(
-                f"{votes:12,d}{classes:8d}{name:>16s}{found['seconds']:8.2f}s{found['iterations']:7d}"
-                f"{found['accuracy']:8.4f}"
-                + (f"{found['silence'] * 1e3:7.0f}ms" if "silence" in found else " " * 9)
-                + f"{found['memory']:7.2f}GB"
-                + (f"{other['seconds'] / found['seconds']:6.0f}x" if other else ""),
+                f"{votes:12,d}{classes:8d}{name:>16s}{groups['seconds']:8.2f}s{groups['iterations']:7d}"
+                f"{groups['accuracy']:8.4f}"
+                + (f"{groups['silence'] * 1e3:7.0f}ms" if "silence" in groups else " " * 9)
+                + f"{groups['memory']:7.2f}GB"
+                + (f"{other['seconds'] / groups['seconds']:6.0f}x" if other else ""),
                 flush=True,
             )
     print("targets: 10 times crowd-kit's Dawid-Skene at both sizes, 1 GB at ten million votes")
@@ -166,10 +166,12 @@ def main() -> None:
         )
     mean, kind = planted(10_000)
     start = time.perf_counter()
-    found = communities(mean, np.full(len(mean), 60))
+    groups = communities(mean, np.full(len(mean), 60))
     seconds = time.perf_counter() - start
     planted_kinds = len(np.unique(kind))
-    print(f"communities of 10,000 annotators: {seconds:.1f} s, target 30 s; {found.count} of {planted_kinds}")
+    print(
+        f"communities of 10,000 annotators: {seconds:.1f} s, target 30 s; {groups.count} of {planted_kinds}"
+    )
 
 
 if __name__ == "__main__":

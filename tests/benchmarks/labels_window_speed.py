@@ -86,7 +86,11 @@ class Session:
     def show(self, method: str) -> None:
         """Show the answer of a method."""
         driven = self.driven
-        run = [one.id for one in driven.window.document.contents.runs if one.algorithm == method][-1]
+        run = [
+            measurement.id
+            for measurement in driven.window.document.contents.runs
+            if measurement.algorithm == method
+        ][-1]
         driven.work.runs.choose(run)
         driven.wait(lambda: driven.work.session.shown and driven.work.session.scene.run.id == run)
 
@@ -120,10 +124,10 @@ class Session:
         """Choose annotators, communities and cells."""
         driven, work = self.driven, self.driven.work
         tiles = work.wall.tiles
-        places = count(3, 7)
+        positions = count(3, 7)
 
         def choose() -> None:
-            tiles._move(next(places), Qt.KeyboardModifier.NoModifier)
+            tiles._move(next(positions), Qt.KeyboardModifier.NoModifier)
 
         driven.measure("an annotator chosen in the wall", 100, choose)
         if work.session.scene.fusion.drift is not None:
@@ -234,8 +238,8 @@ class Session:
         """See what would change without an annotator, leave it out, take it in again."""
         driven, work, document = self.driven, self.driven.work, self.driven.window.document
         work.wall.sort_by("accuracy", falling=False)
-        one = work.wall.shown[0]
-        work.annotator_detail.choose((one,))
+        item = work.wall.shown[0]
+        work.annotator_detail.choose((item,))
         driven.settle()
         with driven.once("what changes without an annotator, shown"):
             driven.key(Qt.Key.Key_X)

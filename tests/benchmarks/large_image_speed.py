@@ -71,7 +71,7 @@ def mosaic(side: int, path: Path) -> None:
     import tifffile
 
     folder = Path(os.environ["RATERSCOPE_DATA"]) / "clicks" / "iml_malaria" / "images"
-    smears = [np.asarray(Image.open(one).convert("RGB")) for one in sorted(folder.iterdir())]
+    smears = [np.asarray(Image.open(file_path).convert("RGB")) for file_path in sorted(folder.iterdir())]
     rng = np.random.default_rng(0)
     pixels = np.empty((side, side, 3), dtype=np.uint8)
     for top in range(0, side, 960):
@@ -89,7 +89,7 @@ def mosaic(side: int, path: Path) -> None:
     os._exit(0)
 
 
-def report(application: QApplication, what: str, act: Callable[[int], object], rounds: int = ROUNDS) -> None:
+def report(application: QApplication, kind: str, act: Callable[[int], object], rounds: int = ROUNDS) -> None:
     """Act again and again, as fast as a screen would ask for frames, and print what a frame takes."""
     took = []
     for step in range(rounds):
@@ -105,7 +105,7 @@ def report(application: QApplication, what: str, act: Callable[[int], object], r
                 took.append(between)
             time.sleep(0.001)
     median, high, most = np.percentile(took, (50, 95, 100))
-    print(f"  {what:44} {median:6.1f} ms  95 %: {high:5.1f}  longest: {most:5.1f}  limit: {FRAME}")
+    print(f"  {kind:44} {median:6.1f} ms  95 %: {high:5.1f}  longest: {most:5.1f}  limit: {FRAME}")
 
 
 def settle(application: QApplication, seconds: float = 1.0) -> None:
@@ -121,10 +121,10 @@ def walk(application: QApplication, canvas: ImageCanvas, words: str) -> None:
     side = canvas.extent[2]
 
     def wheel(step: int) -> None:
-        place = QPointF(canvas.width() * 0.6, canvas.height() * 0.4)
+        point = QPointF(canvas.width() * 0.6, canvas.height() * 0.4)
         turn = 120 if (step // 25) % 2 == 0 else -120
         event = QWheelEvent(
-            place, place, QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton,
+            point, point, QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton,
             Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
         )  # fmt: skip
         QApplication.sendEvent(canvas, event)
@@ -163,8 +163,8 @@ def first_sight(application: QApplication, canvas: ImageCanvas, reader: PyramidR
         start = time.perf_counter()
         canvas.centre_on(*rng.uniform(0.1 * side, 0.9 * side, 2))
         store = canvas._image._picture.store
-        seen = canvas.viewport.visible
-        keys = canvas._image._picture._covering(0, seen, 0)
+        visible = canvas.viewport.visible
+        keys = canvas._image._picture._covering(0, visible, 0)
         while any(store.get(key) is None for key in keys):
             application.processEvents()
         application.processEvents()
@@ -189,9 +189,9 @@ def main() -> None:
         cache = PyramidCache(Path(folder) / "cache")
         start = time.perf_counter()
         reader = open_pyramid(path, "sha256:benchmark", cache=cache)
-        made = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         size = sum(file.stat().st_size for file in cache.folder.iterdir()) / 1e6
-        print(f"  pyramid made in {made:.1f} s, {size:.0f} MB on disk; memory at most {memory.most()} MB")
+        print(f"  pyramid made in {seconds:.1f} s, {size:.0f} MB on disk; memory at most {memory.most()} MB")
         start = time.perf_counter()
         reader = open_pyramid(path, "sha256:benchmark", cache=cache)
         print(f"  found again in {1e3 * (time.perf_counter() - start):.1f} ms")

@@ -72,8 +72,15 @@ def table(title: str, fusers: dict[str, Algorithm], cases: Callable[[], Iterator
             start = time.perf_counter()
             fusion = run(fuser, data)
             seconds += time.perf_counter() - start
-            one = compare(consensus(fusion), reference, UNIT)
-            rows.append((one.dice, one.hausdorff, one.hausdorff_95, one.mean_surface_distance))
+            comparison = compare(consensus(fusion), reference, UNIT)
+            rows.append(
+                (
+                    comparison.dice,
+                    comparison.hausdorff,
+                    comparison.hausdorff_95,
+                    comparison.mean_surface_distance,
+                )
+            )
         values = np.array(rows)
         mean = values.mean(axis=0)
         test = wilcoxon(values[:, 0], vote)

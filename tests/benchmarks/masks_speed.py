@@ -70,7 +70,7 @@ def peer(masks: Masks) -> float:
     """Time SimpleITK's STAPLE on the same masks, images made beforehand."""
     import SimpleITK
 
-    images = [SimpleITK.GetImageFromArray(one.astype(np.uint8)) for one in masks.values]
+    images = [SimpleITK.GetImageFromArray(image.astype(np.uint8)) for image in masks.values]
     return timed(lambda: SimpleITK.STAPLE(images, 1.0), 1 if masks.values.size > 1e7 else 3)
 
 
@@ -116,15 +116,18 @@ def main() -> None:
         plan = MaskPlan.make(name, texts)
         fuse(small, plan)
         watch = Watcher()
-        brief, whole = timed(lambda plan=plan: fuse(small, plan)), timed(lambda plan=plan: fuse(large, plan))
+        brief, complete = (
+            timed(lambda plan=plan: fuse(small, plan)),
+            timed(lambda plan=plan: fuse(large, plan)),
+        )
         watch.last, watch.longest = time.perf_counter(), 0.0
         fuse(large, plan, watch)
-        plain = plain or whole
+        plain = plain or complete
         print(
             f"{name + (', spatial prior' if texts else ''):28s}{brief * 1e3:8.1f}ms"
-            f"{peers['small'] / brief:6.1f}x{whole:14.2f}s{peers['large'] / whole:6.0f}x"
+            f"{peers['small'] / brief:6.1f}x{complete:14.2f}s{peers['large'] / complete:6.0f}x"
             f"{watch.longest * 1e3:7.0f}ms{peak(name, texts):7.2f}GB"
-            + (f"  {whole / plain:.1f} times without" if texts else ""),
+            + (f"  {complete / plain:.1f} times without" if texts else ""),
             flush=True,
         )
     print("targets: Laplace 2 s, 1 GB, 20x; STAPLE 20x on both; spatial prior within 5 times of without")

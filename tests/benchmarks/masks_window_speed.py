@@ -64,8 +64,8 @@ def make_study(folder: Path, slices: int, rows: int) -> Path:
         masks.append(mask)
     path = folder / "large.rscope"
     with Study.create(path) as study:
-        (found,) = find_volumes(folder / "ct.nii")
-        (entry,) = study.add_volumes([found])
+        (stream_entry,) = find_volumes(folder / "ct.nii")
+        (entry,) = study.add_volumes([stream_entry])
         placed = [PlacedMask(entry.id, f"rater {r + 1}", "organ", (0, 0, 0), m) for r, m in enumerate(masks)]
         add_masks(study, placed, "masks")
     return path

@@ -41,10 +41,10 @@ METHODS = ("knockoff", "knockoff+", "local", "share", "t test")
 
 def found(fusion: PairFusion, local: PairFusion) -> dict[str, np.ndarray]:
     """Tell who is flagged, by each of `METHODS`."""
-    one = fusion.statistic[:1]
+    item = fusion.statistic[:1]
     return {
-        "knockoff": one[0] >= find_cuts(one, RATE, plus=False)[0],
-        "knockoff+": one[0] >= find_cuts(one, RATE)[0],
+        "knockoff": item[0] >= find_cuts(item, RATE, plus=False)[0],
+        "knockoff+": item[0] >= find_cuts(item, RATE)[0],
         "local": local.statistic[0] >= find_cuts(local.statistic[:1], RATE)[0],
         "share": select_annotators(selection_shares(fusion.statistic, RATE), 0.5),
         "t test": benjamini_hochberg(fusion.p_value, RATE),

@@ -44,12 +44,12 @@ def crowd(comparisons: int, annotators: int, items: int, seed: int = 0) -> Pairs
     score = generator.normal(size=items)
     biased = np.arange(annotators) < annotators // 8
     bias = np.where(biased, generator.choice([-0.5, 0.5], annotators), 0.0)
-    seen = score[left] - score[right] + bias[annotator] + generator.normal(size=comparisons)
+    observed = score[left] - score[right] + bias[annotator] + generator.normal(size=comparisons)
     return Pairs(
         annotator,
         left,
         right,
-        np.sign(seen),
+        np.sign(observed),
         tuple(f"annotator {k}" for k in range(annotators)),
         tuple(f"item {i}" for i in range(items)),
     )
@@ -71,11 +71,11 @@ def from_file(pairs: Pairs) -> dict[str, float]:
         with path.open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
             table.writerow(("annotator", "left", "right", "choice"))
-            for who, left, right, choice in zip(
+            for annotator, left, right, choice in zip(
                 pairs.annotator, pairs.left, pairs.right, pairs.choice, strict=True
             ):
                 side = "left" if choice > 0 else "right" if choice < 0 else "tie"
-                table.writerow((pairs.annotators[who], pairs.items[left], pairs.items[right], side))
+                table.writerow((pairs.annotators[annotator], pairs.items[left], pairs.items[right], side))
         start = time.perf_counter()
         (read,) = read_pairs(path)
         reading = time.perf_counter() - start
@@ -137,9 +137,9 @@ def measure(method: str, *size: int) -> None:
     if method not in PEERS_TO:
         fuse(crowd(2_000, 20, 10), PairPlan.make("iss", {"rule": "knockoffs", "draws": "2"}))
         times = 3
-    found = min((METHODS[method](pairs) for _ in range(times)), key=lambda one: one["seconds"])
-    found["memory"] = most_memory()
-    print(json.dumps(found))
+    result = min((METHODS[method](pairs) for _ in range(times)), key=lambda item: item["seconds"])
+    result["memory"] = most_memory()
+    print(json.dumps(result))
 
 
 def apart(method: str, *size: int) -> dict[str, float] | None:
@@ -168,17 +168,17 @@ def main() -> None:
                 continue
             if method == "from file" and size[0] < 1_000_000:
                 continue
-            found = apart(method, *size)
+            result = apart(method, *size)
             words = f"{size[0]:12,d}{size[1]:12,d}{size[2]:7,d}  {method:12s}"
-            if found is None:
+            if result is None:
                 print(f"{words}  stopped", flush=True)
                 continue
-            first = first or found["seconds"]
+            first = first or result["seconds"]
             print(
-                f"{words}{found['seconds']:9.3f}s"
-                + (f"{found['silence'] * 1e3:7.0f}ms" if "silence" in found else " " * 9)
-                + f"{found['memory']:7.0f}MB{found['seconds'] / first:12.1f}x"
-                + (f", {found['reading']:.2f} s of it reading" if "reading" in found else ""),
+                f"{words}{result['seconds']:9.3f}s"
+                + (f"{result['silence'] * 1e3:7.0f}ms" if "silence" in result else " " * 9)
+                + f"{result['memory']:7.0f}MB{result['seconds'] / first:12.1f}x"
+                + (f", {result['reading']:.2f} s of it reading" if "reading" in result else ""),
                 flush=True,
             )
     print("targets: one draw .01, .1, .1 and 1.6 to 3.4 s in 361 MB; 50 draws in under 5 times that; "

@@ -71,8 +71,10 @@ def write_smears(folder: Path, images: int, clicks: int, *, pictures: bool = Fal
             positions = spots[chosen] + generator.normal(0, 3, (each, 2))
             stray = generator.random(each) < 0.1
             positions[stray] = generator.uniform((0, 0), (1000, 800), (int(stray.sum()), 2))
-            who = generator.integers(0, 24, each)
-            for annotator, (x, y) in zip(who.tolist(), positions.clip(0, (999, 799)).tolist(), strict=True):
+            annotators = generator.integers(0, 24, each)
+            for annotator, (x, y) in zip(
+                annotators.tolist(), positions.clip(0, (999, 799)).tolist(), strict=True
+            ):
                 writer.writerow([f"v{annotator:02d}", f"image{image:05d}.png", f"{x:.1f}", f"{y:.1f}"])
     if pictures:
         noise = generator.integers(150, 220, (100, 125, 3), dtype=np.uint8)
@@ -88,14 +90,15 @@ def write_votes(folder: Path, count: int, classes: int, annotators: int) -> None
     tasks = count // 5
     truth = generator.integers(0, classes, tasks)
     task = np.repeat(np.arange(tasks), 5)
-    who = generator.integers(0, annotators, len(task))
-    right = generator.random(len(task)) < generator.uniform(0.5, 0.95, annotators)[who]
+    annotator = generator.integers(0, annotators, len(task))
+    right = generator.random(len(task)) < generator.uniform(0.5, 0.95, annotators)[annotator]
     label = np.where(right, truth[task], generator.integers(0, classes, len(task)))
     with (folder / "votes.csv").open("w") as lines:
         lines.write("annotator,task,label\n")
         for begin in range(0, len(task), 100_000):
             rows = zip(
-                *(column[begin : begin + 100_000].tolist() for column in (who, task, label)), strict=True
+                *(column[begin : begin + 100_000].tolist() for column in (annotator, task, label)),
+                strict=True,
             )
             lines.write("".join(f"a{a},t{t},c{c}\n" for a, t, c in rows))
 
@@ -104,11 +107,11 @@ def write_comparisons(folder: Path, count: int) -> None:
     """Write comparisons of 200 items by 500 annotators, 25 of whom prefer the left side."""
     generator = np.random.default_rng(0)
     scores, bias = generator.normal(0, 1, 200), np.where(np.arange(500) < 25, 1.0, 0.0)
-    who, left = generator.integers(0, 500, count), generator.integers(0, 200, count)
+    annotator, left = generator.integers(0, 500, count), generator.integers(0, 200, count)
     right = (left + generator.integers(1, 200, count)) % 200
-    chance = 1 / (1 + np.exp(-(scores[left] - scores[right] + bias[who])))
+    chance = 1 / (1 + np.exp(-(scores[left] - scores[right] + bias[annotator])))
     choice = np.where(generator.random(count) < chance, "left", "right")
     with (folder / "pairs.csv").open("w") as lines:
         lines.write("annotator,left,right,choice\n")
-        rows = zip(who.tolist(), left.tolist(), right.tolist(), choice.tolist(), strict=True)
+        rows = zip(annotator.tolist(), left.tolist(), right.tolist(), choice.tolist(), strict=True)
         lines.writelines(f"a{a},i{first},i{second},{side}\n" for a, first, second, side in rows)

@@ -80,9 +80,9 @@ def table_of_changes(name: str, replays: Sequence[Replay]) -> None:
         line = f"{more:3d} "
         for low, high in pairwise(bounds):
             pairs = [
-                (one.outlooks[more][step].expected, one.other(step, more))
-                for one in replays
-                for step in range(len(one.fusions) - more)
+                (replay.outlooks[more][step].expected, replay.other(step, more))
+                for replay in replays
+                for step in range(len(replay.fusions) - more)
                 if low <= step + FIRST < high
             ]
             line += "{:8.2f}/{:6.2f} ".format(*np.mean(pairs, axis=0)) if pairs else " " * 16
@@ -90,12 +90,12 @@ def table_of_changes(name: str, replays: Sequence[Replay]) -> None:
 
 
 def table_of_reliability(name: str, replays: Sequence[Replay], more: int = 3) -> None:
-    chance, came = [], []
-    for one in replays:
-        for step in range(len(one.fusions) - more):
-            chance.append(one.outlooks[more][step].any)
-            came.append(one.other(step, more) > 0)
-    table = calibration(np.array(chance), np.array(came))
+    chance, arrived = [], []
+    for replay in replays:
+        for step in range(len(replay.fusions) - more):
+            chance.append(replay.outlooks[more][step].any)
+            arrived.append(replay.other(step, more) > 0)
+    table = calibration(np.array(chance), np.array(arrived))
     print(f"\n{name}: chance that any decision changes with {more} more, error {table.error:.3f}")
     for title, values in (("foretold", table.posterior), ("happened", table.share), ("times", table.count)):
         print(
@@ -106,18 +106,18 @@ def table_of_reliability(name: str, replays: Sequence[Replay], more: int = 3) ->
 
 def table_of_stopping(name: str, replays: Sequence[Replay]) -> None:
     rules: dict[str, Callable[[Replay, int], bool]] = {
-        f"share <= {limit:g}": lambda one, step, limit=limit: one.outlooks[3][step].share <= limit
+        f"share <= {limit:g}": lambda item, step, limit=limit: item.outlooks[3][step].share <= limit
         for limit in (0.01, 0.02, 0.05)
     }
     rules |= {
-        f"chance <= {limit:g}": lambda one, step, limit=limit: one.outlooks[3][step].any <= limit
+        f"chance <= {limit:g}": lambda item, step, limit=limit: item.outlooks[3][step].any <= limit
         for limit in (0.05, 0.2)
     }
     rules |= {
-        f"unchanged {last}": lambda one, step, last=last: (
+        f"unchanged {last}": lambda item, step, last=last: (
             step >= last
             and not any(
-                count_changes(one.fusions[i - 1], one.fusions[i]) for i in range(step - last + 1, step + 1)
+                count_changes(item.fusions[i - 1], item.fusions[i]) for i in range(step - last + 1, step + 1)
             )
         )
         for last in (2, 3, 5)
@@ -127,25 +127,25 @@ def table_of_stopping(name: str, replays: Sequence[Replay]) -> None:
         "\nmore and to the end, images with any to the end; then S / P / F2, or the error of the count"
     )
     for title, rule in rules.items():
-        stops = [next((s for s in range(len(one.fusions)) if rule(one, s)), None) for one in replays]
+        stops = [next((s for s in range(len(item.fusions)) if rule(item, s)), None) for item in replays]
         ends = [
-            len(one.fusions) - 1 if stop is None else stop for one, stop in zip(replays, stops, strict=True)
+            len(item.fusions) - 1 if stop is None else stop for item, stop in zip(replays, stops, strict=True)
         ]
-        saved = 1 - sum(end + FIRST for end in ends) / sum(len(one.fusions) + 1 for one in replays)
+        saved = 1 - sum(end + FIRST for end in ends) / sum(len(item.fusions) + 1 for item in replays)
         later = [
-            (one.other(stop, 3) / number, one.other(stop, 1000) / number, one.other(stop, 1000) > 0)
-            for one, stop in zip(replays, stops, strict=True)
+            (item.other(stop, 3) / number, item.other(stop, 1000) / number, item.other(stop, 1000) > 0)
+            for item, stop in zip(replays, stops, strict=True)
             if stop is not None
-            for number in [max(1, int(one.fusions[stop].detection.detected.sum()))]
+            for number in [max(1, int(item.fusions[stop].detection.detected.sum()))]
         ]
         line = f"{title:16s}{np.mean([stop is not None for stop in stops]):6.2f}{saved:7.0%}   "
         line += "{:7.3f}{:7.3f}{:7.2f}".format(*np.mean(later, axis=0)) if later else " " * 21
         print(
             line
             + "   "
-            + scored([(one.image, one.fusions[end]) for one, end in zip(replays, ends, strict=True)])
+            + scored([(item.image, item.fusions[end]) for item, end in zip(replays, ends, strict=True)])
         )
-    print(f"{'never':16s}" + " " * 37 + scored([(one.image, one.fusions[-1]) for one in replays]))
+    print(f"{'never':16s}" + " " * 37 + scored([(item.image, item.fusions[-1]) for item in replays]))
 
 
 def scored(pairs: Sequence[tuple[RealImage, Fusion]]) -> str:
@@ -156,11 +156,13 @@ def scored(pairs: Sequence[tuple[RealImage, Fusion]]) -> str:
 
 
 def scores(pairs: Sequence[tuple[RealImage, Fusion]]) -> np.ndarray:
-    found = [
+    results = [
         evaluate(fusion.clustering.mean[fusion.detection.detected], image.truth, RADIUS)
         for image, fusion in pairs
     ]
-    return np.nan_to_num([(one.sensitivity, one.precision, one.f_two) for one in found])
+    return np.nan_to_num(
+        [(evaluation.sensitivity, evaluation.precision, evaluation.f_two) for evaluation in results]
+    )
 
 
 def table_of_accuracy(name: str, replays: Sequence[Replay]) -> None:
@@ -169,19 +171,19 @@ def table_of_accuracy(name: str, replays: Sequence[Replay]) -> None:
         "\ntrue; share of images where the interval holds the second, the third, the true precision"
     )
     for number in (3, 5, 8, 12, 20):
-        rows, held = [], []
-        for one in replays:
-            if number - FIRST >= len(one.fusions):
+        rows, experiences = [], []
+        for replay in replays:
+            if number - FIRST >= len(replay.fusions):
                 continue
-            ahead, fusion = one.outlooks[3][number - FIRST], one.fusions[number - FIRST]
-            sensitivity, precision, _ = scores([(one.image, fusion)])[0]
-            whole = sensitivity / max(scores([(one.image, one.fusions[-1])])[0][0], 1e-9)
-            rows.append((ahead.sensitivity[0], whole, sensitivity, ahead.precision[0], precision))
-            held.append(
+            ahead, fusion = replay.outlooks[3][number - FIRST], replay.fusions[number - FIRST]
+            sensitivity, precision, _ = scores([(replay.image, fusion)])[0]
+            full = sensitivity / max(scores([(replay.image, replay.fusions[-1])])[0][0], 1e-9)
+            rows.append((ahead.sensitivity[0], full, sensitivity, ahead.precision[0], precision))
+            experiences.append(
                 [
                     low <= min(value, 1.0) <= high
                     for (_, low, high), value in (
-                        (ahead.sensitivity, whole),
+                        (ahead.sensitivity, full),
                         (ahead.sensitivity, sensitivity),
                         (ahead.precision, precision),
                     )
@@ -189,27 +191,29 @@ def table_of_accuracy(name: str, replays: Sequence[Replay]) -> None:
             )
         print(
             "R = {:2d}   {:.3f} / {:.3f} / {:.3f}   {:.3f} / {:.3f}".format(number, *np.nanmean(rows, axis=0))
-            + "   {:.2f}  {:.2f}  {:.2f}".format(*np.mean(held, axis=0))
+            + "   {:.2f}  {:.2f}  {:.2f}".format(*np.mean(experiences, axis=0))
         )
 
 
 def named(images: Sequence[RealImage]) -> list[RealImage]:
     """Let those who marked nothing, whose names are not known, be others on every image."""
-    found = []
+    results = []
     for number, image in enumerate(images):
         names = [
             f"{name} of {number}" if name.startswith("marked nothing") else name
             for name in image.clicks.annotators
         ]
-        found.append(replace(image, clicks=replace(image.clicks, annotators=tuple(names))))
-    return found
+        results.append(replace(image, clicks=replace(image.clicks, annotators=tuple(names))))
+    return results
 
 
 def others(images: Sequence[RealImage]) -> list[Experience]:
     """Give what all images but one say."""
     fusions, names = [fuse(image.clicks) for image in images], [image.clicks.annotators for image in images]
     kept = [[j for j in range(len(images)) if j != i] for i in range(len(images))]
-    return [experience_of([fusions[j] for j in rest], [names[j] for j in rest]) for rest in kept]
+    return [
+        experience_of([fusions[j] for j in remaining], [names[j] for j in remaining]) for remaining in kept
+    ]
 
 
 def table_of_experience(images: Sequence[RealImage], held: Sequence[Experience], orders: int) -> None:
@@ -248,13 +252,15 @@ def table_of_asking(images: Sequence[RealImage], held: Sequence[Experience]) -> 
                 pairs[way, now].append((image, fusion))
                 if way:
                     ranked = rank_annotators(clicks, fusion, PLAN, experience, set(names))
-                    rest = order[now:]
-                    strangers = [one for one in rest if names[one] not in experience.annotators]
+                    remaining = order[now:]
+                    strangers = [
+                        annotator for annotator in remaining if names[annotator] not in experience.annotators
+                    ]
                     best = names.index(ranked.annotators[0]) if len(ranked) else strangers[0]
                     if strangers and len(ranked) and ranked.gain[0] < ranked.gain_of_new:
                         best = strangers[0]
-                    rest.remove(best)
-                    order[now:] = [best, *rest]
+                    remaining.remove(best)
+                    order[now:] = [best, *remaining]
     print("\nquantius: S / P / F2 by annotators, in random order and by whom to ask")
     for now in steps:
         print(f"R = {now:2d}   {scored(pairs[False, now])}   {scored(pairs[True, now])}")
@@ -271,18 +277,18 @@ def main() -> None:
         for online in (False, True):
             title, start = f"{name}, {'stream' if online else 'batch'}", time.perf_counter()
             replays = [replayed(image, seed, AHEAD, online) for seed in range(orders) for image in images]
-            steps = sum(len(one.fusions) for one in replays)
+            steps = sum(len(replay.fusions) for replay in replays)
             print(f"\n{title}: {len(images)} images, {steps} steps in {time.perf_counter() - start:.0f} s")
-            for subset in sorted({one.image.subset for one in replays}):
-                own = [one for one in replays if one.image.subset == subset]
+            for subset in sorted({replay.image.subset for replay in replays}):
+                own = [replay for replay in replays if replay.image.subset == subset]
                 table_of_changes(f"{title}{subset and ', '}{subset}: {len(own)} images", own)
             table_of_reliability(title, replays)
             table_of_stopping(title, replays)
             if name == "quantius":
                 table_of_accuracy(title, replays)
-    held = others(spots)
-    table_of_experience(spots, held, orders)
-    table_of_asking(spots, held)
+    experiences = others(spots)
+    table_of_experience(spots, experiences, orders)
+    table_of_asking(spots, experiences)
 
 
 if __name__ == "__main__":

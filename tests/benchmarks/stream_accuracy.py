@@ -57,15 +57,15 @@ class Row:
 
 def figures(fusion: Fusion, truth: np.ndarray) -> list[float]:
     mean = fusion.clustering.mean
-    clusters, found = (
+    clusters, result = (
         evaluate(mean[keep], truth, RADIUS) for keep in (slice(None), fusion.detection.detected)
     )
-    return [clusters.sensitivity, clusters.precision, found.sensitivity, found.precision, found.f_two]
+    return [clusters.sensitivity, clusters.precision, result.sensitivity, result.precision, result.f_two]
 
 
-def differing(one: Fusion, two: Fusion) -> int:
-    found, other = (fusion.clustering.mean[fusion.detection.detected] for fusion in (one, two))
-    return len(found) + len(other) - 2 * len(match(found, other, RADIUS))
+def differing(item: Fusion, two: Fusion) -> int:
+    positions, other = (fusion.clustering.mean[fusion.detection.detected] for fusion in (item, two))
+    return len(positions) + len(other) - 2 * len(match(positions, other, RADIUS))
 
 
 def follow(clicks: Clicks, truth: np.ndarray, plan: StreamPlan, first: int, rows: dict[int, Row]) -> None:

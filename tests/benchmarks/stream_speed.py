@@ -48,23 +48,23 @@ def steps(clicks: Clicks, earlier: int, most: int) -> Iterator[tuple[str, float,
     state = begin_stream(until(clicks, first))
     for number in range(first + 1, min(len(clicks.annotators), first + most) + 1):
         now = until(clicks, number)
-        one = with_one(until(clicks, number - 1))
-        yield "click", timed(lambda state=state, one=one: advance_stream(state, one))[0], np.nan
-        taken, state = timed(lambda state=state, now=now: advance_stream(state, now))
-        whole = time.process_time()
+        item = with_one(until(clicks, number - 1))
+        yield "click", timed(lambda state=state, item=item: advance_stream(state, item))[0], np.nan
+        times, state = timed(lambda state=state, now=now: advance_stream(state, now))
+        total = time.process_time()
         fuse(now)
-        yield "anew" if state.refreshed else "annotator", taken, (time.process_time() - whole) * 1e3
+        yield "anew" if state.refreshed else "annotator", times, (time.process_time() - total) * 1e3
 
 
 def report(name: str, crowds: Iterable[Clicks], earlier: int, most: int) -> None:
-    found = [step for clicks in crowds for step in steps(clicks, earlier, most)]
+    results = [step for clicks in crowds for step in steps(clicks, earlier, most)]
     for kind, words in (
         ("annotator", "one more annotator"), ("anew", "same, all found anew"), ("click", "one more click")
     ):  # fmt: skip
-        taken = np.array([step[1:] for step in found if step[0] == kind])
-        if not len(taken):
+        times = np.array([step[1:] for step in results if step[0] == kind])
+        if not len(times):
             continue
-        own, batch = taken.T
+        own, batch = times.T
         line = f"{name if kind == 'annotator' else '':34s}{words:22s}{len(own):6d}{np.median(own):9.1f}"
         line += f"{np.quantile(own, 0.95):9.1f}{own.max():9.1f}"
         if kind != "click":
@@ -80,10 +80,10 @@ def main() -> None:
         f"{'milliseconds':34s}{'':22s}{'steps':>6s}{'median':>9s}{'95 %':>9s}{'most':>9s}{'batch':>10s}"
         f"{'ratio':>9s}"
     )
-    made = [marked_once(1_500, 55, 700.0, 30, seed) for seed in range(8)]
-    report("1,000 clicks, 55 objects", made, 1_000, 8)
-    made = [marked_once(11_000, objects, 2_000.0, 220) for objects in (60, 300)]
-    report("10,000 clicks, 60 and 300 objects", made, 10_000, 15)
+    created = [marked_once(1_500, 55, 700.0, 30, seed) for seed in range(8)]
+    report("1,000 clicks, 55 objects", created, 1_000, 8)
+    created = [marked_once(11_000, objects, 2_000.0, 220) for objects in (60, 300)]
+    report("10,000 clicks, 60 and 300 objects", created, 10_000, 15)
     folder = os.environ.get("RATERSCOPE_DATA")
     if folder:
         real = []

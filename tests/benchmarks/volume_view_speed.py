@@ -37,8 +37,8 @@ def make(shape: tuple[int, int, int]) -> tuple[np.ndarray, list[Outline], np.nda
     smooth = (400 * gaussian_filter(coarse, 1)).astype(np.int16)
     volume = smooth.repeat(4, 0).repeat(4, 1).repeat(4, 2)[tuple(slice(size) for size in shape)]
     half = tuple(size // 2 for size in shape)
-    places = np.meshgrid(*(np.linspace(-1.1, 1.1, size, dtype=np.float32) for size in half), indexing="ij")
-    away = np.sqrt(sum(place**2 for place in places))
+    positions = np.meshgrid(*(np.linspace(-1.1, 1.1, size, dtype=np.float32) for size in half), indexing="ij")
+    away = np.sqrt(sum(position**2 for position in positions))
     origin = tuple(size // 4 for size in shape)
     masks = []
     for _ in range(RATERS):
@@ -65,7 +65,7 @@ def measure(name: str, shape: tuple[int, int, int], spacing: tuple[float, float,
     axial, middle = view.view("axial"), view.crosshair
     application.processEvents()
 
-    def report(what: str, limit: int, act: Callable[[int], object]) -> None:
+    def report(kind: str, limit: int, act: Callable[[int], object]) -> None:
         took = []
         for step in range(ROUNDS):
             start = time.perf_counter()
@@ -77,7 +77,7 @@ def measure(name: str, shape: tuple[int, int, int], spacing: tuple[float, float,
                 application.processEvents()
         median, high, most = np.percentile(took, (50, 95, 100))
         print(
-            f"{name:22} {what:28} {median:6.1f} ms  95 %: {high:5.1f}  longest: {most:5.1f}  limit: {limit}"
+            f"{name:22} {kind:28} {median:6.1f} ms  95 %: {high:5.1f}  longest: {most:5.1f}  limit: {limit}"
         )
 
     def around(step: int) -> tuple[int, int, int]:

@@ -108,9 +108,9 @@ def calls_of(owner: object, method: str) -> Iterator[list[float]]:
     calls: list[float] = []
     plain = getattr(owner, method)
 
-    def noting(*given: object) -> None:
+    def noting(*arguments: object) -> None:
         calls.append(time.perf_counter())
-        plain(*given)
+        plain(*arguments)
 
     setattr(owner, method, noting)
     try:
@@ -186,12 +186,12 @@ class Driven:
         end = time.perf_counter() + seconds
         self.wait(lambda: time.perf_counter() > end)
 
-    def key(self, key: Qt.Key, place: QWidget | None = None) -> None:
+    def key(self, key: Qt.Key, widget: QWidget | None = None) -> None:
         """Press a key in the queue, or elsewhere."""
-        place = place or self.work.queue.view
-        if not place.hasFocus():
-            place.setFocus()
-        QTest.keyClick(place, key)
+        widget = widget or self.work.queue.view
+        if not widget.hasFocus():
+            widget.setFocus()
+        QTest.keyClick(widget, key)
 
     def deciding(self, act: Callable[[], object]) -> Callable[[], None]:
         """Give an act that is `decided` as soon as one more decision, or undoing of one, is on disk."""
@@ -231,27 +231,27 @@ class Driven:
     ) -> tuple[float, float, float]:  # fmt: skip
         """Give what an interaction takes from the hand to what is painted, own time, the longest silence."""
         self.listen()
-        begun, worked = time.perf_counter(), time.thread_time()
+        start, worked = time.perf_counter(), time.thread_time()
         act()
         self.wait(done)
         self.paint()
-        took, own = time.perf_counter() - begun, time.thread_time() - worked
+        took, own = time.perf_counter() - start, time.thread_time() - worked
         self.settle(quiet)
         return 1000 * took, 1000 * own, 1000 * self.longest
 
     def scroll(self, name: str, view: QAbstractScrollArea, *, across: bool = False) -> None:
         """Print percentiles of scrolling a view from one end to the other."""
         bar = view.horizontalScrollBar() if across else view.verticalScrollBar()
-        places = cycle(np.linspace(0, bar.maximum(), 41).astype(int).tolist())
-        self.measure(name, 16, lambda: bar.setValue(next(places)))
+        positions = cycle(np.linspace(0, bar.maximum(), 41).astype(int).tolist())
+        self.measure(name, 16, lambda: bar.setValue(next(positions)))
 
     @contextmanager
     def once(self, name: str, limit: float | None = None) -> Iterator[None]:
         """Print how long something took, and the longest silence."""
         self.listen()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         yield
-        took = 1000 * (time.perf_counter() - begun)
+        took = 1000 * (time.perf_counter() - start)
         self.settle()
         tell(name, took, took, limit, 1000 * self.longest)
 
@@ -298,9 +298,9 @@ def measure_fusing(driven: Driven, times: int) -> None:
     before, seconds = memory(), []
     driven.listen()
     for step in range(times):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         driven.fuse()
-        seconds.append(1000 * (time.perf_counter() - begun))
+        seconds.append(1000 * (time.perf_counter() - start))
         if step in (0, times // 2):
             print(f"    memory after fusion {step + 1}: {memory():.0f} MB")
     tell("fused again until all is shown", np.median(seconds), max(seconds), None, 1000 * driven.longest)
@@ -313,23 +313,23 @@ def measure_fusing_again(driven: Driven, times: int) -> None:
     drafts: list[float] = []
     note = lambda *_: drafts.append(time.perf_counter())  # noqa: E731
     work.fusing.partial.connect(note)
-    first, whole, silences = [], [], []
+    first, full, silences = [], [], []
     for _ in range(times):
         runs = driven.runs
         drafts.clear()
         driven.listen()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         driven.key(Qt.Key.Key_F5)
         driven.wait(lambda: bool(drafts))
         driven.paint()
-        first.append(1000 * (time.perf_counter() - begun))
+        first.append(1000 * (time.perf_counter() - start))
         driven.wait(lambda runs=runs: driven.runs > runs)
         driven.settle()
-        whole.append(1000 * (time.perf_counter() - begun))
+        full.append(1000 * (time.perf_counter() - start))
         silences.append(1000 * driven.longest)
     work.fusing.partial.disconnect(note)
     tell("fused again without it, first partial result", np.median(first), max(first), 300, max(silences))
-    tell("the same until all is kept and shown", np.median(whole), max(whole), None, max(silences))
+    tell("the same until all is kept and shown", np.median(full), max(full), None, max(silences))
 
 
 def measure_deciding_meanwhile(driven: Driven, decide: Callable[[], object]) -> None:
@@ -338,11 +338,11 @@ def measure_deciding_meanwhile(driven: Driven, decide: Callable[[], object]) -> 
     times: list[float] = []
     driven.listen()
     for _ in range(ROUNDS):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         driven.deciding(decide)()
         driven.wait(driven.decided)
         driven.paint()
-        times.append(1000 * (time.perf_counter() - begun))
+        times.append(1000 * (time.perf_counter() - start))
         driven.rest(0.02)
     at_work = "" if driven.work.fusing.job is not None else " (it ended before)"
     tell(f"decided while a fusion is at work{at_work}", np.median(times), np.percentile(times, 95), 50,
@@ -354,7 +354,7 @@ def measure_deciding_meanwhile(driven: Driven, decide: Callable[[], object]) -> 
 def measure_cancelling(driven: Driven) -> None:
     """Cancel fusions at several moments."""
     work = driven.work
-    told, stopped, silences = [], [], []
+    messages, stopped, silences = [], [], []
     for moment in MOMENTS:
         driven.begin_fusing()
         job = work.fusing.job
@@ -364,16 +364,16 @@ def measure_cancelling(driven: Driven) -> None:
             driven.settle()
             continue
         driven.listen()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         work.fusing.cancel()
         driven.paint()
-        told.append(1000 * (time.perf_counter() - begun))
+        messages.append(1000 * (time.perf_counter() - start))
         driven.wait(lambda thread=thread: not thread.is_alive())
-        stopped.append(1000 * (time.perf_counter() - begun))
+        stopped.append(1000 * (time.perf_counter() - start))
         driven.settle()
         silences.append(1000 * driven.longest)
-    if told:
-        tell("Cancel acknowledged", np.median(told), max(told), 100, max(silences))
+    if messages:
+        tell("Cancel acknowledged", np.median(messages), max(messages), 100, max(silences))
         tell("Cancel, the thread at an end", np.median(stopped), max(stopped), 500, max(silences))
 
 

@@ -67,22 +67,22 @@ class Canceller:
 
 def operations() -> list[Operation]:
     """List the operations."""
-    found = []
+    results = []
     for kind in KINDS.values():
-        found += [_fusion(kind, algorithm) for algorithm in kind.algorithms]
-        found.append(Operation(f"import {kind.name}", kind.name, _import))
-        found += [
+        results += [_fusion(kind, algorithm) for algorithm in kind.algorithms]
+        results.append(Operation(f"import {kind.name}", kind.name, _import))
+        results += [
             Operation(f"report {kind.name} {form}", kind.name, _report(form)) for form in ("html", "pdf")
         ]
-        found.append(
+        results.append(
             Operation(f"copy {kind.name}", kind.name, lambda study, _f, _o, watch: study.copy(watch).close())
         )
     for export in exports():
         for form in export.formats:
             if FORMATS[form].suffix != ".dcm":  # which needs a DICOM series
-                found.append(_export(export, form))
-    found.append(Operation("watch clicks", "clicks", _watch))
-    return found
+                results.append(_export(export, form))
+    results.append(Operation("watch clicks", "clicks", _watch))
+    return results
 
 
 def _fusion(kind: StudyKind, algorithm: str) -> Operation:
@@ -138,11 +138,11 @@ class Campaign:
         if calls == 0:
             return Outcome(operation.name, "no calls")
         at = 1 + random.randrange(calls)
-        with TemporaryDirectory(dir=self._folder) as place:
-            return self._cancel(operation, Path(place), at, calls)
+        with TemporaryDirectory(dir=self._folder) as folder:
+            return self._cancel(operation, Path(folder), at, calls)
 
-    def _cancel(self, operation: Operation, place: Path, at: int, calls: int) -> Outcome:
-        path, files, out = self._copy(operation, place)
+    def _cancel(self, operation: Operation, folder: Path, at: int, calls: int) -> Outcome:
+        path, files, out = self._copy(operation, folder)
         before = dump_of(path)
         where = f"cancelled at call {at} of {calls}"
         column = "cancelled"
@@ -157,7 +157,9 @@ class Campaign:
             return Outcome(operation.name, "raised", f"{where}: {outcome.defect or error}")
         if column == "cancelled":
             left = sorted(
-                one.name for one in (*out.iterdir(), *place.iterdir()) if one not in (path, files, out)
+                file_path.name
+                for file_path in (*out.iterdir(), *folder.iterdir())
+                if file_path not in (path, files, out)
             )
             if left:
                 return Outcome(operation.name, column, f"{where}: left {', '.join(left)}")
@@ -175,8 +177,8 @@ class Campaign:
     def _count(self, operation: Operation) -> int | None:
         """Count an operation's calls; None where a study of this kind does not have what it needs."""
         if operation.name not in self._calls:
-            with TemporaryDirectory(dir=self._folder) as place:
-                path, files, out = self._copy(operation, Path(place))
+            with TemporaryDirectory(dir=self._folder) as folder:
+                path, files, out = self._copy(operation, Path(folder))
                 watch = Canceller()
                 try:
                     with Study.open(path) as study:
@@ -186,24 +188,24 @@ class Campaign:
                     self._calls[operation.name] = None
         return self._calls[operation.name]
 
-    def _copy(self, operation: Operation, place: Path) -> tuple[Path, Path, Path]:
+    def _copy(self, operation: Operation, folder: Path) -> tuple[Path, Path, Path]:
         """Copy the study, with its files and an empty folder to write to."""
         if operation.kind not in self._made:
             self._made[operation.kind] = make_study(self._folder / operation.kind, operation.kind)
-        made = self._made[operation.kind]
-        path = Path(shutil.copy(made, place / made.name))
-        files = place / "files"
-        shutil.copytree(made.parent / "files", files)
-        out = place / "out"
+        created = self._made[operation.kind]
+        path = Path(shutil.copy(created, folder / created.name))
+        files = folder / "files"
+        shutil.copytree(created.parent / "files", files)
+        out = folder / "out"
         out.mkdir()
         return path, files, out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; gives the exit status."""
-    made = parser("cancel", __doc__)
-    made.add_argument("--operation", default="", help="only operations whose name has these words")
-    options = made.parse_args(arguments)
+    options_parser = parser("cancel", __doc__)
+    options_parser.add_argument("--operation", default="", help="only operations whose name has these words")
+    options = options_parser.parse_args(arguments)
     chosen = [one for one in operations() if options.operation in one.name]
     summary = Summary("Cancelled operations", options.seed)
     with TemporaryDirectory() as name, warnings.catch_warnings():

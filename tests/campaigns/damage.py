@@ -41,13 +41,13 @@ SEEN = 30.0
 """Seconds for which the window is looked at, at most, until nothing is under way."""
 
 
-def try_case(made: str, kind: str, seed: int, case: int, only: str, window: bool, keep: str) -> Outcome:
+def try_case(studies: str, kind: str, seed: int, case: int, only: str, window: bool, keep: str) -> Outcome:
     """Damage a study and use it."""
     random = random_of("damage", kind, seed, case)
-    with TemporaryDirectory(prefix="damage") as place, warnings.catch_warnings():
+    with TemporaryDirectory(prefix="damage") as directory, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        folder = Path(place)
-        path = Path(shutil.copy(made, folder / f"{kind}.rscope"))
+        folder = Path(directory)
+        path = Path(shutil.copy(studies, folder / f"{kind}.rscope"))
         done = damage(path, random, (only,) if only else ())
         if keep:
             shutil.copy(path, Path(keep) / f"{kind}-{seed}-{case}.rscope")
@@ -130,7 +130,7 @@ def _inputs(study: Study, kind: str) -> None:
     from raterscope.app.kinds.pairs import runs as pairs
 
     runnings: dict[str, Any] = {"clicks": clicks, "masks": masks, "labels": labels, "pairs": pairs}
-    runnings[kind].gather([one.id for one in study.items()[kind]], study)
+    runnings[kind].gather([entry.id for entry in study.items()[kind]], study)
 
 
 def _decide(study: Study) -> None:
@@ -147,7 +147,9 @@ def _decide(study: Study) -> None:
 def _counts(study: Study) -> tuple[int, ...]:
     tables = ("marks", "masks", "votes", "chunks", "decisions")
     with study.reading() as connection:
-        return tuple(connection.execute(f"SELECT count(*) FROM {one}").fetchone()[0] for one in tables)
+        return tuple(
+            connection.execute(f"SELECT count(*) FROM {statement}").fetchone()[0] for statement in tables
+        )
 
 
 def _fuse(study: Study, kind: str) -> None:
@@ -199,13 +201,17 @@ def _shown(path: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; gives the exit status."""
-    made = parser("damage", __doc__)
-    made.add_argument("--kind", choices=sorted(KINDS), help="studies of this kind alone")
-    made.add_argument("--damage", choices=sorted(DAMAGES), default="", help="damage of this sort alone")
-    made.add_argument("--window", type=int, default=10, help="open one in N in the window (default: 10)")
-    made.add_argument("--jobs", type=int, default=1, help="worker processes (default: %(default)s)")
-    made.add_argument("--keep", default="", help="keep the study of every defect in this folder")
-    options = made.parse_args(arguments)
+    options_parser = parser("damage", __doc__)
+    options_parser.add_argument("--kind", choices=sorted(KINDS), help="studies of this kind alone")
+    options_parser.add_argument(
+        "--damage", choices=sorted(DAMAGES), default="", help="damage of this sort alone"
+    )
+    options_parser.add_argument(
+        "--window", type=int, default=10, help="open one in N in the window (default: 10)"
+    )
+    options_parser.add_argument("--jobs", type=int, default=1, help="worker processes (default: %(default)s)")
+    options_parser.add_argument("--keep", default="", help="keep the study of every defect in this folder")
+    options = options_parser.parse_args(arguments)
     kinds = [options.kind] if options.kind else list(KINDS)
     if options.keep:
         Path(options.keep).mkdir(parents=True, exist_ok=True)

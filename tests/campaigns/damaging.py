@@ -117,23 +117,23 @@ def _value(connection: sqlite3.Connection, random: Random) -> str:
 
 def _json(connection: sqlite3.Connection, random: Random) -> str:
     """Change a value within a JSON text."""
-    found = [
+    results = [
         (table, row[1])
         for table in _tables(connection)
         for row in connection.execute(f"PRAGMA table_info({table})")
         if (table, row[1]) in _JSON
     ]
-    table, column = random.choice(found)
+    table, column = random.choice(results)
     where, row = _row(connection, table, random)
     if row.get(column) is None:
         return "nothing"
     document = json.loads(row[column])
-    places: list[tuple[Any, Any]] = []
-    list_places(document, places)
-    if not places or random.random() < 0.2:
+    locations: list[tuple[Any, Any]] = []
+    list_places(document, locations)
+    if not locations or random.random() < 0.2:
         document = random.choice(VALUES)
     else:
-        box, key = random.choice(places)
+        box, key = random.choice(locations)
         if random.random() < 0.3 and isinstance(box, dict):
             del box[key]
         else:
@@ -204,9 +204,9 @@ def _record(connection: sqlite3.Connection, random: Random) -> str:
         arrays = arrays[:cut]
         words = f"its arrays end at byte {cut}"
     else:
-        places: list[tuple[Any, Any]] = []
-        list_places(head, places)
-        box, key = random.choice(places)
+        locations: list[tuple[Any, Any]] = []
+        list_places(head, locations)
+        box, key = random.choice(locations)
         box[key] = random.choice((*VALUES, "<f8", "|b1", "<i8", "|O", [2, 3], [-1], {"float": "nan"}))
         words = f"its header has {str(box[key])[:40]!r} at {key}"
     header = json.dumps(head).encode()

@@ -77,12 +77,12 @@ def replay(folder: Path, options: Any, summary: Summary) -> None:
     shown, runs = driven.decisions, driven.runs
     growth = memory() - (grown_from or memory())
     driven.close()
-    found = list(problems)
+    results = list(problems)
     if growth > MOST_GROWTH:
-        found.append(f"memory grew by {growth:.0f} MB after the first quarter")
+        results.append(f"memory grew by {growth:.0f} MB after the first quarter")
     if longest > LONGEST_LOG:
-        found.append(f"the log grew to {longest:.0f} MB")
-    for words in [*found, *_compared(day.path, shown, runs)]:
+        results.append(f"the log grew to {longest:.0f} MB")
+    for words in [*results, *_compared(day.path, shown, runs)]:
         summary.add(0, Outcome("day", "problems", words))
     summary.counts["day"].update({"decisions": shown, "runs": runs, "grown MB": round(growth)})
     summary.notes.append(f"{images} images")
@@ -101,7 +101,9 @@ def _compared(path: Path, shown: int, runs: int) -> list[str]:
     if answer != "ok":
         wrong.append(f"integrity_check: {answer}")
     left = [
-        one.name for one in path.parent.iterdir() if one.name.startswith((f"{path.name}-", f".{path.name}"))
+        file_path.name
+        for file_path in path.parent.iterdir()
+        if file_path.name.startswith((f"{path.name}-", f".{path.name}"))
     ]
     if left:
         wrong.append(f"left {', '.join(left)}")
@@ -110,10 +112,14 @@ def _compared(path: Path, shown: int, runs: int) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; gives the exit status."""
-    made = parser("day", __doc__, seconds=8 * 3600.0)
-    made.add_argument("--decisions", type=int, default=5_000, help="how many (default: %(default)s)")
-    made.add_argument("--images", type=int, default=60, help="smears to review (default: %(default)s)")
-    options = made.parse_args(arguments)
+    options_parser = parser("day", __doc__, seconds=8 * 3600.0)
+    options_parser.add_argument(
+        "--decisions", type=int, default=5_000, help="how many (default: %(default)s)"
+    )
+    options_parser.add_argument(
+        "--images", type=int, default=60, help="smears to review (default: %(default)s)"
+    )
+    options = options_parser.parse_args(arguments)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     summary = Summary("A day of review", options.seed)
     with TemporaryDirectory() as name:

@@ -137,9 +137,9 @@ fuzz.fuzz_here(*sys.argv[1:])
 def read_corpus(reader: str, corpus: str) -> None:
     """Parse each sample once."""
     parse, name = TARGETS[reader]
-    with TemporaryDirectory() as place:
+    with TemporaryDirectory() as folder:
         for first in sorted(Path(corpus).iterdir()):
-            _try(parse, Path(place) / name, first.read_bytes(), reader)
+            _try(parse, Path(folder) / name, first.read_bytes(), reader)
 
 
 def fuzz_here(reader: str, corpus: str, seconds: str, seed: str, out: str) -> None:
@@ -147,14 +147,14 @@ def fuzz_here(reader: str, corpus: str, seconds: str, seed: str, out: str) -> No
     import atheris
 
     parse, name = TARGETS[reader]
-    seen: set[str] = set()
-    with TemporaryDirectory() as place:
-        path = Path(place) / name
+    visited: set[str] = set()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
 
         def once(data: bytes) -> None:
             words = _try(parse, path, data, reader)
-            if words and words not in seen:
-                seen.add(words)
+            if words and words not in visited:
+                visited.add(words)
                 with Path(out).open("a") as file:
                     file.write(json.dumps([words, data.hex()]) + "\n")
 
@@ -174,8 +174,8 @@ def _try(parse: Parse, path: Path, data: bytes, reader: str) -> str:
 
 
 def _fuzz_reader(reader: str, options: Any, seconds: int, summary: Summary) -> None:
-    with TemporaryDirectory() as place:
-        corpus, out = Path(place) / "corpus", Path(place) / "defects"
+    with TemporaryDirectory() as folder:
+        corpus, out = Path(folder) / "corpus", Path(folder) / "defects"
         corpus.mkdir()
         contents = CORPUS.get(reader) or [
             sample.files[name] for sample in samples_of(reader) for name in sample.targets
@@ -211,10 +211,12 @@ def _fuzz_reader(reader: str, options: Any, seconds: int, summary: Summary) -> N
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; gives the exit status."""
-    made = parser("fuzz", __doc__, seconds=300)
-    made.add_argument("--reader", action="append", choices=sorted(TARGETS), help="this one alone; repeatable")
-    made.add_argument("--keep", default="", help="keep the bytes of every defect in this folder")
-    options = made.parse_args(arguments)
+    options_parser = parser("fuzz", __doc__, seconds=300)
+    options_parser.add_argument(
+        "--reader", action="append", choices=sorted(TARGETS), help="this one alone; repeatable"
+    )
+    options_parser.add_argument("--keep", default="", help="keep the bytes of every defect in this folder")
+    options = options_parser.parse_args(arguments)
     if importlib.util.find_spec("atheris") is None:
         print("Skipped: atheris is not installed; pip install '.[fuzz]' installs it.")
         return 0

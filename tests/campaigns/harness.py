@@ -102,8 +102,8 @@ class Summary:
         """Print the table and the defects; gives the exit status, 1 where there are defects."""
         print(self.table())
         kinds: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for one in self.defects:
-            kinds[one.row, one.words].append(one.case)
+        for item in self.defects:
+            kinds[item.row, item.words].append(item.case)
         for (row, words), numbers in list(kinds.items())[:SHOWN]:
             more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
             print(f"- {row}, case {numbers[0]}{more}: {words}")
@@ -114,15 +114,17 @@ class Summary:
 
 def parser(module: str, description: str | None, seconds: float = 60.0) -> argparse.ArgumentParser:
     """Make the parser with the options that all campaigns have."""
-    made = argparse.ArgumentParser(
+    arguments = argparse.ArgumentParser(
         prog=f"python -m tests.campaigns.{module}", description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    made.add_argument("--seed", type=int, default=1, help="seed of all random numbers (default: %(default)s)")
-    made.add_argument("--seconds", type=float, default=seconds, help="time limit (default: %(default)s)")
-    made.add_argument("--cases", type=int, help="most cases (default: as many as the time allows)")
-    made.add_argument("--case", type=int, help="repeat this case alone")
-    return made
+    arguments.add_argument(
+        "--seed", type=int, default=1, help="seed of all random numbers (default: %(default)s)"
+    )
+    arguments.add_argument("--seconds", type=float, default=seconds, help="time limit (default: %(default)s)")
+    arguments.add_argument("--cases", type=int, help="most cases (default: as many as the time allows)")
+    arguments.add_argument("--case", type=int, help="repeat this case alone")
+    return arguments
 
 
 def random_of(*names: object) -> Random:
@@ -169,8 +171,8 @@ def error_outcome(row: str, error: BaseException, names: Sequence[str] = ()) -> 
         for frame in frames
         if "raterscope" in frame.filename and "campaigns/tests" not in frame.filename
     ]
-    place = (ours or frames or [None])[-1]
-    where = f" at {Path(place.filename).name}:{place.lineno} {place.name}" if place else ""
+    position = (ours or frames or [None])[-1]
+    where = f" at {Path(position.filename).name}:{position.lineno} {position.name}" if position else ""
     words = " ".join(str(error).split())[:160]
     return Outcome(row, "raised", f"{type(error).__name__}: {words}{where}")
 

@@ -74,15 +74,15 @@ def work(folder: Path, life: int, seed: int) -> None:
             run = keep(fuse_inputs(gather(chosen, study), PLAN, jobs=1), study)
             report("run", run, *sorted(chosen))
         elif choice < 0.3 and study.runs.all():
-            what = random.choice(EXPORTED)
-            out = folder / f"{life}_{step}_{what}.csv"
-            write_export(find_export(what, ["clicks"]), study, Request(what, "csv", out))
+            export = random.choice(EXPORTED)
+            out = folder / f"{life}_{step}_{export}.csv"
+            write_export(find_export(export, ["clicks"]), study, Request(export, "csv", out))
             report("export", out.name)
         elif choice < 0.45:
             source = folder / "growing.csv"
             with source.open("a") as file:
-                who = random.randrange(5)
-                file.writelines(f"w{who},watched,{at},{random.randrange(100)}\n" for at in range(5))
+                annotator = random.randrange(5)
+                file.writelines(f"w{annotator},watched,{at},{random.randrange(100)}\n" for at in range(5))
             following = following or LiveSource(
                 study, WatchRequest(source, WatchPlan.make({}), {}, (100.0, 100.0))
             )
@@ -94,7 +94,7 @@ def work(folder: Path, life: int, seed: int) -> None:
             study, following = Study.open(study.path), None
         elif choice < 0.6:
             views = [
-                View(image=one, x=float(step), y=random.random() * 100, seconds=1.0) for one in images[:2]
+                View(image=image, x=float(step), y=random.random() * 100, seconds=1.0) for image in images[:2]
             ]
             for done in study.views.record(views):
                 report("view", done.id, *words_of_view(done))
@@ -114,7 +114,7 @@ def _write_clicks(folder: Path, name: str, random: Random) -> Path:
 def _decision(study: Study, images: Sequence[int], step: int, random: Random) -> Decision:
     before = study.decisions()
     state = fold(before)
-    standing = [one.id for one in before if state.in_effect(one.id)]
+    standing = [decision.id for decision in before if state.in_effect(decision.id)]
     if standing and random.random() < 0.2:
         return Decision(verb="undo", undoes=random.choice(standing))
     spot = SpotSubject(number=step, x=random.random() * 100, y=random.random() * 100)
@@ -125,8 +125,8 @@ def _decision(study: Study, images: Sequence[int], step: int, random: Random) ->
 def words_of(decision: Decision) -> list[str]:
     """Write what a decision is to the last digit."""
     spot = decision.subject
-    place = [repr(spot.x), repr(spot.y)] if isinstance(spot, SpotSubject) else []
-    return [decision.verb, str(decision.undoes or 0), str(decision.item or 0), *place]
+    subject = [repr(spot.x), repr(spot.y)] if isinstance(spot, SpotSubject) else []
+    return [decision.verb, str(decision.undoes or 0), str(decision.item or 0), *subject]
 
 
 def words_of_view(view: View) -> list[str]:
@@ -166,7 +166,7 @@ class Campaign:
             elif kind == "view":
                 self.views[int(words[0])] = words[1:]
             elif kind == "run":
-                self.runs[int(words[0])] = [int(one) for one in words[1:]]
+                self.runs[int(words[0])] = [int(measurement) for measurement in words[1:]]
             elif kind == "export":
                 self.exports.add(words[0])
             elif kind == "import":
@@ -205,15 +205,19 @@ class Campaign:
 
     def _compare(self, study: Study) -> list[str]:
         wrong = []
-        found = {one.id: words_of(one) for one in study.decisions()}
-        if list(found) != list(range(1, len(found) + 1)):
+        stored = {decision.id: words_of(decision) for decision in study.decisions()}
+        if list(stored) != list(range(1, len(stored) + 1)):
             wrong.append("the numbers of the decisions have gaps")
         wrong += [
-            f"decision {number} was shown as {words} and is {found.get(number)}"
-            for number, words in self.decisions.items() if found.get(number) != words
+            f"decision {number} was shown as {words} and is {stored.get(number)}"
+            for number, words in self.decisions.items() if stored.get(number) != words
         ]  # fmt: skip
-        self.decisions = found
-        views = {one.id: words_of_view(one) for some in study.views.by_image().values() for one in some}
+        self.decisions = stored
+        views = {
+            decision.id: words_of_view(decision)
+            for some in study.views.by_image().values()
+            for decision in some
+        }
         wrong += [
             f"view {number} was shown as {words} and is {views.get(number)}"
             for number, words in self.views.items() if views.get(number) != words
@@ -303,9 +307,9 @@ def _warm_up(folder: Path) -> None:
         source = folder / "warm" / "files" / "clicks.csv"
         following = LiveSource(study, WatchRequest(source, WatchPlan.make({}), {}))
         following.store(study, following.look())
-        for what in EXPORTED:
-            request = Request(what, "csv", folder / "warm" / f"{what}.csv")
-            write_export(find_export(what, ["clicks"]), study, request)
+        for export in EXPORTED:
+            request = Request(export, "csv", folder / "warm" / f"{export}.csv")
+            write_export(find_export(export, ["clicks"]), study, request)
 
 
 if __name__ == "__main__":

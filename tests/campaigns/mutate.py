@@ -88,8 +88,8 @@ def try_case(reader: str, seed: int, case: int, data: str, keep: str) -> Outcome
     files = dict(sample.files)
     for name in random.sample(sample.targets, random.choice((1, 1, min(2, len(sample.targets))))):
         files[name] = mutated(files[name], random, random.choice(list(files.values())))
-    with TemporaryDirectory(prefix="mutate") as place:
-        folder = Path(place)
+    with TemporaryDirectory(prefix="mutate") as directory:
+        folder = Path(directory)
         for name, content in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
@@ -124,15 +124,17 @@ def _peak() -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; gives the exit status."""
-    made = parser("mutate", __doc__, seconds=600)
-    made.add_argument("--files", type=int, default=10_000, help="most files a reader (default: %(default)s)")
-    made.add_argument(
+    options_parser = parser("mutate", __doc__, seconds=600)
+    options_parser.add_argument(
+        "--files", type=int, default=10_000, help="most files a reader (default: %(default)s)"
+    )
+    options_parser.add_argument(
         "--reader", action="append", choices=sorted(READERS), help="this reader alone; may be repeated"
     )
-    made.add_argument("--jobs", type=int, default=1, help="worker processes (default: %(default)s)")
-    made.add_argument("--made", action="store_true", help="leave the real data out")
-    made.add_argument("--keep", default="", help="keep the files of every defect in this folder")
-    options = made.parse_args(arguments)
+    options_parser.add_argument("--jobs", type=int, default=1, help="worker processes (default: %(default)s)")
+    options_parser.add_argument("--made", action="store_true", help="leave the real data out")
+    options_parser.add_argument("--keep", default="", help="keep the files of every defect in this folder")
+    options = options_parser.parse_args(arguments)
     data = "" if options.made else os.environ.get("RATERSCOPE_DATA", "")
     readers = options.reader or list(READERS)
     summary = Summary("Mutated files", options.seed)

@@ -112,19 +112,19 @@ def _edit_head(content: bytes, random: Random, _: bytes) -> bytes:
 
 
 def _edit_number(content: bytes, random: Random, _: bytes) -> bytes:
-    found = list(re.finditer(rb"-?\d[\d.]*", content[:200_000]))
-    if not found:
+    matches = list(re.finditer(rb"-?\d[\d.]*", content[:200_000]))
+    if not matches:
         return content
-    place = random.choice(found)
-    return content[: place.start()] + random.choice(NUMBERS) + content[place.end() :]
+    position = random.choice(matches)
+    return content[: position.start()] + random.choice(NUMBERS) + content[position.end() :]
 
 
 def _edit_word(content: bytes, random: Random, _: bytes) -> bytes:
-    found = list(re.finditer(rb"[^\s,;:<>\"'=\[\]{}]+", content[:200_000]))
-    if not found:
+    matches = list(re.finditer(rb"[^\s,;:<>\"'=\[\]{}]+", content[:200_000]))
+    if not matches:
         return content
-    place = random.choice(found)
-    return content[: place.start()] + random.choice(WORDS) + content[place.end() :]
+    position = random.choice(matches)
+    return content[: position.start()] + random.choice(WORDS) + content[position.end() :]
 
 
 def _edit_line(content: bytes, random: Random, _: bytes) -> bytes:
@@ -147,12 +147,12 @@ def _edit_json(content: bytes, random: Random, other: bytes) -> bytes:
     """Replace, remove or repeat a random value of a JSON document."""
     try:
         document = json.loads(content)
-        places: list[tuple[Any, Any]] = []
-        list_places(document, places)
-        if not places:
+        locations: list[tuple[Any, Any]] = []
+        list_places(document, locations)
+        if not locations:
             return json.dumps(random.choice(VALUES)).encode()
         for _time in range(random.choice((1, 1, 2, 5))):
-            box, key = random.choice(places)
+            box, key = random.choice(locations)
             act = random.random()
             if act < 0.15 and isinstance(box, dict):
                 box.pop(key, None)
@@ -165,13 +165,13 @@ def _edit_json(content: bytes, random: Random, other: bytes) -> bytes:
         return _flip(content, random, other)
 
 
-def list_places(value: Any, places: list[tuple[Any, Any]]) -> None:
+def list_places(value: Any, locations: list[tuple[Any, Any]]) -> None:
     """List the places of a document, at most some thousands."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in list(keys)[:500]:
-        if len(places) < 5000:
-            places.append((value, key))
-            list_places(value[key], places)
+        if len(locations) < 5000:
+            locations.append((value, key))
+            list_places(value[key], locations)
 
 
 _BINARY = (_flip, _flip, _cut, _remove, _repeat, _splice, _blank, _edit_head, _edit_head, _edit_head,

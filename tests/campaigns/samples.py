@@ -204,11 +204,11 @@ def _label_files(folder: Path) -> list[Sample]:
             "id": 1, "data": {"image": "a.png"},
             "annotations": [
                 {
-                    "completed_by": {"id": 1, "email": who},
+                    "completed_by": {"id": 1, "email": annotator},
                     "result": [{"type": "choices", "from_name": "kind", "to_name": "image",
                                 "value": {"choices": ["cat"]}}],
                 }
-                for who in ("anna", "ben")
+                for annotator in ("anna", "ben")
             ],
         }
     ]  # fmt: skip
@@ -245,9 +245,9 @@ def _nifti(folder: Path) -> list[Sample]:
     nibabel.save(nibabel.Nifti1Image(_voxels().T, affine), folder / "a.nii.gz")
     nibabel.save(nibabel.Nifti2Image(_voxels().T.astype(np.float32), affine), folder / "b.nii")
     nibabel.save(nibabel.Nifti1Pair(_voxels().T, affine), folder / "c.img")
-    made = [_alone((folder / name).read_bytes(), name, "volume") for name in names[:3]]
+    created = [_alone((folder / name).read_bytes(), name, "volume") for name in names[:3]]
     pair = {name: (folder / name).read_bytes() for name in ("c.hdr", "c.img")}
-    return [*made, Sample(pair, ("c.hdr", "c.img"), ("c.hdr",), "volume")]
+    return [*created, Sample(pair, ("c.hdr", "c.img"), ("c.hdr",), "volume")]
 
 
 def _nrrd(folder: Path) -> list[Sample]:
@@ -418,9 +418,9 @@ REAL: dict[str, tuple[str, ...]] = {
 def samples_of(reader: str, data: Path | None = None) -> list[Sample]:
     """Give the samples of a reader, those of real data too where there is a folder of it."""
     with TemporaryDirectory() as name:
-        made = READERS[reader](Path(name))
+        created = READERS[reader](Path(name))
     for pattern in REAL.get(reader, ()) if data is not None else ():
         for path in sorted(data.glob(pattern)):
             if path.stat().st_size <= LARGEST:
-                made.append(_alone(path.read_bytes(), path.name))
-    return made
+                created.append(_alone(path.read_bytes(), path.name))
+    return created

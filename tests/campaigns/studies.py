@@ -42,15 +42,17 @@ ANNOTATOR = made_pairs.PEOPLE[0]
 
 def _click_files(folder: Path) -> list[Path]:
     random = np.random.default_rng(4)
-    places = ((30, 40), (80, 25), (60, 90), (100, 80))
+    positions = ((30, 40), (80, 25), (60, 90), (100, 80))
     rows = []
     for name in ("one.png", "two.png"):
         Image.fromarray(random.integers(150, 200, (120, 140, 3), dtype=np.uint8)).save(folder / name)
-        for who in range(6):
-            marked = places if who < 4 else places[: who - 2]
-            rows += [(f"w{who}", name, *np.round(place + random.normal(0, 1.5, 2), 2)) for place in marked]
+        for annotator in range(6):
+            marked = positions if annotator < 4 else positions[: annotator - 2]
+            rows += [
+                (f"w{annotator}", name, *np.round(path + random.normal(0, 1.5, 2), 2)) for path in marked
+            ]
     clicks = write(folder / "clicks.csv", ("annotator", "image", "x", "y"), rows)
-    truth = write(folder / "truth.csv", ("image", "x", "y"), [("one.png", *place) for place in places[:3]])
+    truth = write(folder / "truth.csv", ("image", "x", "y"), [("one.png", *path) for path in positions[:3]])
     return [folder / "one.png", folder / "two.png", clicks, truth]
 
 
@@ -155,7 +157,7 @@ def make_study(folder: Path, kind: str, algorithm: str | None = None) -> Path:
 def _decisions(study: Study, kind: str) -> list[Decision]:
     """Decide on the first item of a study, and on its second annotator."""
     item = study.items()[kind][0].id
-    made = {
+    created = {
         "clicks": [
             *(
                 Decision(verb=verb, item=item, subject=SpotSubject(number=at, x=30.0 + at, y=40.0), run=1)
@@ -177,7 +179,7 @@ def _decisions(study: Study, kind: str) -> list[Decision]:
         "labels": [Decision(verb="label", item=item, subject=TaskSubject(task="t1", label="cat"), run=1)],
         "pairs": [Decision(verb="flag", item=item, subject=BiasSubject(annotator=ANNOTATOR), reason="left")],
     }
-    return [*made[kind], Decision(verb="exclude", annotators=(study.annotators()[1],), reason="bored")]
+    return [*created[kind], Decision(verb="exclude", annotators=(study.annotators()[1],), reason="bored")]
 
 
 def dump_of(path: Path) -> list[tuple[Any, ...]]:

@@ -58,7 +58,7 @@ def snapshots(folder: Path, seed: int) -> list[Snapshot]:
     """Work on a study and copy its files now and then."""
     random = random_of("torn", seed)
     path = folder / "torn.rscope"
-    taken: list[tuple[bytes, bytes, tuple[str, ...], int]] = []
+    choices: list[tuple[bytes, bytes, tuple[str, ...], int]] = []
     with Study.create(path) as study:
         reasons: list[str] = []
         for step in range(SNAPSHOTS):
@@ -73,11 +73,11 @@ def snapshots(folder: Path, seed: int) -> list[Snapshot]:
                 study.record(Decision(verb="accept", item=1, subject=spot, reason=reasons[-1]))
             path_of_log = path.with_name("torn.rscope-wal")
             log = path_of_log.read_bytes() if path_of_log.exists() else b""
-            taken.append((path.read_bytes(), log, tuple(reasons), step + 1))
+            choices.append((path.read_bytes(), log, tuple(reasons), step + 1))
             if random.random() < 0.25:
                 study.close()
                 study = Study.open(path)
-    return [Snapshot(main, log, done, _stored(folder, main), images) for main, log, done, images in taken]
+    return [Snapshot(main, log, done, _stored(folder, main), images) for main, log, done, images in choices]
 
 
 def _stored(folder: Path, main: bytes) -> int:
@@ -143,12 +143,12 @@ def try_case(snapshot: Snapshot, random: Random, folder: Path) -> Outcome:
 
 
 def _compared(row: str, study: Study, snapshot: Snapshot, least: int) -> Outcome:
-    found = tuple(one.reason for one in study.decisions())
-    if found != snapshot.decisions[: len(found)]:
+    stored = tuple(decision.reason for decision in study.decisions())
+    if stored != snapshot.decisions[: len(stored)]:
         return Outcome(row, "opened", "the decisions are not those that were recorded")
-    if len(found) < least:
-        return Outcome(row, "opened", f"{len(found)} decisions of {least} without an error message")
-    said = False
+    if len(stored) < least:
+        return Outcome(row, "opened", f"{len(stored)} decisions of {least} without an error message")
+    is_reported = False
     for entry in study.images():
         expected = a_table(int(entry.name.split()[-1]), (entry.name,), clicks=CLICKS)
         try:
@@ -156,13 +156,13 @@ def _compared(row: str, study: Study, snapshot: Snapshot, least: int) -> Outcome
         except StudyError as error:
             if defect := sentence_defect(str(error), ["torn.rscope"]):
                 return Outcome(row, "opened", defect)
-            said = True
+            is_reported = True
             continue
         if not np.array_equal(np.sort(clicks.x), np.sort(expected.x)):
             return Outcome(row, "opened", f"the clicks on {entry.name} are not those that were imported")
     if row == "main file" and len(study.images()) < snapshot.images:
         return Outcome(row, "opened", f"{len(study.images())} images of {snapshot.images}")
-    return Outcome(row, "said later" if said else "opened")
+    return Outcome(row, "said later" if is_reported else "opened")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,11 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser("torn", __doc__).parse_args(arguments)
     summary = Summary("Torn files", options.seed)
     with TemporaryDirectory() as name:
-        made = snapshots(Path(name), options.seed)
+        created = snapshots(Path(name), options.seed)
         for case in cases(options):
             random = random_of("torn", options.seed, case)
             with TemporaryDirectory(dir=name) as folder:
-                summary.add(case, try_case(random.choice(made), random, Path(folder)))
+                summary.add(case, try_case(random.choice(created), random, Path(folder)))
     return summary.end()
 
 

@@ -37,29 +37,29 @@ NAME = "shared.rscope"
 CLICKS = 30
 
 
-def work(folder: Path, who: int, seed: int, case: int) -> None:
+def work(folder: Path, worker: int, seed: int, case: int) -> None:
     """Import into the study, then decide and export, and report what is done."""
-    random = random_of("two", seed, case, who)
+    random = random_of("two", seed, case, worker)
     time.sleep(random.random() * 0.02)
     path = folder / NAME
-    table = folder / f"{who}.csv"
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+    table = folder / f"{worker}.csv"
+    output = io.StringIO()
+    with contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()):
         status = raterscope(["import", str(path), str(table), "--extent", "100", "100"])
-    _report("imported" if status == 0 else "refused", said.getvalue().strip().removeprefix("raterscope: "))
+    _report("imported" if status == 0 else "refused", output.getvalue().strip().removeprefix("raterscope: "))
     for step in range(STEPS):
         try:
             if random.random() < 0.3:
                 with Study.open(path, to_read=True) as study:
-                    request = Request("clicks", "csv", folder / f"out {who} {step}.csv")
+                    request = Request("clicks", "csv", folder / f"out {worker} {step}.csv")
                     write_export(find_export("clicks", ["clicks"]), study, request)
                 _report("exported", request.path.name)
                 continue
             with Study.open(path) as study:
                 for _ in range(random.randrange(1, 4)):
                     spot = SpotSubject(x=random.random(), y=random.random())
-                    done = study.record(Decision(verb="accept", item=1, subject=spot, who=f"{who}"))
-                    _report("decision", f"{done.id} {who} {spot.x!r}")
+                    done = study.record(Decision(verb="accept", item=1, subject=spot, who=f"{worker}"))
+                    _report("decision", f"{done.id} {worker} {spot.x!r}")
                 time.sleep(random.random() * 0.01)
         except InputError as error:
             _report("refused", str(error))
@@ -74,12 +74,12 @@ def _run_both(folder: Path, seed: int, case: int) -> tuple[list[str], list[str]]
     """Fork both processes and give what they report, and what ended them."""
     reading, writing = os.pipe()
     children = []
-    for who in range(2):
+    for worker in range(2):
         child = os.fork()
         if child == 0:
             try:
                 os.dup2(writing, 1)
-                work(folder, who, seed, case)
+                work(folder, worker, seed, case)
             except BaseException:
                 _report("broken", traceback.format_exc(limit=-3))
                 os._exit(1)
@@ -94,9 +94,9 @@ def _run_both(folder: Path, seed: int, case: int) -> tuple[list[str], list[str]]
 
 def try_case(folder: Path, seed: int, case: int, summary: Summary) -> list[str]:
     """Let two processes loose on a study, and say what is wrong afterwards."""
-    for who in range(2):
-        rows = [(f"w{at % 3}", f"image {who}", at, 2 * at) for at in range(CLICKS)]
-        write(folder / f"{who}.csv", ("annotator", "image", "x", "y"), rows)
+    for worker in range(2):
+        rows = [(f"w{at % 3}", f"image {worker}", at, 2 * at) for at in range(CLICKS)]
+        write(folder / f"{worker}.csv", ("annotator", "image", "x", "y"), rows)
     reports, wrong = _run_both(folder, seed, case)
     counts = summary.counts["study"]
     decisions, imports = [], 0
@@ -122,17 +122,19 @@ def _compared(folder: Path, decisions: list[str], imports: int) -> list[str]:
         return [f"the study is not there after {imports} imports"] if imports else []
     wrong = []
     with Study.open(path) as study:
-        found = [f"{one.id} {one.who} {one.subject.x!r}" for one in study.decisions()]  # type: ignore[union-attr]
-        if sorted(found) != sorted(decisions):
-            wrong.append(f"{len(set(decisions) - set(found))} of {len(decisions)} decisions are missing")
-        whole = [entry.name for entry in study.images() if len(study.clicks(entry.id)) == CLICKS]
-        if len(whole) != imports or len(study.images()) != imports:
-            wrong.append(f"{len(study.images())} images after {imports} imports, {len(whole)} of them whole")
+        stored = [
+            f"{file_path.id} {file_path.who} {file_path.subject.x!r}" for file_path in study.decisions()
+        ]  # type: ignore[union-attr]
+        if sorted(stored) != sorted(decisions):
+            wrong.append(f"{len(set(decisions) - set(stored))} of {len(decisions)} decisions are missing")
+        total = [entry.name for entry in study.images() if len(study.clicks(entry.id)) == CLICKS]
+        if len(total) != imports or len(study.images()) != imports:
+            wrong.append(f"{len(study.images())} images after {imports} imports, {len(total)} of them whole")
     with contextlib.closing(sqlite3.connect(path)) as connection:
         answer = connection.execute("PRAGMA integrity_check").fetchone()[0]
     if answer != "ok":
         wrong.append(f"integrity_check: {answer}")
-    left = [one.name for one in folder.iterdir() if one.name.startswith((".", f"{NAME}-"))]
+    left = [file_path.name for file_path in folder.iterdir() if file_path.name.startswith((".", f"{NAME}-"))]
     if left:
         wrong.append(f"left {', '.join(left)}")
     return wrong

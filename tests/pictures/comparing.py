@@ -36,8 +36,8 @@ def differences(image: Image.Image, reference: Image.Image) -> np.ndarray:
     """Mark the pixels, at half the size, that differ; all of them if the sizes do."""
     if image.size != reference.size:
         return np.ones((image.height // 2, image.width // 2), bool)
-    small = [one.convert("RGB").reduce(2) for one in (image, reference)]
-    first, second = (np.asarray(one, np.int16) for one in small)
+    small = [clicks.convert("RGB").reduce(2) for clicks in (image, reference)]
+    first, second = (np.asarray(clicks, np.int16) for clicks in small)
     return (np.abs(first - second) > STEP).any(axis=2)
 
 

@@ -58,11 +58,11 @@ def picture_window(request, qapp, qtbot, pinned_font, in_utc):
 @pytest.fixture(scope="session")
 def studies(tmp_path_factory):
     """Make the study of a kind when it is first asked for."""
-    made = {}
+    created = {}
 
     def study(kind):
-        if kind not in made:
-            made[kind] = make_study(kind, tmp_path_factory.mktemp(kind))
-        return made[kind]
+        if kind not in created:
+            created[kind] = make_study(kind, tmp_path_factory.mktemp(kind))
+        return created[kind]
 
     return study

@@ -27,7 +27,7 @@ def make_study(kind: str, folder: Path) -> Path:
 
 
 def _run(*arguments: object) -> None:
-    status = main([str(one) for one in arguments])
+    status = main([str(argument) for argument in arguments])
     assert status == 0, arguments
 
 
@@ -48,8 +48,8 @@ def _clicks(folder: Path) -> tuple[list[Path], list[str]]:
     rng = np.random.default_rng(5)
     rows: list[list[object]] = []
     for number in range(12):
-        seen = [*(cells[:-1] if number < 8 else cells[:3]), *(cells[-1:] if number < 4 else ())]
-        for x, y in seen:
+        observed = [*(cells[:-1] if number < 8 else cells[:3]), *(cells[-1:] if number < 4 else ())]
+        for x, y in observed:
             dx, dy = rng.normal(0, 1.5, 2)
             rows.append([f"volunteer {number + 1}", "smear.png", round(x + dx, 2), round(y + dy, 2)])
     return [folder / "smear.png", _table(folder / "clicks.csv", ["annotator", "image", "x", "y"], rows)], []
@@ -90,8 +90,8 @@ def _labels(folder: Path) -> tuple[list[Path], list[str]]:
             Image.new("RGB", (40, 30), (80 + task * 4, 70, 110)).save(files[-1])
         for annotator in range(10):
             right = annotator != 9 and rng.random() < 0.8
-            given = true if right else 0 if annotator == 9 else 1 - true
-            rows.append([f"annotator {annotator + 1}", f"cell-{task:02}", classes[given]])
+            values = true if right else 0 if annotator == 9 else 1 - true
+            rows.append([f"annotator {annotator + 1}", f"cell-{task:02}", classes[values]])
     return [_table(folder / "votes.csv", ["annotator", "task", "label"], rows), *files], []
 
 

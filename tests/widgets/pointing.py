@@ -13,21 +13,21 @@ STEP = 4
 
 def centre(figure, part, top=0) -> QPoint:
     """Give the middle of a part below `top`, as the figure itself tells where that is."""
-    found = [
+    results = [
         (x, y)
         for x in range(0, figure.width(), STEP)
         for y in range(top, figure.height(), STEP)
         if figure.part_at(QPoint(x, y)) == part
     ]
-    assert found, part
-    return QPoint(*(round(sum(at) / len(found)) for at in zip(*found, strict=True)))
+    assert results, part
+    return QPoint(*(round(sum(at) / len(results)) for at in zip(*results, strict=True)))
 
 
 def click_on_value(qtbot, figure, x: float, y: float) -> None:
     """Click at values of the axes of a chart."""
     (across,), (down,) = figure.plan.pixels(np.array([x]), np.array([y]))
-    place = QPointF(across, down) * text_size()
-    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=place.toPoint())
+    point = QPointF(across, down) * text_size()
+    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=point.toPoint())
 
 
 def ringed(figure) -> list[tuple[float, float]]:

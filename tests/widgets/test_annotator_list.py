@@ -17,17 +17,17 @@ from raterscope.widgets.panels.pair_browser import (
 from tests.reading import visible_words
 
 
-def view(many=4, order=None, **changes) -> AnnotatorsView:
+def view(count=4, order=None, **changes) -> AnnotatorsView:
     values = {
-        "names": [f"annotator {place}" for place in range(many)],
-        "total": many,
-        "order": np.arange(many) if order is None else np.asarray(order),
-        "left": np.full(many, 191),
-        "right": np.full(many, 9),
-        "ties": np.zeros(many, int),
-        "behaviour": np.full(many, 2),
-        "decided": np.full(many, OPEN),
-        "doubt": np.full(many, 0.98),
+        "names": [f"annotator {index}" for index in range(count)],
+        "total": count,
+        "order": np.arange(count) if order is None else np.asarray(order),
+        "left": np.full(count, 191),
+        "right": np.full(count, 9),
+        "ties": np.zeros(count, int),
+        "behaviour": np.full(count, 2),
+        "decided": np.full(count, OPEN),
+        "doubt": np.full(count, 0.98),
     }
     return AnnotatorsView(**{**values, **changes})
 
@@ -92,8 +92,8 @@ def test_who_is_current_stays_when_the_order_changes_and_leaves_with_the_filter(
 
 
 def test_a_hundred_thousand_annotators_need_no_line_each(queue, qtbot):
-    many = 100_000
-    queue.set_view(view(many, np.arange(many)[::-1], names=np.char.mod("a%06d", np.arange(many))))
+    count = 100_000
+    queue.set_view(view(count, np.arange(count)[::-1], names=np.char.mod("a%06d", np.arange(count))))
     queue.select(77_777)
     qtbot.keyClick(queue.view, Qt.Key.Key_Down)
     assert queue.said == [77_776]
@@ -101,11 +101,11 @@ def test_a_hundred_thousand_annotators_need_no_line_each(queue, qtbot):
 
 def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
     queue.set_view(view())
-    asked = []
-    queue.filter_changed.connect(lambda *what: asked.append(what))
+    requests = []
+    queue.filter_changed.connect(lambda *arguments: requests.append(arguments))
     qtbot.keyClicks(queue.filter, "7")
     queue.choice.setCurrentIndex(queue.choice.findData("bad"))
-    assert asked == [("7", "undecided"), ("7", "bad")]
+    assert requests == [("7", "undecided"), ("7", "bad")]
     queue.set_view(view(order=[]))
     assert "No name under “one-sided” contains “7”" in visible_words(queue)
     assert "0 of 4" in visible_words(queue)
@@ -113,14 +113,14 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
     assert "No items yet." in visible_words(queue)
 
 
-@pytest.mark.parametrize("which", [key for key in ANNOTATOR_FILTERS if key != "all"])
-def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, which):
-    queue.choice.setCurrentIndex(queue.choice.findData(which))
+@pytest.mark.parametrize("name", [key for key in ANNOTATOR_FILTERS if key != "all"])
+def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, name):
+    queue.choice.setCurrentIndex(queue.choice.findData(name))
     queue.set_view(view(order=[]))
-    assert EMPTY[which] in visible_words(queue)
+    assert EMPTY[name] in visible_words(queue)
     queue.set_view(view(order=[], doubt=None))
     assert ("Press Fuse" in visible_words(queue)) is (
-        which in {"flagged", "bad", "ugly", "good", "not decidable"}
+        name in {"flagged", "bad", "ugly", "good", "not decidable"}
     )
 
 

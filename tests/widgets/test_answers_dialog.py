@@ -11,9 +11,9 @@ CROWD = Answers(("no", "yes", "maybe"), ("healthy", "infected"), (0, 1, -1))
 
 @pytest.fixture
 def dialog(qtbot):
-    made = AnswersDialog("Infected?", CROWD)
-    qtbot.addWidget(made)
-    return made
+    instance = AnswersDialog("Infected?", CROWD)
+    qtbot.addWidget(instance)
+    return instance
 
 
 def press(dialog, words):

@@ -43,8 +43,8 @@ def test_a_line_gone_to_by_key_gives_its_key(asking, qtbot):
 
 def test_a_line_is_said_with_its_unit_and_more_in_the_tip(asking):
     asking.show_lines(LINES)
-    said = [asking.list.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in (0, 1)]
-    assert said[0] == "w-0412: finds 0.94 of what is there, 0.31 decisions"
+    texts = [asking.list.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in (0, 1)]
+    assert texts[0] == "w-0412: finds 0.94 of what is there, 0.31 decisions"
     tip = asking.list.model().index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "0.40 decisions expected. Nobody of it was asked." in tip
 

@@ -16,26 +16,26 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 def view(**more) -> BiasView:
-    given = {
+    fields = {
         "name": "obs_12", "left": 90, "right": 270, "behaviour": 1, "flagged": True, "bias": -0.4172,
         "low": -0.5462, "high": -0.2882, "match": 0.61, "crowd_match": 0.84, "selected": 50, "draws": 50,
         "test_flags": True, "p_value": 1e-9, "doubtful_left": 0.09, "clear_left": 0.42,
         "sentence": "Clicks <b>right</b> when in doubt.",
     }  # fmt: skip
-    return BiasView(**{**given, **more})
+    return BiasView(**{**fields, **more})
 
 
 def course(windows=6, **more) -> OverTimeView:
     bias = np.linspace(0, -0.5, windows)
-    given = {
+    fields = {
         "at": np.arange(windows) * 60.0,
         "bias": bias,
         "low": bias - 0.1,
         "high": bias + 0.1,
-        "when": tuple(f"answers {60 * place + 1} to {60 * place + 60}" for place in range(windows)),
+        "when": tuple(f"answers {60 * index + 1} to {60 * index + 60}" for index in range(windows)),
         "answers": 360,
     }
-    return OverTimeView(**{**given, **more})
+    return OverTimeView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -104,19 +104,19 @@ def test_the_number_has_the_colour_of_how_the_annotator_stands(panel, more, stat
 
 
 def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
-    asked = []
+    requests = []
     for button, request in (("flag", panel.flag_requested), ("clear", panel.clear_requested),
                             ("skip", panel.skip_requested)):  # fmt: skip
-        request.connect(lambda what=button: asked.append(what))
+        request.connect(lambda what=button: requests.append(what))
     assert "Select an annotator" in " ".join(said(panel))
     panel.show_annotator(view())
     for button in (panel.flag, panel.clear, panel.skip):
         qtbot.mouseClick(button, LEFT)
-    assert asked == ["flag", "clear", "skip"]
+    assert requests == ["flag", "clear", "skip"]
     panel.show_annotator(None)
     for button in (panel.flag, panel.clear, panel.skip):
         button.click()
-    assert asked == ["flag", "clear", "skip"]
+    assert requests == ["flag", "clear", "skip"]
     assert "ANNOTATOR" in said(panel)
 
 

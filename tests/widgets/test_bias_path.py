@@ -23,7 +23,7 @@ def view(**more) -> PathView:
     bias = np.full((200, 5), np.nan)
     bias[:, :3] = np.maximum(enter - at[:, None], 0) * slope
     bias[:, 4] = 0
-    given = {
+    fields = {
         "at": at,
         "bias": bias,
         "behaviour": np.array([BAD, UGLY, GOOD, GOOD, GOOD]),
@@ -32,7 +32,7 @@ def view(**more) -> PathView:
         "cut": 5.0,
         "axis": "lambda",
     }
-    return PathView(**{**given, **more})
+    return PathView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtb
         (-0.55, 70, "ann, one-sided: prefers right, enters at lambda 5.9"),
         (0.175, 12, "<b>bob</b>, leaning: prefers left, enters at lambda 3.9"),
     ):
-        place = end(path, bias)
-        assert path.figure.words(path.figure.part_at(place)).startswith(words)
-        qtbot.mouseClick(path.figure, LEFT, pos=place.toPoint())
+        point = end(path, bias)
+        assert path.figure.words(path.figure.part_at(point)).startswith(words)
+        qtbot.mouseClick(path.figure, LEFT, pos=point.toPoint())
         assert path.said[-1] == number
 
 
@@ -102,10 +102,10 @@ def test_selecting_says_nothing_and_stays_when_the_path_is_shown_anew(path, qtbo
 
 def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_moves(path, qtbot):
     shown(path, qtbot, view())
-    place = end(path, float(view().bias[-3, 0])).toPoint()
+    point = end(path, float(view().bias[-3, 0])).toPoint()
 
     def ink() -> QColor:
-        return path.figure.grab().toImage().pixelColor(place)
+        return path.figure.grab().toImage().pixelColor(point)
 
     def near(first: QColor, token: str) -> bool:
         other = QColor(token)
@@ -120,12 +120,12 @@ def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_
 
 def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qtbot):
     rng = np.random.default_rng(0)
-    many, places = 1000, 2000
-    bias = np.cumsum(rng.normal(0, 0.01, (places, many)), axis=0)
+    count, positions = 1000, 2000
+    bias = np.cumsum(rng.normal(0, 0.01, (positions, count)), axis=0)
     bias[:, 700] = 100.0  # far above all others
     path.show_path(
-        PathView(np.geomspace(20, 0.1, places), bias, np.zeros(many, int), tuple(map(str, range(many))),
-                 np.arange(many))
+        PathView(np.geomspace(20, 0.1, positions), bias, np.zeros(count, int), tuple(map(str, range(count))),
+                 np.arange(count))
     )  # fmt: skip
     assert not path.figure.finished
     path.figure.grab()  # what is there so far can be painted
@@ -175,30 +175,30 @@ def test_a_held_value_leaps_at_the_next_place():
 
 def test_cover_is_the_area_of_a_line_however_it_lies_over_the_pixels():
     low = np.array([[3.25], [4.0], [-9.0], [9.9]], np.float32)
-    found = np.cumsum(cover(low, low, 10, 1.5), axis=1)[:, :-2]
-    assert found[0].tolist() == pytest.approx([0, 0, 0.5, 1, 0, 0, 0, 0, 0, 0])
-    assert found[1].tolist() == pytest.approx([0, 0, 0, 0.75, 0.75, 0, 0, 0, 0, 0])
-    assert found[2].sum() == 0
-    assert found[3].sum() == pytest.approx(0.85)
+    values = np.cumsum(cover(low, low, 10, 1.5), axis=1)[:, :-2]
+    assert values[0].tolist() == pytest.approx([0, 0, 0.5, 1, 0, 0, 0, 0, 0, 0])
+    assert values[1].tolist() == pytest.approx([0, 0, 0, 0.75, 0.75, 0, 0, 0, 0, 0])
+    assert values[2].sum() == 0
+    assert values[3].sum() == pytest.approx(0.85)
     twice = np.cumsum(cover(np.repeat(low, 2, axis=1), np.repeat(low, 2, axis=1), 10, 1.5), axis=1)[:, :-2]
-    assert np.allclose(twice, 2 * found)
+    assert np.allclose(twice, 2 * values)
 
 
 def test_a_leap_is_as_wide_as_its_line():
     low = np.full((12, 1), 40.0, np.float32)
     high = low.copy()
     low[5], low[6:], high[6:] = 10, 10, 10
-    found = np.cumsum(cover(low, high, 50, 3.0), axis=1)[:, 25]
-    assert found.sum() == pytest.approx(3)
+    values = np.cumsum(cover(low, high, 50, 3.0), axis=1)[:, 25]
+    assert values.sum() == pytest.approx(3)
 
 
 def test_lines_above_each_other_are_more_opaque_than_one(qapp):
     low = np.full((4, 1), 5.0, np.float32)
-    one, three = (
+    item, three = (
         coverage_image(times * cover(low, low, 10, 2.0), "#ffffff", 0.5).pixelColor(1, 5).alphaF()
         for times in (1, 3)
     )
-    assert one == pytest.approx(0.5, abs=0.02)
+    assert item == pytest.approx(0.5, abs=0.02)
     assert three == pytest.approx(1 - 0.5**3, abs=0.02)
 
 

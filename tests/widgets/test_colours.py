@@ -46,17 +46,17 @@ TO_XYZ = np.array(
 )
 
 
-def lab(colour, seen):
+def lab(colour, vision):
     channels = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    relative = TO_XYZ @ np.clip(SEEN_AS[seen] @ linear, 0, 1) / TO_XYZ.sum(axis=1)
+    relative = TO_XYZ @ np.clip(SEEN_AS[vision] @ linear, 0, 1) / TO_XYZ.sum(axis=1)
     x, y, z = np.where(relative > (6 / 29) ** 3, np.cbrt(relative), relative / (3 * (6 / 29) ** 2) + 4 / 29)
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-def difference(one, other):
+def difference(first, second):
     """CIEDE2000 of two colours in CIELAB."""
-    (l1, a1, b1), (l2, a2, b2) = one, other
+    (l1, a1, b1), (l2, a2, b2) = first, second
     middle = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
     stretch = 1.5 - 0.5 * np.sqrt(middle**7 / (middle**7 + 25**7))
     a1, a2 = a1 * stretch, a2 * stretch
@@ -81,7 +81,7 @@ def difference(one, other):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "second", "expected"),
     [
         ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
         ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
@@ -89,30 +89,30 @@ def difference(one, other):
         ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
     ],
 )
-def test_the_measure_is_that_of_its_authors_examples(one, other, expected):
+def test_the_measure_is_that_of_its_authors_examples(first, second, expected):
     # Sharma, Wu and Dalal 2005, table 1
-    assert difference(one, other) == pytest.approx(expected, abs=1e-4)
+    assert difference(first, second) == pytest.approx(expected, abs=1e-4)
 
 
-def _least(colours, seen):
-    seen_as = [lab(colour, seen) for colour in colours]
-    return min(difference(one, other) for one, other in itertools.combinations(seen_as, 2))
+def _least(colours, vision):
+    seen_as = [lab(colour, vision) for colour in colours]
+    return min(difference(first, second) for first, second in itertools.combinations(seen_as, 2))
 
 
-@pytest.mark.parametrize("seen", list(SEEN_AS))
-def test_annotators_differ_in_colour(seen):
-    assert _least(ANNOTATOR_COLOURS, seen) >= LEAST
+@pytest.mark.parametrize("vision", list(SEEN_AS))
+def test_annotators_differ_in_colour(vision):
+    assert _least(ANNOTATOR_COLOURS, vision) >= LEAST
 
 
-@pytest.mark.parametrize("seen", list(SEEN_AS))
+@pytest.mark.parametrize("vision", list(SEEN_AS))
 @pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT], ids=lambda look: look.name)
-def test_accepted_rejected_and_disputed_differ_in_colour_too(look, seen):
-    assert _least((look.accent, look.rejected, look.disputed), seen) >= LEAST
+def test_accepted_rejected_and_disputed_differ_in_colour_too(look, vision):
+    assert _least((look.accent, look.rejected, look.disputed), vision) >= LEAST
 
 
-@pytest.mark.parametrize("seen", list(SEEN_AS))
-def test_what_is_painted_looks_like_no_rater_and_no_consensus(seen):
+@pytest.mark.parametrize("vision", list(SEEN_AS))
+def test_what_is_painted_looks_like_no_rater_and_no_consensus(vision):
     look = theme.DARK
-    painted = lab(look.painted, seen)
+    painted = lab(look.painted, vision)
     others = (*ANNOTATOR_COLOURS, UNNAMED, "#ffffff", "#000000", look.accent, look.rejected, look.disputed)
-    assert min(difference(painted, lab(other, seen)) for other in others) >= LEAST
+    assert min(difference(painted, lab(other, vision)) for other in others) >= LEAST

@@ -8,18 +8,18 @@ from tests.reading import visible_words
 LEFT = Qt.MouseButton.LeftButton
 
 
-def view(many=3, **more) -> CommunitiesView:
-    given = {
-        "names": ("extremists", "<b>always no</b>", "community 3", *("x",) * 27)[:many],
-        "members": np.arange(many) * 1000 + 1,
-        "share": np.linspace(0.24, 0.5, many),
-        "accuracy": np.array([0.91, np.nan, *[0.5] * 28])[:many],
-        "prototype": np.tile([[0.9, 0.03, 0.07], [0.12, 0.05, 0.83]], (many, 1, 1)),
+def view(count=3, **more) -> CommunitiesView:
+    fields = {
+        "names": ("extremists", "<b>always no</b>", "community 3", *("x",) * 27)[:count],
+        "members": np.arange(count) * 1000 + 1,
+        "share": np.linspace(0.24, 0.5, count),
+        "accuracy": np.array([0.91, np.nan, *[0.5] * 28])[:count],
+        "prototype": np.tile([[0.9, 0.03, 0.07], [0.12, 0.05, 0.83]], (count, 1, 1)),
         "classes": ("not", "supernova"),
         "outputs": ("-1", "1", "3"),
         "words": "by behaviour | modularity 0.41",
     }
-    return CommunitiesView(**{**given, **more})
+    return CommunitiesView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def cards(qtbot):
 
 def test_a_card_says_all_that_is_known(cards):
     cards.show_communities(view())
-    said = [card.accessibleName() for card in cards.cards]
-    assert said[0] == "Community 1, extremists: 1 member, 24 % of votes, accuracy 0.91"
-    assert said[1] == "Community 2, <b>always no</b>: 1,001 members, 37 % of votes, accuracy unknown"
+    texts = [card.accessibleName() for card in cards.cards]
+    assert texts[0] == "Community 1, extremists: 1 member, 24 % of votes, accuracy 0.91"
+    assert texts[1] == "Community 2, <b>always no</b>: 1,001 members, 37 % of votes, accuracy unknown"
     assert "&lt;b&gt;always no" in cards.cards[1].toolTip()
     assert "true supernova: -1 0.12, 1 0.05, 3 0.83" in cards.cards[0].toolTip()
     assert "3 found | click to select" in visible_words(cards)
@@ -53,8 +53,8 @@ def test_what_nobody_knows_is_left_out(cards):
 
 def test_a_click_selects_and_a_second_one_clears(cards, qtbot):
     cards.show_communities(view())
-    for place in (1, 2, 2):
-        qtbot.mouseClick(cards.cards[place], LEFT)
+    for position in (1, 2, 2):
+        qtbot.mouseClick(cards.cards[position], LEFT)
     assert cards.heard == [1, 2, None]
     assert cards.selected is None
 
@@ -89,8 +89,8 @@ def test_selecting_by_program_is_silent_and_thirty_cards_scroll_to_the_one(cards
 
 def test_without_communities_a_sentence_says_what_belongs_here(cards):
     cards.show_communities(view())
-    for nothing in (None, view(0, prototype=None)):
-        cards.show_communities(nothing)
+    for empty in (None, view(0, prototype=None)):
+        cards.show_communities(empty)
         assert cards.cards == []
         assert "Find communities" in visible_words(cards)
         assert "found |" not in visible_words(cards)
@@ -118,6 +118,6 @@ def test_names_that_differ_at_their_end_differ_on_the_cards(cards):
     long = "mistakes young trophozoite for ring, more {}"
     names = (long.format("gametocyte of vivax"), long.format("artefact"), long.format("gametocyte of ovale"))
     cards.show_communities(view(names=names))
-    titles = [" ".join(card._title(place)) for place, card in enumerate(cards.cards)]
+    titles = [" ".join(card._title(index)) for index, card in enumerate(cards.cards)]
     assert len({title[2:] for title in titles}) == len(names)
     assert titles[1].endswith("artefact")

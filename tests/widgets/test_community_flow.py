@@ -17,7 +17,7 @@ CAREFUL, HASTY, NEW = 0, 1, 2
 
 def view(**more) -> FlowView:
     """Two communities whose order turns round, a third that begins later, five who come late."""
-    given = {
+    fields = {
         "moments": ("at 50 %", "at 100 %"),
         "caption": "of each one's votes",
         "numbers": (np.array([CAREFUL, HASTY]), np.array([HASTY, CAREFUL, NEW])),
@@ -25,7 +25,7 @@ def view(**more) -> FlowView:
         "names": ("careful", "<b>hasty</b>", "new"),
         "events": (FlowEvent(1, NEW, "At 100 %: 3 new begins."),),
     }
-    return FlowView(**{**given, **more})
+    return FlowView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -48,13 +48,13 @@ def middle(figure, part) -> QPointF:
 def test_blocks_and_bands_are_as_high_as_they_have_annotators_and_those_of_one_number_in_order(flow):
     laid = flow.figure.laid
     high = {part: block.box.height() for part, block in laid.blocks.items()}
-    one = high[0, 2, BLOCK] / 5
-    assert high[0, 0, BLOCK] == pytest.approx(20 * one)
-    assert high[1, 0, BLOCK] == pytest.approx(24 * one)
-    assert laid.bands[0, 0, 0][2] == pytest.approx(4 * one)
+    item = high[0, 2, BLOCK] / 5
+    assert high[0, 0, BLOCK] == pytest.approx(20 * item)
+    assert high[1, 0, BLOCK] == pytest.approx(24 * item)
+    assert laid.bands[0, 0, 0][2] == pytest.approx(4 * item)
     assert (1, 3, BLOCK) not in high  # everybody is in a community in the end
     last = [block for part, block in laid.blocks.items() if part[0] == 1]
-    assert [block.number for block in sorted(last, key=lambda one: one.box.top())] == [CAREFUL, HASTY, NEW]
+    assert [block.number for block in sorted(last, key=lambda item: item.box.top())] == [CAREFUL, HASTY, NEW]
     for moment in (0, 1):
         boxes = sorted((b.box for p, b in laid.blocks.items() if p[0] == moment), key=lambda box: box.top())
         assert all(up.bottom() <= down.top() for up, down in pairwise(boxes))
@@ -85,8 +85,8 @@ def test_a_click_on_a_block_or_a_band_chooses_it(flow, qtbot):
     assert flow.blocks == [(0, 1)]
     left, width = figure.laid.columns[0]
     here, _, thick = figure.laid.bands[0, 0, 1]
-    place = QPointF(left + width + 3, here + thick / 2)
-    qtbot.mouseClick(figure, LEFT, pos=place.toPoint())
+    point = QPointF(left + width + 3, here + thick / 2)
+    qtbot.mouseClick(figure, LEFT, pos=point.toPoint())
     assert flow.bands == [(0, 0, 1)]
     qtbot.mouseClick(figure, LEFT, pos=middle(figure, (0, 2, BLOCK)).toPoint())
     assert flow.blocks[-1] == (0, 2)
@@ -105,9 +105,9 @@ def test_what_is_pointed_at_is_said_in_words(flow):
     words = flow.figure.words
     assert words((0, 0, BLOCK)) == "at 50 %: community 1, careful, 20 annotators"
     assert words((0, 0, 1)) == "at 50 %, then at 100 %: 16 annotators stay in community 1, careful"
-    said = words((0, 0, 0))
+    text = words((0, 0, 0))
     assert (
-        said == "at 50 %, then at 100 %: 4 annotators from community 1, careful to community 2, <b>hasty</b>"
+        text == "at 50 %, then at 100 %: 4 annotators from community 1, careful to community 2, <b>hasty</b>"
     )
     assert words((0, 2, 2)).endswith("5 annotators from no community to community 3, new")
     assert words((1, 2, BLOCK)).endswith("At 100 %: 3 new begins.")
@@ -151,8 +151,8 @@ def test_a_community_that_is_set_off_dims_the_others(flow):
 
 def test_what_happens_is_told_below_many_events_in_short(flow):
     assert flow.summary == "At 100 %: 3 new begins."
-    many = tuple(FlowEvent(1, NEW, f"Event {number}.") for number in range(6))
-    flow.show_flow(view(events=many))
+    count = tuple(FlowEvent(1, NEW, f"Event {number}.") for number in range(6))
+    flow.show_flow(view(events=count))
     assert flow.summary == "Event 0. Event 1. Event 2. Event 3. And 2 more."
     flow.show_flow(view(events=()))
     assert flow.summary == "Every community goes on from the first moment to the last."
@@ -167,14 +167,14 @@ def test_it_follows_the_theme(flow, qapp):
     dark = flow.figure.grab().toImage()
     theme.apply_theme(qapp, theme.LIGHT)
     light = flow.figure.grab().toImage()
-    place = middle(flow.figure, (0, 0, BLOCK)).toPoint()
-    assert light.pixelColor(place).lightnessF() > dark.pixelColor(place).lightnessF() + 0.3
+    point = middle(flow.figure, (0, 0, BLOCK)).toPoint()
+    assert light.pixelColor(point).lightnessF() > dark.pixelColor(point).lightnessF() + 0.3
 
 
 def test_it_is_drawn_with_forty_communities_in_little_room_and_with_none(flow):
-    many = np.eye(41, dtype=int)
+    count = np.eye(41, dtype=int)
     numbers = np.arange(40)
-    crowd = view(numbers=(numbers, numbers), flows=(many,), names=tuple(map(str, numbers)), events=())
+    crowd = view(numbers=(numbers, numbers), flows=(count,), names=tuple(map(str, numbers)), events=())
     flow.resize(250, 200)
     for shown in (crowd, view(numbers=(np.array([], int),) * 2, flows=(np.array([[7]]),), events=())):
         flow.show_flow(shown)

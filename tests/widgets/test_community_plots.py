@@ -65,8 +65,8 @@ def test_many_are_one_area_in_which_those_of_a_community_stand_together(bars, qt
     main = []
     for x in range(4, figure.width() - 6, 4):
         column = [figure.part_at(QPoint(x, y)) for y in range(24, height - 6)]
-        found = [part[0] for part in column if part is not None]
-        main.append(int(np.bincount(found).argmax()))
+        results = [part[0] for part in column if part is not None]
+        main.append(int(np.bincount(results).argmax()))
     assert main == sorted(main)
     assert set(main) == {0, 1, 2}
     part = figure.part_at(QPoint(figure.width() // 2, height // 2))
@@ -79,14 +79,14 @@ def test_the_area_follows_the_size_of_the_window(bars):
     bars.show_participation(np.full((700, 3), 1 / 3), [f"user {row}" for row in range(700)], COMMUNITIES)
     few = bars.figure.part_at(QPoint(bars.figure.width() - 14, 60))
     bars.resize(1200, 200)
-    many = bars.figure.part_at(QPoint(bars.figure.width() - 14, 60))
-    assert many[1] > few[1]
-    assert bars.figure.words(many) == "user 699: 33 % careful (community 1)"
+    count = bars.figure.part_at(QPoint(bars.figure.width() - 14, 60))
+    assert count[1] > few[1]
+    assert bars.figure.words(count) == "user 699: 33 % careful (community 1)"
 
 
 def test_a_community_is_set_off(bars):
-    for many in (2, 50):
-        bars.show_participation(SHARES[np.arange(many) % 2], ["x"] * many, COMMUNITIES)
+    for count in (2, 50):
+        bars.show_participation(SHARES[np.arange(count) % 2], ["x"] * count, COMMUNITIES)
         bars.select_community(None)
         plain = bars.figure.grab().toImage()
         bars.select_community(1)
@@ -105,7 +105,7 @@ def test_of_whom_nothing_is_known_has_no_bar(bars):
 
 def test_thirty_communities_are_painted(bars):
     bars.show_participation(
-        np.full((20, 30), 1 / 30), ["x"] * 20, [f"community {place + 1}" for place in range(30)]
+        np.full((20, 30), 1 / 30), ["x"] * 20, [f"community {index + 1}" for index in range(30)]
     )
     assert not bars.figure.grab().isNull()
 
@@ -138,23 +138,23 @@ def panel(qtbot):
 
 def test_a_symbol_says_its_community_and_a_click_chooses_it(panel, qtbot):
     figure = panel.figure
-    for part, place in figure._symbols():
-        assert figure.part_at(place) == part
+    for part, point in figure._symbols():
+        assert figure.part_at(point) == part
     assert len(figure._symbols()) == 6
     words = figure.words((0, 1, 0))
     assert words == "at 20 %: community 2, reliable, 5 annotators; true <b>yes</b>: -1 0.10, 1 0.10, 3 0.80"
-    place = dict(figure._symbols())[0, 0, 1] * text_size()
+    point = dict(figure._symbols())[0, 0, 1] * text_size()
     with qtbot.waitSignal(panel.community_chosen) as chosen:
-        qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=QPoint(round(place.x()), round(place.y())))
+        qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=QPoint(round(point.x()), round(point.y())))
     assert chosen.args == [0]
     assert not panel.grab().isNull()
 
 
 def test_near_a_corner_its_share_is_large(panel):
-    places = dict(panel.figure._symbols())
-    assert places[0, 0, 0].x() < places[0, 0, 1].x()
-    assert places[0, 0, 1].y() < places[0, 0, 0].y()
-    assert places[0, 1, 0].x() > places[0, 1, 1].x()
+    positions = dict(panel.figure._symbols())
+    assert positions[0, 0, 0].x() < positions[0, 0, 1].x()
+    assert positions[0, 0, 1].y() < positions[0, 0, 0].y()
+    assert positions[0, 1, 0].x() > positions[0, 1, 1].x()
 
 
 def test_arrow_keys_walk_and_the_table_has_every_share(panel):

@@ -13,7 +13,7 @@ from tests.widgets.pointing import centre
 def view(rows=2, columns=3, width=0.06, **more) -> MatrixView:
     rng = np.random.default_rng(1)
     mean = rng.dirichlet(np.ones(columns), rows)
-    given = {
+    fields = {
         "title": "Annotator 79142",
         "subtitle": "2,965 votes | accuracy 0.88 (0.85 to 0.91)",
         "classes": tuple(f"class {row}" for row in range(rows)),
@@ -24,7 +24,7 @@ def view(rows=2, columns=3, width=0.06, **more) -> MatrixView:
         "counts": np.round(1000 * mean),
         "crowd": np.full((rows, columns), 1 / columns),
     }
-    return MatrixView(**{**given, **more})
+    return MatrixView(**{**fields, **more})
 
 
 @pytest.fixture

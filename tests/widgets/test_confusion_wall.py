@@ -10,23 +10,23 @@ LEFT = Qt.MouseButton.LeftButton
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 
-def wall_of(many=40, rows=2, columns=3, **more) -> WallView:
+def wall_of(count=40, rows=2, columns=3, **more) -> WallView:
     """Annotators 100, 101, ...; accuracy rises with the number, votes fall."""
-    mean = np.random.default_rng(0).dirichlet(np.ones(columns), (many, rows))
-    accuracy = np.linspace(0.2, 0.95, many)
-    votes = np.arange(many, 0, -1) * 10
-    given = {
-        "numbers": np.arange(100, 100 + many),
-        "names": tuple(f"user{number:03d}" for number in range(many)),
+    mean = np.random.default_rng(0).dirichlet(np.ones(columns), (count, rows))
+    accuracy = np.linspace(0.2, 0.95, count)
+    votes = np.arange(count, 0, -1) * 10
+    fields = {
+        "numbers": np.arange(100, 100 + count),
+        "names": tuple(f"user{number:03d}" for number in range(count)),
         "mean": mean,
         "votes": votes,
         "measures": (("accuracy", accuracy, ".2f"), Measure("votes", votes.astype(float), ",.0f")),
-        "excluded": np.zeros(many, bool),
-        "community": np.arange(many, dtype=np.int16) % 4 - 1,
+        "excluded": np.zeros(count, bool),
+        "community": np.arange(count, dtype=np.int16) % 4 - 1,
         "classes": tuple(f"class {row}" for row in range(rows)),
         "outputs": tuple(f"says {column}" for column in range(columns)),
     }
-    return WallView(**{**given, **more})
+    return WallView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -119,11 +119,11 @@ def test_control_walks_without_selecting_and_space_selects(wall, qtbot):
 
 
 def test_return_and_a_double_click_ask_for_an_annotator(wall, qtbot):
-    asked = []
-    wall.activated.connect(asked.append)
+    requests = []
+    wall.activated.connect(requests.append)
     press(qtbot, wall, Qt.Key.Key_Home, Qt.Key.Key_Return)
     qtbot.mouseDClick(wall.tiles.viewport(), LEFT, pos=spot(wall, 138))
-    assert asked == [139, 138]
+    assert requests == [139, 138]
 
 
 def test_letters_find_by_name_and_return_goes_back_to_the_wall(wall, qtbot):

@@ -16,13 +16,13 @@ CHANCE = StoppingSettings(rule="chance", limit=0.05, more=5)
 
 def history(steps=60, **changes) -> StreamHistory:
     """Thirty detections from the start, less and less in doubt; firm from the 31st annotator on."""
-    many = np.arange(1, steps + 1)
-    chance = np.exp(-many / 10)
+    count = np.arange(1, steps + 1)
+    chance = np.exp(-count / 10)
     band = np.stack([np.full(steps, share) for share in (0.9, 0.8, 0.95)], axis=1)
     values = {
-        "annotators": many, "clicks": 20 * many, "detections": np.full(steps, 30), "changed": (many < 10) * 1,
-        "expected": 2 * chance, "chance": chance, "sensitivity": band, "precision": band - 0.1,
-        "firm": many > 30, "refreshed": many % 25 == 0,
+        "annotators": count, "clicks": 20 * count, "detections": np.full(steps, 30),
+        "changed": (count < 10) * 1, "expected": 2 * chance, "chance": chance,
+        "sensitivity": band, "precision": band - 0.1, "firm": count > 30, "refreshed": count % 25 == 0,
     }  # fmt: skip
     return StreamHistory(**{**values, **changes})
 
@@ -56,11 +56,11 @@ def test_the_step_under_the_pointer_is_said_with_its_figures(curves):
     curves.set_history(history(), CHANCE, StreamTruth(truth, truth))
     figure = curves.figure
     part = figure.part_at(place_of(figure, 0, 0.5))
-    said = figure.words(part)
-    assert said.startswith("step 30: 30 annotators, 600 clicks, 30 detections, 0 decisions changed; ")
-    assert " 0.90 (0.80 to 0.95), of what this crowd would find in the end, in truth 0.87; " in said
-    assert "; 5 more: under 0.1 changes expected (under 1 %); " in said
-    assert said.endswith("5 % chance of a change with 5 more; stop rule not met")
+    text = figure.words(part)
+    assert text.startswith("step 30: 30 annotators, 600 clicks, 30 detections, 0 decisions changed; ")
+    assert " 0.90 (0.80 to 0.95), of what this crowd would find in the end, in truth 0.87; " in text
+    assert "; 5 more: under 0.1 changes expected (under 1 %); " in text
+    assert text.endswith("5 % chance of a change with 5 more; stop rule not met")
     assert figure.words((0, 24)).endswith("fused again; stop rule not met")
     assert figure.words((0, 30)).endswith("; stop rule met")
 
@@ -80,8 +80,8 @@ def test_what_was_not_worked_out_is_not_said_and_the_rest_is_drawn(curves):
 
 def test_a_single_step_is_seen(curves):
     pictures = []
-    for found in (10, 15):
-        curves.set_history(history(1, detections=np.array([found])), CHANCE)
+    for result in (10, 15):
+        curves.set_history(history(1, detections=np.array([result])), CHANCE)
         pictures.append(curves.figure.grab().toImage())
     assert pictures[0] != pictures[1]
 
@@ -90,12 +90,12 @@ def test_a_single_step_is_seen(curves):
 def test_the_three_plots_share_their_steps_and_a_click_goes_there(curves, qtbot, size):
     curves.resize(*size)
     curves.set_history(history(), CHANCE)
-    asked = []
-    curves.step_chosen.connect(asked.append)
+    requests = []
+    curves.step_chosen.connect(requests.append)
     for plot in range(3):
-        place = place_of(curves.figure, plot, 20 / 60).toPoint()
-        qtbot.mouseClick(curves.figure, Qt.MouseButton.LeftButton, pos=place)
-    assert asked == [20, 20, 20]
+        point = place_of(curves.figure, plot, 20 / 60).toPoint()
+        qtbot.mouseClick(curves.figure, Qt.MouseButton.LeftButton, pos=point)
+    assert requests == [20, 20, 20]
 
 
 def test_the_plots_stand_side_by_side_where_there_is_room_and_else_above_each_other(curves):
@@ -121,13 +121,13 @@ def test_where_clicks_came_from_known_annotators_the_last_of_their_steps_is_mean
 def test_steps_are_walked_by_keyboard_from_the_one_on_screen(curves, qtbot):
     curves.set_history(history())
     curves.set_position(10)
-    asked = []
-    curves.step_chosen.connect(asked.append)
+    requests = []
+    curves.step_chosen.connect(requests.append)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
         qtbot.keyClick(curves.figure, key)
     qtbot.keyClick(curves.figure, Qt.Key.Key_Down)
     qtbot.keyClick(curves.figure, Qt.Key.Key_Return)
-    assert asked == [11, 8]
+    assert requests == [11, 8]
 
 
 def test_firm_is_from_where_it_stayed_so():
@@ -216,8 +216,8 @@ def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot)
     assert curves.plot.isVisible()
     (plan,) = curves.figure.plans
     assert plan.box.width > 200
-    asked = []
-    curves.step_chosen.connect(asked.append)
+    requests = []
+    curves.step_chosen.connect(requests.append)
     for name in ("found", "quality", "outlook"):
         before = curves.figure.grab().toImage()
         curves.plot.set_mode("found" if name != "found" else "quality")
@@ -226,7 +226,7 @@ def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot)
         qtbot.mouseClick(
             curves.figure, Qt.MouseButton.LeftButton, pos=place_of(curves.figure, 0, 20 / 60).toPoint()
         )
-    assert asked == [20, 20, 20]
+    assert requests == [20, 20, 20]
     assert all(
         curves.rect().contains(switch.geometry().translated(switch.parentWidget().mapTo(curves, QPoint())))
         for switch in (curves.axis, curves.outlook, curves.plot)
@@ -240,16 +240,16 @@ def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot)
 NAN = float("nan")
 
 
-def view(many=3, **more) -> CountsView:
-    given = {
-        "numbers": np.arange(7, 7 + many),
-        "names": [f"smear <b>{at}</b>" for at in range(many)],
-        "expected": np.array([12.4, 3.0, NAN] * many)[:many],
-        "low": np.array([9.0, 3.0, NAN] * many)[:many],
-        "high": np.array([15.0, 3.0, NAN] * many)[:many],
-        "known": np.array([13.0, NAN, NAN] * many)[:many],
+def view(count=3, **more) -> CountsView:
+    fields = {
+        "numbers": np.arange(7, 7 + count),
+        "names": [f"smear <b>{at}</b>" for at in range(count)],
+        "expected": np.array([12.4, 3.0, NAN] * count)[:count],
+        "low": np.array([9.0, 3.0, NAN] * count)[:count],
+        "high": np.array([15.0, 3.0, NAN] * count)[:count],
+        "known": np.array([13.0, NAN, NAN] * count)[:count],
     }
-    return CountsView(**{**given, **more})
+    return CountsView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -264,16 +264,16 @@ def counts(qtbot):
 
 
 def row_at(plot, row) -> QPoint:
-    place = next(y for y in range(plot.figure.height()) if plot.figure.part_at(QPoint(50, y)) == row)
-    return QPoint(50, place + 5)
+    index = next(y for y in range(plot.figure.height()) if plot.figure.part_at(QPoint(50, y)) == row)
+    return QPoint(50, index + 5)
 
 
 def test_a_click_on_a_row_chooses_its_image_and_the_words_say_its_numbers(counts, qtbot):
     counts.show_counts(view())
     qtbot.mouseClick(counts.figure, Qt.MouseButton.LeftButton, pos=row_at(counts, 1))
     assert counts.heard == [8]
-    said = "12.4 of its spots expected to be structures, 9 to 15; 13 known"
-    assert counts.figure.words(0) == f"smear <b>0</b>: {said}"
+    text = "12.4 of its spots expected to be structures, 9 to 15; 13 known"
+    assert counts.figure.words(0) == f"smear <b>0</b>: {text}"
     assert counts.figure.words(2) == "smear <b>2</b>: not fused yet"
 
 

@@ -22,10 +22,10 @@ COLUMN = COLUMNS.index("by image")
 
 
 def course(*reliability) -> Course:
-    many = len(reliability)
+    count = len(reliability)
     return Course(
-        [f"{place}.png" for place in range(many)], np.arange(1, many + 1), np.array(reliability),
-        np.full(many, 0.8),
+        [f"{index}.png" for index in range(count)], np.arange(1, count + 1), np.array(reliability),
+        np.full(count, 0.8),
     )  # fmt: skip
 
 
@@ -44,11 +44,11 @@ def table(qtbot):
     return widget
 
 
-def tip_at(table, place: QPoint, monkeypatch) -> str:
+def tip_at(table, point: QPoint, monkeypatch) -> str:
     shown = []
     monkeypatch.setattr(QToolTip, "showText", lambda _place, words, _view: shown.append(words))
     port = table.view.viewport()
-    event = QHelpEvent(QEvent.Type.ToolTip, place, port.mapToGlobal(place))
+    event = QHelpEvent(QEvent.Type.ToolTip, point, port.mapToGlobal(point))
     QApplication.sendEvent(port, event)
     return shown[0]
 
@@ -71,9 +71,9 @@ def test_a_tooltip_names_the_image_pointed_at_and_its_figures(table, monkeypatch
 
 def test_it_sorts_by_the_worst_image_and_who_has_none_comes_last(table):
     table.view.sortByColumn(COLUMN, Qt.SortOrder.AscendingOrder)
-    assert [table.model.at(place).index for place in range(3)] == [0, 1, 2]
+    assert [table.model.at(index).index for index in range(3)] == [0, 1, 2]
     table.view.sortByColumn(COLUMN, Qt.SortOrder.DescendingOrder)
-    assert [table.model.at(place).index for place in range(3)] == [1, 0, 2]
+    assert [table.model.at(index).index for index in range(3)] == [1, 0, 2]
     assert table.model.index(0, COLUMN).data() == "0.50 to 0.70 on 2 images"
 
 
@@ -86,9 +86,9 @@ def test_the_line_lies_where_the_reliability_does_and_breaks_where_it_is_not_kno
         x, y = box.left() + share * box.width(), box.bottom() - value * box.height()
         near = [picture.pixelColor(round(x) + dx, round(y) + dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
         return any(
-            abs(one.red() - accent.red()) + abs(one.blue() - accent.blue()) < 90
-            and one.blue() > one.red() + 60
-            for one in near
+            abs(item.red() - accent.red()) + abs(item.blue() - accent.blue()) < 90
+            and item.blue() > item.red() + 60
+            for item in near
         )
 
     assert is_inked(0.0, 0.9)

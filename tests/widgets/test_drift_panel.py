@@ -49,17 +49,17 @@ def triangle(qtbot):
 
 
 def places(plot) -> dict:
-    found = {}
+    results = {}
     for x in range(0, plot.width(), 2):
         for y in range(0, plot.height(), 2):
-            found.setdefault(plot.part_at(QPointF(x, y)), []).append((x, y))
-    return {part: np.mean(where, axis=0) for part, where in found.items() if part is not None}
+            results.setdefault(plot.part_at(QPointF(x, y)), []).append((x, y))
+    return {part: np.mean(where, axis=0) for part, where in results.items() if part is not None}
 
 
 def test_each_class_moves_towards_the_corner_of_what_is_said_of_it(triangle):
     triangle.set_step(99)
-    found = places(triangle)
-    first, last = found[(0, 99)], found[(1, 99)]
+    result = places(triangle)
+    first, last = result[(0, 99)], result[(1, 99)]
     assert first[0] < 0.3 * triangle.width()
     assert last[0] > 0.7 * triangle.width()
     assert min(first[1], last[1]) > 0.7 * triangle.height()
@@ -75,21 +75,21 @@ def test_markers_stand_at_round_numbers_of_votes_and_at_changes():
 
 def test_a_change_says_what_changed_and_a_click_on_it_goes_there(triangle, qtbot):
     x, y = places(triangle)[(1, 60)]
-    said = triangle.words((1, 60))
-    assert said.startswith("true supernova, vote 61 (30 of that class): -1 0.")
-    assert said.endswith("; after vote 61: says 3 less often")
-    asked = []
-    triangle.step_chosen.connect(asked.append)
+    text = triangle.words((1, 60))
+    assert text.startswith("true supernova, vote 61 (30 of that class): -1 0.")
+    assert text.endswith("; after vote 61: says 3 less often")
+    requests = []
+    triangle.step_chosen.connect(requests.append)
     qtbot.mouseClick(triangle, Qt.MouseButton.LeftButton, pos=QPointF(x, y).toPoint())
-    assert asked == [60]
+    assert requests == [60]
 
 
 def test_markers_are_walked_by_keyboard_along_a_path_and_across(triangle, qtbot):
-    asked = []
-    triangle.step_chosen.connect(asked.append)
+    requests = []
+    triangle.step_chosen.connect(requests.append)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Return):
         qtbot.keyClick(triangle, key)
-    assert asked == [60]  # of the second class: from the present step on to the change
+    assert requests == [60]  # of the second class: from the present step on to the change
 
 
 def test_a_triangle_takes_three_outputs(triangle):
@@ -103,8 +103,8 @@ def test_thirty_thousand_votes_are_drawn_as_few_points_and_end_where_they_end(tr
     triangle.show_drift(view(30_000, mean=noise, low=None, high=None, step=29_999))
     assert sum(len(kept) for kept, _ in triangle._paths) < 2000
     corners = triangle._corners
-    place = places(triangle)[(0, 29_999)]
-    np.testing.assert_allclose(place, noise[-1, 0] @ corners, atol=6)
+    position = places(triangle)[(0, 29_999)]
+    np.testing.assert_allclose(position, noise[-1, 0] @ corners, atol=6)
 
 
 @pytest.fixture
@@ -117,13 +117,13 @@ def lines(qtbot):
 def test_lines_say_the_row_under_the_pointer_with_intervals_and_a_click_goes_there(lines, qtbot):
     figure = lines.figure
     box = figure.plans[1].box
-    place = QPointF(box.right - 0.5, (box.top + box.bottom) / 2)
-    assert figure.part_at(place) == (1, 99)
+    point = QPointF(box.right - 0.5, (box.top + box.bottom) / 2)
+    assert figure.part_at(point) == (1, 99)
     assert "3 0.900 (0.870 to 0.930)" in figure.words((1, 99))
-    asked = []
-    lines.step_chosen.connect(asked.append)
-    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=place.toPoint())
-    assert 98 <= asked[0] <= 99
+    requests = []
+    lines.step_chosen.connect(requests.append)
+    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=point.toPoint())
+    assert 98 <= requests[0] <= 99
 
 
 def step_at(figure, plot, share) -> int:
@@ -145,13 +145,13 @@ def test_aligned_the_same_place_is_the_same_number_of_votes_of_each_class(lines)
 
 
 def test_one_class_of_many_is_shown_at_a_time(lines):
-    many = tuple(f"class {place}" for place in range(18))
-    lines.show_drift(view(classes=many))
+    count = tuple(f"class {index}" for index in range(18))
+    lines.show_drift(view(classes=count))
     assert lines.choice.count() == 18
     lines.choice.setCurrentText("true class 7")
     figure = lines.figure
     assert figure.words((0, 0)).startswith("true class 7, ")
-    lines.show_drift(view(classes=many))  # another annotator: the class stays
+    lines.show_drift(view(classes=count))  # another annotator: the class stays
     assert figure.words((0, 0)).startswith("true class 7, ")
 
 
@@ -218,10 +218,10 @@ def test_play_goes_to_the_last_vote_and_stops(panel, qtbot):
 def test_a_model_without_drift_offers_the_one_with(panel, qtbot):
     panel.show_static()
     assert "Fuse with the dynamic model to see how annotators change." in visible_words(panel)
-    asked = []
-    panel.dynamic_wanted.connect(lambda: asked.append(True))
+    requests = []
+    panel.dynamic_wanted.connect(lambda: requests.append(True))
     qtbot.mouseClick(panel.fuse, Qt.MouseButton.LeftButton)
-    assert asked == [True]
+    assert requests == [True]
     panel.show_drift(None)
     assert "Select an annotator" in visible_words(panel)
     assert not panel.fuse.isVisible()

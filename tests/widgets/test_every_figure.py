@@ -30,10 +30,10 @@ def figure(request, qtbot):
     if request.param == "path":
         qtbot.waitUntil(lambda: widget.figure.finished)
     (menu,) = widget.findChildren(FigureMenu)
-    place = menu.parent()
-    assert isinstance(place, QWidget)
-    place.setFocus()
-    yield place, menu
+    owner = menu.parent()
+    assert isinstance(owner, QWidget)
+    owner.setFocus()
+    yield owner, menu
     widget.hide()  # it lives until here
 
 
@@ -43,33 +43,33 @@ def test_no_class_of_figures_is_missing_here(qtbot):
     for make in FIGURES.values():
         widget = make()
         qtbot.addWidget(widget)
-        shown |= {type(one) for one in (widget, *widget.findChildren(QWidget)) if isinstance(one, Figure)}
+        shown |= {type(part) for part in (widget, *widget.findChildren(QWidget)) if isinstance(part, Figure)}
     walked = {base for kind in shown for base in kind.__mro__}
     program = {kind for kind in subclasses(Figure) if kind.__module__.startswith("raterscope.")}
     assert program <= walked
 
 
 def test_arrow_keys_walk_the_points_and_each_is_described(figure, qtbot):
-    place, _ = figure
-    assert place.accessibleName().strip()
-    assert place.focusPolicy() & Qt.FocusPolicy.TabFocus
+    widget, _ = figure
+    assert widget.accessibleName().strip()
+    assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus
     described = []
     for key in ARROWS:
-        qtbot.keyClick(place, key)
-        described.append(place.accessibleDescription())
+        qtbot.keyClick(widget, key)
+        described.append(widget.accessibleDescription())
     assert all(described), described
 
 
 def test_home_and_end_go_to_the_first_and_the_last_point(figure, qtbot):
-    place, _ = figure
-    qtbot.keyClick(place, Qt.Key.Key_End)
-    last = place.accessibleDescription()
-    qtbot.keyClick(place, Qt.Key.Key_Right)
-    assert place.accessibleDescription() == last
-    qtbot.keyClick(place, Qt.Key.Key_Home)
-    first = place.accessibleDescription()
-    qtbot.keyClick(place, Qt.Key.Key_Left)
-    assert place.accessibleDescription() == first
+    widget, _ = figure
+    qtbot.keyClick(widget, Qt.Key.Key_End)
+    last = widget.accessibleDescription()
+    qtbot.keyClick(widget, Qt.Key.Key_Right)
+    assert widget.accessibleDescription() == last
+    qtbot.keyClick(widget, Qt.Key.Key_Home)
+    first = widget.accessibleDescription()
+    qtbot.keyClick(widget, Qt.Key.Key_Left)
+    assert widget.accessibleDescription() == first
     assert first
     assert last
 
@@ -77,7 +77,7 @@ def test_home_and_end_go_to_the_first_and_the_last_point(figure, qtbot):
 def test_it_leaves_as_svg_png_and_csv_and_as_a_copy(figure, qtbot):
     _, menu = figure
     leaving = {}
-    menu.leaving.connect(lambda one: leaving.__setitem__(one.suffix, one.content))
+    menu.leaving.connect(lambda item: leaving.__setitem__(item.suffix, item.content))
     for action in (menu.svg, menu.png, menu.csv):
         action.trigger()
     assert leaving[".svg"].startswith(b"<?xml")

@@ -21,19 +21,19 @@ def panel(qtbot):
 
 @pytest.fixture
 def heard(panel):
-    said = []
-    panel.preview_wanted.connect(lambda: said.append("preview"))
-    panel.decided.connect(lambda reason: said.append(("excluded", reason)))
-    panel.cancelled.connect(lambda: said.append("cancelled"))
-    panel.task_chosen.connect(lambda task: said.append(("task", task)))
-    return said
+    messages = []
+    panel.preview_wanted.connect(lambda: messages.append("preview"))
+    panel.decided.connect(lambda reason: messages.append(("excluded", reason)))
+    panel.cancelled.connect(lambda: messages.append("cancelled"))
+    panel.task_chosen.connect(lambda task: messages.append(("task", task)))
+    return messages
 
 
 def preview(tasks=(417, 93, 5, 6)) -> ExclusionPreview:
-    many = len(tasks)
+    count = len(tasks)
     return ExclusionPreview(
-        np.array(tasks, dtype=int), np.zeros(many, dtype=int), np.ones(many, dtype=int),
-        [f"task {place:04}" for place in range(963)], ("not", "supernova"),
+        np.array(tasks, dtype=int), np.zeros(count, dtype=int), np.ones(count, dtype=int),
+        [f"task {index:04}" for index in range(963)], ("not", "supernova"),
     )  # fmt: skip
 
 
@@ -45,28 +45,28 @@ def weighing(qtbot):
     panel.resize(400, 480)
     panel.show()
     panel.set_who("kim")
-    said = []
-    panel.decided.connect(lambda reason: said.append((panel.weight, reason)))
-    panel.choice_changed.connect(lambda: said.append(panel.weight))
-    return panel, said
+    messages = []
+    panel.decided.connect(lambda reason: messages.append((panel.weight, reason)))
+    panel.choice_changed.connect(lambda: messages.append(panel.weight))
+    return panel, messages
 
 
 def test_an_annotator_can_be_made_to_count_less(weighing, qtbot):
-    panel, said = weighing
+    panel, messages = weighing
     assert panel.weight is None
     panel.show_preview(preview())
     panel.choice.buttons["0.5"].click()
-    assert said == [0.5]
+    assert messages == [0.5]
     panel.show_preview(preview((5,)))
     assert "kim at weight ½." in visible_words(panel)
     qtbot.keyClicks(panel.reason.words, "hasty")
     assert panel.exclude.text() == "Set weight ½"
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
-    assert said == [0.5, (0.5, "hasty")]
+    assert messages == [0.5, (0.5, "hasty")]
 
 
 def test_choosing_again_keeps_the_reason_and_waits_for_what_would_change(weighing, qtbot):
-    panel, said = weighing
+    panel, messages = weighing
     panel.set_weight(0.25)
     panel.show_preview(preview())
     qtbot.keyClicks(panel.reason.words, "hasty")
@@ -76,21 +76,21 @@ def test_choosing_again_keeps_the_reason_and_waits_for_what_would_change(weighin
     assert "Fusing with kim at weight ½" in visible_words(panel)
     assert panel.reason.isVisible()
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
-    assert said == [0.25, 0.5]
+    assert messages == [0.25, 0.5]
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert "Fusing with kim at weight ¾" in visible_words(panel)
     panel.show_preview(preview())
     assert panel.reason.reason == "hasty"
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
-    assert said == [0.25, 0.5, 0.75, (0.75, "hasty")]
+    assert messages == [0.25, 0.5, 0.75, (0.75, "hasty")]
 
 
 def test_the_choices_have_two_ends(weighing, qtbot):
-    panel, said = weighing
+    panel, messages = weighing
     panel.show_preview(preview())
     for _ in range(9):
         qtbot.keyClick(panel.reason.words, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
-    assert said == [0.75, 0.5, 0.25]
+    assert messages == [0.75, 0.5, 0.25]
     panel.set_weight(0.3)  # none of those offered
     assert panel.weight is None
 

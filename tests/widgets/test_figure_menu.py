@@ -47,10 +47,10 @@ def menu_of(widget) -> FigureMenu:
 
 def left(menu, action):
     """Give what leaves when an action is chosen."""
-    heard = []
-    menu.leaving.connect(heard.append)
+    messages = []
+    menu.leaving.connect(messages.append)
     action.trigger()
-    (leaving,) = heard
+    (leaving,) = messages
     return leaving
 
 
@@ -96,8 +96,8 @@ def test_the_table_has_a_row_a_mark_in_plain_numbers(figure):
 @opens_a_menu
 def test_a_right_click_offers_all_four(figure, qtbot):
     menu = menu_of(figure)
-    place = menu.parent()
-    surface = place.viewport() if hasattr(place, "viewport") else place
+    widget = menu.parent()
+    surface = widget.viewport() if hasattr(widget, "viewport") else widget
     middle = surface.rect().center()
     event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, surface.mapToGlobal(middle))
     QApplication.sendEvent(surface, event)
@@ -110,17 +110,17 @@ def test_a_right_click_offers_all_four(figure, qtbot):
 @opens_a_menu
 def test_a_right_click_anywhere_on_a_figure_opens_its_menu_and_no_other(figure, qtbot):
     menu = menu_of(figure)
-    place = menu.parent()
-    surface = place.viewport() if hasattr(place, "viewport") else place
+    widget = menu.parent()
+    surface = widget.viewport() if hasattr(widget, "viewport") else widget
     wide, high = surface.width(), surface.height()
     for x, y in ((wide // 2, high // 2), (6, high // 2), (wide // 2, high - 6), (wide - 30, high - 40)):
         at = QPoint(x, y)
         qtbot.mousePress(surface, Qt.MouseButton.RightButton, pos=at)
-        asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, surface.mapToGlobal(at))
-        QApplication.sendEvent(surface, asked)
+        event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, surface.mapToGlobal(at))
+        QApplication.sendEvent(surface, event)
         qtbot.mouseRelease(surface, Qt.MouseButton.RightButton, pos=at)
         QApplication.processEvents()
-        shown = [one for one in QApplication.allWidgets() if isinstance(one, QMenu) and one.isVisible()]
+        shown = [part for part in QApplication.allWidgets() if isinstance(part, QMenu) and part.isVisible()]
         assert shown == [menu.menu]
         menu.menu.close()
 
@@ -128,25 +128,25 @@ def test_a_right_click_anywhere_on_a_figure_opens_its_menu_and_no_other(figure, 
 @opens_a_menu
 def test_the_keys_reach_it_too(figure, qtbot):
     menu = menu_of(figure)
-    place = menu.parent()
+    widget = menu.parent()
     figure.activateWindow()
     qtbot.waitUntil(figure.isActiveWindow)
-    place.setFocus()
-    assert place.hasFocus()
-    qtbot.keyClick(place, Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier)
+    widget.setFocus()
+    assert widget.hasFocus()
+    qtbot.keyClick(widget, Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier)
     qtbot.waitUntil(menu.menu.isVisible)
     menu.menu.close()
     QApplication.sendEvent(
-        place,
-        QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(1, 1), place.mapToGlobal(QPoint(1, 1))),
+        widget,
+        QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(1, 1), widget.mapToGlobal(QPoint(1, 1))),
     )
     assert menu.menu.isVisible()
     menu.menu.close()
-    said = []
-    menu.reported.connect(said.append)
+    messages = []
+    menu.reported.connect(messages.append)
     QGuiApplication.clipboard().clear()
-    qtbot.keyClick(place, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert said == ["Copied the image."]
+    qtbot.keyClick(widget, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert messages == ["Copied the image."]
     assert not QGuiApplication.clipboard().image().isNull()
 
 
@@ -196,8 +196,8 @@ def test_the_last_figure_of_an_axis_is_drawn(qtbot):
     plot.resize(320, 240)
     plot.show()
     root = ElementTree.fromstring(paint_svg(plot.figure))
-    said = ["".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
-    assert said.count("1.0") == 2  # across and up
+    texts = ["".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
+    assert texts.count("1.0") == 2  # across and up
 
 
 def test_the_numbers_are_those_that_were_given():
@@ -236,7 +236,7 @@ def test_the_crop_of_a_spot_leaves_with_its_ellipse(qtbot):
     leaving = left(crop.menu, crop.menu.svg)
     assert (leaving.title, leaving.of_image) == ("Spot 12", True)
     root = ElementTree.fromstring(leaving.content)
-    drawn = [one for kind in ("path", "ellipse") for one in root.iter(SVG + kind)]
+    drawn = [element for kind in ("path", "ellipse") for element in root.iter(SVG + kind)]
     assert drawn
     assert list(root.iter(f"{SVG}image"))
     image = left(crop.menu, crop.menu.png).content
@@ -293,11 +293,11 @@ def test_a_click_near_the_curve_chooses_its_threshold_and_a_posterior_is_ringed(
     rate, hits = np.array([0.0, 0.0, 0.5, 1.0]), np.array([0.0, 0.6, 0.8, 1.0])
     thresholds = np.array([np.inf, 0.9, 0.4, 0.1])
     plot.set_curves([Curve("OEM", rate, hits, hits, 1 - rate / 2, threshold=thresholds)])
-    heard = []
-    plot.threshold_chosen.connect(heard.append)
+    messages = []
+    plot.threshold_chosen.connect(messages.append)
     for x, y in ((0.5, 0.8), (0.02, 0.62)):
         click_on_value(qtbot, plot.figure, x, y)
-    assert heard == [0.4, 0.9]
+    assert messages == [0.4, 0.9]
     plot.mark(0.4)
     assert ringed(plot.figure) == [(0.5, 0.8)]
     plot.mark(None)
@@ -309,10 +309,10 @@ def test_a_click_on_a_dot_of_the_calibration_chooses_its_bin(qtbot):
     qtbot.addWidget(plot)
     plot.resize(420, 320)
     plot.show()
-    heard = []
-    plot.bin_chosen.connect(lambda *ends: heard.append(ends))
+    messages = []
+    plot.bin_chosen.connect(lambda *ends: messages.append(ends))
     click_on_value(qtbot, plot.figure, 0.8, 0.9)
-    assert heard == [(pytest.approx(2 / 3), 1.0)]
+    assert messages == [(pytest.approx(2 / 3), 1.0)]
     plot.mark(0.95)
     assert ringed(plot.figure) == [(0.8, 0.9)]
     plot.mark(0.5)

@@ -102,13 +102,13 @@ def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, 
     chosen = []
     tree.branch_chosen.connect(chosen.append)
     figure = tree.figure
-    places = {}
+    positions = {}
     for x in range(1, figure.width(), 3):
         for y in range(0, figure.height(), 3):
-            places.setdefault(figure.part_at(QPoint(x, y)), QPoint(x, y))
-    assert set(places) == {None, *range(7)}
+            positions.setdefault(figure.part_at(QPoint(x, y)), QPoint(x, y))
+    assert set(positions) == {None, *range(7)}
     for part in (4, 3, None):
-        qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=places[part])
+        qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=positions[part])
     assert chosen == [("rater 1", "rater 2"), ("rater 4",)]
 
 

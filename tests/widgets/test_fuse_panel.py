@@ -87,8 +87,8 @@ def test_what_will_not_do_is_said_beside_it(form, qtbot, text, sentence):
     bound = form.editors()["bound"]
     bound.selectAll()
     qtbot.keyClicks(bound, text)
-    said = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
-    assert sum(sentence in words for words in said) == 1
+    texts = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
+    assert sum(sentence in words for words in texts) == 1
     with pytest.raises(SettingsError, match=sentence):
         form.settings()
     bound.selectAll()
@@ -110,8 +110,8 @@ def test_ranges_and_values_are_written_without_powers_of_ten(qtbot):
     form = SettingsForm(Fine)
     qtbot.addWidget(form)
     form.show()
-    said = [label.text() for label in form.findChildren(QLabel)]
-    assert {"above 0, at most 1", "0 to 0.1", "above 0 votes"} <= set(said)
+    texts = [label.text() for label in form.findChildren(QLabel)]
+    assert {"above 0, at most 1", "0 to 0.1", "above 0 votes"} <= set(texts)
     assert [editor.text() for editor in form.editors().values()] == ["0.99", "0.00001", "2000000"]
     assert form.settings() == Fine()
 
@@ -119,8 +119,8 @@ def test_ranges_and_values_are_written_without_powers_of_ten(qtbot):
 def test_what_two_settings_together_will_not_do_is_said_too(form):
     form.set_settings(Knobs(bound=60))
     form.editors()["rule"].setCurrentIndex(1)
-    said = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
-    assert "BIC takes no more than 50 components." in said
+    texts = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
+    assert "BIC takes no more than 50 components." in texts
 
 
 def test_advanced_settings_are_folded_unless_they_were_changed(form):
@@ -147,20 +147,25 @@ def panel(qtbot):
 
 
 def test_run_gives_what_is_chosen(panel, qtbot):
-    asked = []
-    panel.run_requested.connect(asked.append)
+    requests = []
+    panel.run_requested.connect(requests.append)
     panel.algorithm.choose("oem", Knobs(bound=9))
     panel.set_scope("smear_012.tif", 340)
     panel.this_item.click()
     qtbot.mouseClick(panel.run, Qt.MouseButton.LeftButton)
-    assert asked == [RunRequest("oem", Knobs(bound=9), "vote", Plain(), None, False)]
+    assert requests == [RunRequest("oem", Knobs(bound=9), "vote", Plain(), None, False)]
 
 
 def test_which_items_are_fused_is_asked_where_there_are_several_and_nothing_is_under_way(panel):
-    for items, words, asked in ((1, None, False), (2, None, True), (2, "counting", False), (1, None, False)):
+    for items, words, requested in (
+        (1, None, False),
+        (2, None, True),
+        (2, "counting", False),
+        (1, None, False),
+    ):
         panel.set_scope("smear_012.tif", items)
         panel.set_progress(words)
-        assert [panel.all_items.isVisible(), panel.this_item.isVisible()] == [asked, asked]
+        assert [panel.all_items.isVisible(), panel.this_item.isVisible()] == [requested, requested]
 
 
 def test_what_was_set_stays_while_another_algorithm_is_looked_at(panel):
@@ -182,15 +187,15 @@ def test_nothing_runs_with_settings_that_will_not_do(panel, qtbot):
 
 
 def test_a_run_under_way_stands_for_run_and_can_be_cancelled(panel, qtbot):
-    asked = []
-    panel.cancel_requested.connect(lambda: asked.append(1))
+    requests = []
+    panel.cancel_requested.connect(lambda: requests.append(1))
     panel.set_progress("fusing 3 of 340", 0.01, 75)
     assert not panel.run.isVisible()
     words = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
     assert "fusing 3 of 340, 1 min 15 s left" in words
     qtbot.mouseClick(panel.cancel, Qt.MouseButton.LeftButton)
     panel.set_progress("fusing 4 of 340", 0.01, 75)
-    assert asked == [1]
+    assert requests == [1]
     assert not panel.cancel.isEnabled()
     panel.set_progress(None)
     assert panel.run.isVisible()
@@ -231,10 +236,10 @@ def test_where_all_runs_are_compared_none_has_to_be_ticked(qtbot):
 def test_a_catalogue_without_detectors_is_one_step(qtbot):
     widget = FusePanel({"plain": CLUSTERERS["plain"]})
     qtbot.addWidget(widget)
-    asked = []
-    widget.run_requested.connect(asked.append)
+    requests = []
+    widget.run_requested.connect(requests.append)
     widget.run.click()
-    assert asked == [RunRequest("plain", Plain())]
+    assert requests == [RunRequest("plain", Plain())]
 
 
 def test_one_step_over_cases_speaks_of_cases(qtbot):
@@ -244,28 +249,28 @@ def test_one_step_over_cases_speaks_of_cases(qtbot):
     qtbot.addWidget(widget)
     widget.show()
     widget.set_scope("case 07", 40)
-    said = {
+    texts = {
         label.text()
         for kind in (QLabel, QRadioButton)
         for label in widget.findChildren(kind)
         if label.isVisible()
     }
-    assert {"FUSE THE CONTOURS BY", "this case", "all 40 cases"} <= said
-    assert not any("image" in words or "click" in words.lower() for words in said)
+    assert {"FUSE THE CONTOURS BY", "this case", "all 40 cases"} <= texts
+    assert not any("image" in words or "click" in words.lower() for words in texts)
     assert not widget.hold_truth.isVisible()
-    asked = []
-    widget.run_requested.connect(asked.append)
+    requests = []
+    widget.run_requested.connect(requests.append)
     widget.this_item.click()
     widget.run.click()
-    assert asked == [RunRequest("plain", Plain(), all_items=False)]
+    assert requests == [RunRequest("plain", Plain(), all_items=False)]
 
 
 def test_what_lies_between_the_steps_is_set_and_truth_is_held_on_request(qtbot):
     widget = FusePanel(CLUSTERERS, DETECTORS, Plain)
     qtbot.addWidget(widget)
-    asked = []
-    widget.run_requested.connect(asked.append)
+    requests = []
+    widget.run_requested.connect(requests.append)
     widget.assignment.set_settings(Plain(share=0.25))
     widget.hold_truth.setChecked(True)
     widget.run.click()
-    assert asked == [RunRequest("oem", Knobs(), "vote", Plain(), Plain(share=0.25), hold_truth=True)]
+    assert requests == [RunRequest("oem", Knobs(), "vote", Plain(), Plain(share=0.25), hold_truth=True)]

@@ -22,14 +22,14 @@ def cut(rate: float, words: str = "") -> RateCut:
 
 
 def view(**more) -> StatisticsView:
-    given = {
+    fields = {
         "statistic": STATISTIC,
         "names": ("ann", "bob", "<b>cy</b>", "dee", "eve"),
         "numbers": np.array([70, 21, 12, 3, 5]),
         "least_share": 0.5,
         "cut": cut(0.1),
     }
-    return StatisticsView(**{**given, **more})
+    return StatisticsView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def bars(qtbot, qapp):
     return widget
 
 
-def column(figure, place: int) -> float:
+def column(figure, position: int) -> float:
     """The middle of a bar, in pixels."""
-    return float(figure.plans[0].x_pixels(np.array([place]))[0])
+    return float(figure.plans[0].x_pixels(np.array([position]))[0])
 
 
 def words(bars) -> list[str]:
@@ -78,16 +78,16 @@ def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested
 
 
 def test_the_order_stays_when_the_rate_changes(bars):
-    said = [bars.figure.words((0, place)).split(":")[0] for place in range(4)]
+    texts = [bars.figure.words((0, index)).split(":")[0] for index in range(4)]
     bars.set_cut(cut(0.02))
-    assert [bars.figure.words((0, place)).split(":")[0] for place in range(4)] == said
+    assert [bars.figure.words((0, index)).split(":")[0] for index in range(4)] == texts
 
 
 def test_a_click_on_a_bars_column_chooses_its_annotator(bars, qtbot):
     figure = bars.figure
-    place = QPoint(round(column(figure, 1)), 40)
-    assert figure.words(figure.part_at(place.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
-    qtbot.mouseClick(figure, LEFT, pos=place)
+    point = QPoint(round(column(figure, 1)), 40)
+    assert figure.words(figure.part_at(point.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
+    qtbot.mouseClick(figure, LEFT, pos=point)
     assert bars.said == [12]
     bars.select(70)
     assert bars.said == [12]
@@ -100,7 +100,7 @@ def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
     assert bars.figure.words((0, 0)) == "ann: W 9.00 in draw 1, flagged"
     qtbot.keyClick(bars.draw, Qt.Key.Key_Up)
     assert bars.figure.words((0, 0)) == "ann: W 8.00 in draw 2, flagged"
-    losers = [bars.figure.words((0, place)) for place in (2, 3)]
+    losers = [bars.figure.words((0, point)) for point in (2, 3)]
     assert "eve: W -0.50 in draw 2, the knockoff won" in losers
     bars.show_statistics(view())  # draw and mode stay
     assert bars.figure.words((0, 0)) == "ann: W 8.00 in draw 2, flagged"
@@ -109,19 +109,19 @@ def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
 def test_flagged_bars_differ_in_colour_and_bear_a_mark_below(bars):
     figure, box = bars.figure, bars.figure.plans[0].box
     picture = figure.grab().toImage()
-    for place, marked in ((0, True), (1, True), (2, False)):
-        x = round(column(figure, place))
+    for position, marked in ((0, True), (1, True), (2, False)):
+        x = round(column(figure, position))
         mark = picture.pixelColor(x, round(box.bottom) + 4)
         assert (mark == QColor(theme.DARK.rejected)) is marked
 
 
 def test_of_more_annotators_than_pixels_every_one_can_be_reached_and_a_flagged_one_is_seen(bars, qtbot):
-    many = 3000
-    statistic = np.linspace(5, -5, many)[None]
-    flagged = np.arange(many) == 1500
+    count = 3000
+    statistic = np.linspace(5, -5, count)[None]
+    flagged = np.arange(count) == 1500
     all_at = RateCut(0.1, flagged.astype(float), np.array([0.0]), flagged)
     bars.show_statistics(
-        StatisticsView(statistic, tuple(f"a{n}" for n in range(many)), np.arange(many), 0.5, all_at)
+        StatisticsView(statistic, tuple(f"a{n}" for n in range(count)), np.arange(count), 0.5, all_at)
     )
     figure, box = bars.figure, bars.figure.plans[0].box
     picture = figure.grab().toImage()
@@ -142,7 +142,7 @@ def test_nobody_tested_or_nothing_fused_is_said(bars, qtbot):
         bars.modes.set_mode(mode)
         assert not bars.grab().isNull()
     bars.show_statistics(None)
-    assert any("Press Fuse (F5)" in said for said in words(bars))
+    assert any("Press Fuse (F5)" in text for text in words(bars))
     bars.set_cut(empty)
     with pytest.raises(ValueError, match="cuts for 2 draws"):
         view(cut=RateCut(0.1, cut(0.1).share, np.zeros(3), cut(0.1).flagged))

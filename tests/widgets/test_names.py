@@ -32,16 +32,16 @@ def test_a_name_like_no_other_stays() -> None:
 
 @given(st.lists(st.text("ab1_. é", min_size=1, max_size=12), unique=True, max_size=12))
 def test_names_that_differ_are_told_apart(names: list[str]) -> None:
-    told = distinguishing_labels(names)
-    assert set(told) == set(names)
-    assert len(set(told.values())) == len(names)
+    labels = distinguishing_labels(names)
+    assert set(labels) == set(names)
+    assert len(set(labels.values())) == len(names)
 
 
 TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an excess", "compare runs"]
 
 
 @pytest.mark.parametrize(
-    ("typed", "found"),
+    ("typed", "result"),
     [
         ("acc", ["accept"]),
         ("IMAGE", ["image one.png", "copy as image"]),
@@ -53,9 +53,9 @@ TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an e
         (".*", []),
     ],
 )
-def test_what_fits_best_comes_first(typed, found):
+def test_what_fits_best_comes_first(typed, result):
     best = Typed(typed).best(TEXTS, 10)
-    assert [TEXTS[place] for place in best][: len(found) or None] == found
+    assert [TEXTS[position] for position in best][: len(result) or None] == result
 
 
 def test_without_letters_everything_keeps_its_order():
@@ -69,8 +69,8 @@ def test_the_letters_found_are_told_by_place():
 
 
 def test_of_very_many_the_best_come_first_too():
-    many = [f"volunteer {number} annotator" for number in range(20_000)]
-    texts = ["volume, image", *many, "find a volunteer"]
+    count = [f"volunteer {number} annotator" for number in range(20_000)]
+    texts = ["volume, image", *count, "find a volunteer"]
     assert Typed("volu").best(texts, 2) == [0, 1]
     assert Typed("volunteer 77").best(texts, 1) == [78]
     assert Typed("fav").best(texts, 5) == [20_001]

@@ -12,7 +12,7 @@ from raterscope.widgets.panels.pair_browser import PairGrid, PairsView
 
 def view(**more) -> PairsView:
     """Against nine of ten, with four of five, against one other, against the ranking, a tie, nobody knows."""
-    given = {
+    fields = {
         "name": "<u>obs_13</u>",
         "comparison": np.array([40, 41, 42, 43, 44, 45]),
         "left": np.array([0, 1, 2, 3, 0, 1]),
@@ -23,7 +23,7 @@ def view(**more) -> PairsView:
         "ranking": np.array([1.0, 1.0, 1.0, -0.3, 1.0, np.nan]),
         "names": ("face 0", "<b>face 1</b>", "face 2", "face 3"),
     }
-    return PairsView(**{**given, **more})
+    return PairsView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -96,12 +96,12 @@ def test_the_preferred_one_is_framed(grid, qtbot, pictures):
 
 
 def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
-    many = 2000
-    left = np.arange(many)
-    ones = np.ones(many, int)
+    count = 2000
+    left = np.arange(count)
+    ones = np.ones(count, int)
     grid.show_pairs(
         view(comparison=left, left=left, right=left + 1, choice=-1.0 * ones, others_left=ones, others=ones,
-             ranking=1.0 * ones, names=[f"face {item}" for item in range(many + 1)], pictures=True)
+             ranking=1.0 * ones, names=[f"face {item}" for item in range(count + 1)], pictures=True)
     )  # fmt: skip
     qtbot.waitUntil(lambda: len(grid.wanted) > 3)
     assert max(grid.wanted) < 12
@@ -111,10 +111,10 @@ def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
         grid.set_picture(item, red)
     drawn = grid.view.viewport().grab().toImage()
     assert drawn.pixelColor(26, 28).name() == "#ff0000"
-    asked = len(grid.wanted)
+    request_count = len(grid.wanted)
     grid.view.scrollToBottom()
-    qtbot.waitUntil(lambda: len(grid.wanted) > asked)
-    assert min(grid.wanted[asked:]) > many - 12
+    qtbot.waitUntil(lambda: len(grid.wanted) > request_count)
+    assert min(grid.wanted[request_count:]) > count - 12
 
 
 def test_an_empty_side_and_nobody_chosen_are_said(grid):
@@ -141,5 +141,5 @@ def test_of_two_items_all_comparisons_are_shown_and_none_is_called_one_against_a
     assert not grid.modes.isVisible()
     none = {name: np.empty(0, int) for name in ("comparison", "left", "right", "others_left", "others")}
     grid.show_pairs(view(**none, choice=np.empty(0), ranking=np.empty(0)))
-    said = [label.text() for label in grid.findChildren(QLabel) if label.isVisible()]
-    assert "No annotator compared these two items." in said
+    texts = [label.text() for label in grid.findChildren(QLabel) if label.isVisible()]
+    assert "No annotator compared these two items." in texts

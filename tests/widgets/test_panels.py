@@ -69,11 +69,11 @@ def test_the_current_item_stays_when_lines_change_around_it(queue):
     queue.set_current(300)
     chosen = []
     queue.item_chosen.connect(chosen.append)
-    place = queue.view.verticalScrollBar().value()
+    offset = queue.view.verticalScrollBar().value()
     queue.set_items([item(key, done=key == 7) for key in range(400)])
     assert queue.current == 300
     assert queue.view.currentIndex().row() == 299
-    assert queue.view.verticalScrollBar().value() == place
+    assert queue.view.verticalScrollBar().value() == offset
     assert chosen == []
 
 
@@ -156,12 +156,12 @@ def test_the_deciding_number_is_the_largest_text(panel):
 
 def test_the_keys_ask_for_decisions(panel, qtbot):
     panel.show_spot(evidence())
-    asked = []
+    requests = []
     for name in ("accept", "reject", "skip", "add", "move", "undo"):
-        getattr(panel, f"{name}_requested").connect(lambda name=name: asked.append(name))
+        getattr(panel, f"{name}_requested").connect(lambda name=name: requests.append(name))
     for button in (panel.accept, panel.reject, panel.skip, panel.add, panel.move_key, panel.undo):
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert asked == ["accept", "reject", "skip", "add", "move", "undo"]
+    assert requests == ["accept", "reject", "skip", "add", "move", "undo"]
     assert panel.accept.accessibleName() == "accept (A)"
 
 
@@ -216,13 +216,13 @@ def test_the_history_says_what_is_no_longer_in_effect(qtbot):
         "reject spot 11 (undone)",
         "take region 1 (superseded)",
     ]
-    asked = []
-    history.undo_requested.connect(lambda: asked.append("undo"))
+    requests = []
+    history.undo_requested.connect(lambda: requests.append("undo"))
     history.undo.click()
     history.set_undoable("reject spot 12", "")
     history.undo.click()
     history.redo.click()
-    assert asked == ["undo"]
+    assert requests == ["undo"]
 
 
 @pytest.mark.parametrize("width", [400, 250, 240])
@@ -253,8 +253,8 @@ def jobs(qtbot):
 
 
 def button(widget, text) -> QPushButton:
-    (found,) = (b for b in widget.findChildren(QPushButton) if b.text() == text and b.isVisible())
-    return found
+    (result,) = (b for b in widget.findChildren(QPushButton) if b.text() == text and b.isVisible())
+    return result
 
 
 def test_a_job_tells_its_progress_and_acknowledges_cancel_at_once(jobs, qtbot):
@@ -262,10 +262,10 @@ def test_a_job_tells_its_progress_and_acknowledges_cancel_at_once(jobs, qtbot):
     jobs.set_job(line)
     words = shown_words(jobs)
     assert "removing the weakest component, 2 s left" in words
-    asked = []
-    jobs.cancel_requested.connect(asked.append)
+    requests = []
+    jobs.cancel_requested.connect(requests.append)
     qtbot.mouseClick(button(jobs, "Cancel"), Qt.MouseButton.LeftButton)
-    assert asked == ["k"]
+    assert requests == ["k"]
     assert "cancelling" in shown_words(jobs)
     assert not button(jobs, "Cancel").isEnabled()
     jobs.set_job(line)  # progress that was on its way

@@ -15,11 +15,11 @@ from tests.widgets.pointing import click_on_value, ringed
 
 def symbols(plot) -> dict[str, list[tuple[float, float]]]:
     """Give where symbols stand, by their shapes."""
-    found = {}
+    results = {}
     for mark in plot.figure.chart.marks:
         if isinstance(mark, Points) and len(mark.x):
-            found[mark.symbol] = list(zip(mark.x.tolist(), mark.y.tolist(), strict=True))
-    return found
+            results[mark.symbol] = list(zip(mark.x.tolist(), mark.y.tolist(), strict=True))
+    return results
 
 
 def lines(plot) -> list[Line]:
@@ -54,8 +54,8 @@ def test_a_bound_without_components_is_a_line(qtbot):
     (line,) = lines(plot)
     assert line.y.tolist() == bound.tolist()
     assert symbols(plot) == {}
-    said = {label.text() for label in plot.findChildren(QLabel)}
-    assert {"CONVERGENCE", "converged"} <= said
+    texts = {label.text() for label in plot.findChildren(QLabel)}
+    assert {"CONVERGENCE", "converged"} <= texts
 
 
 @pytest.fixture
@@ -122,15 +122,15 @@ def test_curves_change_with_their_kind(qtbot):
 def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
     plot = CurvesPlot("Import known truths.")
     qtbot.addWidget(plot)
-    rate, nothing = np.linspace(0, 1, 5), np.empty(0)
+    rate, empty = np.linspace(0, 1, 5), np.empty(0)
     areas = [*np.linspace(0.95, 0.98, 7), np.nan]
     plot.set_curves(
-        [Curve(f"class {place}", rate, rate, nothing, nothing, area) for place, area in enumerate(areas)]
+        [Curve(f"class {index}", rate, rate, empty, empty, area) for index, area in enumerate(areas)]
     )
     assert [key.words for key in plot.figure.chart.legend][::7] == ["class 0 0.950", "class 7"]
     assert len({(line.ink, line.dashes) for line in lines(plot)}) == 8
-    said = {label.text() for label in plot.findChildren(QLabel)}
-    assert {"ROC", "area 0.950 to 0.980"} <= said
+    texts = {label.text() for label in plot.findChildren(QLabel)}
+    assert {"ROC", "area 0.950 to 0.980"} <= texts
     assert plot.kind.isHidden()  # there is nothing but the ROC
     plot.set_curves([Curve("OEM", rate, rate, rate, rate, 0.7)])
     assert not plot.kind.isHidden()
@@ -167,14 +167,14 @@ def test_a_legend_covers_no_curve_and_does_not_take_the_plots_room(qtbot, qapp, 
         plot.resize(round(540 * size), round(170 * size))
         plot.show()
         rate = np.linspace(0, 1, 5)
-        many = [Curve(f"weighted majority vote of run {at}", rate, rate, rate, rate) for at in range(12)]
-        plot.set_curves(many)
+        count = [Curve(f"weighted majority vote of run {at}", rate, rate, rate, rate) for at in range(12)]
+        plot.set_curves(count)
         qapp.processEvents()
         drawn, legend = plot.figure.plan.box, plot.figure.plan.legend
         assert all(drawn.right <= row.left for row in legend)
         assert drawn.width > 0.5 * plot.figure.room.width() - 24
         assert len(legend) == 12 or legend[-1].key.words == f"and {13 - len(legend)} more"
-        plot.set_curves(many[:1])
+        plot.set_curves(count[:1])
         assert plot.figure.plan.box.width > drawn.width + 100
     finally:
         set_text_size(1.0)
@@ -224,7 +224,7 @@ def test_numbers_along_an_axis_have_a_true_minus_and_iterations_are_whole(qtbot)
 
 
 def drag(figure, start, end):
-    for kind, place in (
+    for kind, position in (
         (QEvent.Type.MouseButtonPress, start),
         (QEvent.Type.MouseMove, end),
         (QEvent.Type.MouseButtonRelease, end),
@@ -234,19 +234,19 @@ def drag(figure, start, end):
             Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else Qt.MouseButton.LeftButton
         )
         event = QMouseEvent(
-            kind, place, figure.mapToGlobal(place), button, held, Qt.KeyboardModifier.NoModifier
+            kind, position, figure.mapToGlobal(position), button, held, Qt.KeyboardModifier.NoModifier
         )
         QApplication.sendEvent(figure, event)
 
 
 def test_plus_zooms_about_the_point_a_drag_pans_and_minus_shows_all_again(dots, qtbot):
     figure = dots.figure
-    whole = figure.plan.view
+    initial = figure.plan.view
     qtbot.keyClick(figure, Qt.Key.Key_End)
     for _ in range(4):
         qtbot.keyClick(figure, Qt.Key.Key_Plus)
     near = figure.plan.view
-    assert near.right - near.left == pytest.approx((whole.right - whole.left) * 0.8**4)
+    assert near.right - near.left == pytest.approx((initial.right - initial.left) * 0.8**4)
     assert near.left <= 40 <= near.right
     middle = QPointF((figure.plan.box.left + figure.plan.box.right) / 2, figure.plan.box.bottom - 60)
     drag(figure, middle, middle + QPointF(30, 0))
@@ -254,7 +254,7 @@ def test_plus_zooms_about_the_point_a_drag_pans_and_minus_shows_all_again(dots, 
     assert figure.plan.view.right - figure.plan.view.left == pytest.approx(near.right - near.left)
     for _ in range(9):
         qtbot.keyClick(figure, Qt.Key.Key_Minus)
-    assert figure.plan.view == whole
+    assert figure.plan.view == initial
 
 
 def test_walking_beyond_what_is_shown_brings_the_point_into_view(dots, qtbot):
@@ -264,5 +264,5 @@ def test_walking_beyond_what_is_shown_brings_the_point_into_view(dots, qtbot):
         qtbot.keyClick(figure, Qt.Key.Key_Plus)
     assert not figure.plan.box.contains(*(float(part[0]) for part in figure._mark_pixels(1)))
     qtbot.keyClick(figure, Qt.Key.Key_Down)
-    place = figure.position_of(figure.pointed)
-    assert figure.plan.box.contains(place.x(), place.y())
+    point = figure.position_of(figure.pointed)
+    assert figure.plan.box.contains(point.x(), point.y())

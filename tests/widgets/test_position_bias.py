@@ -13,7 +13,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 def view(**more) -> SidesView:
-    given = {
+    fields = {
         "left": np.array([191, 100, 40, 88]),
         "right": np.array([9, 100, 0, 270]),
         "behaviour": np.array([2, 0, 2, 1]),
@@ -21,7 +21,7 @@ def view(**more) -> SidesView:
         "names": ("ann", "bob", "cy", "<i>dee</i>"),
         "numbers": np.array([70, 21, 40, 12]),
     }
-    return SidesView(**{**given, **more})
+    return SidesView(**{**fields, **more})
 
 
 @pytest.fixture
@@ -82,10 +82,10 @@ def test_a_flagged_dot_has_another_shape(sides, qtbot):
     for flagged in (False, True):
         sides.show_sides(replace(far, flagged=np.full(4, flagged)))
         picture = sides.figure.grab().toImage()
-        place = sides.figure.position_of(part(sides, 1)).toPoint()
-        pictures.append(picture.pixelColor(place))
+        point = sides.figure.position_of(part(sides, 1)).toPoint()
+        pictures.append(picture.pixelColor(point))
     ring, square = pictures
-    ground = picture.pixelColor(place + QPoint(12, 12))
+    ground = picture.pixelColor(point + QPoint(12, 12))
     assert ring == ground  # hollow
     assert square != ground
 

@@ -48,46 +48,46 @@ def enter(form, qtbot, row, column, text):
 def test_the_fields_mean_a_matrix_with_rates_and_intervals(form, qtbot):
     low, high = beta(2, 2).ppf(0.025), beta(2, 2).ppf(0.975)
     assert cell(form, 0, 0) == f"true not, answer -1: 0.50 ({low:.2f} to {high:.2f}), 2 votes"
-    said = []
-    form.changed.connect(said.append)
+    messages = []
+    form.changed.connect(messages.append)
     form.set_settings(PriorSettings(prior_strength=10.0, prior_accuracy=0.7))
     assert cell(form, 1, 2).startswith("true supernova, answer 3: 0.70 (")
     assert cell(form, 1, 2).endswith("7 votes")
-    assert said == []
+    assert messages == []
     field = form.form.editors()["prior_strength"]
     field.setFocus()
     field.selectAll()
     qtbot.keyClicks(field, "20")
     assert cell(form, 1, 2).endswith("14 votes")
-    assert said == [None, None]
+    assert messages == [None, None]
     assert form.settings().prior_strength == 20
 
 
 def test_what_will_not_do_is_said_and_changes_nothing(form, qtbot):
     form.set_settings(PriorSettings(prior_strength=10.0))
-    said = []
-    form.changed.connect(said.append)
+    messages = []
+    form.changed.connect(messages.append)
     field = form.form.editors()["prior_strength"]
     before = cell(form, 0, 0)
     field.selectAll()
     qtbot.keyClicks(field, "-")
-    assert said == []
+    assert messages == []
     assert cell(form, 0, 0) == before
 
 
 def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbot):
-    said = []
-    form.changed.connect(said.append)
+    messages = []
+    form.changed.connect(messages.append)
     enter(form, qtbot, 0, 1, "6,5")
     expected = np.array([[2, 6.5, 1], [1, 1, 2]])
-    np.testing.assert_array_equal(said[-1], expected)
+    np.testing.assert_array_equal(messages[-1], expected)
     np.testing.assert_array_equal(form.by_hand(), expected)
     assert "edited" in visible_words(form)
     assert not form.form.isEnabled()
     form.set_settings(PriorSettings(prior_strength=99.0))
     np.testing.assert_array_equal(form.matrix.counts(), expected)
     form.reset.click()
-    assert said[-1] is None
+    assert messages[-1] is None
     assert form.by_hand() is None
     assert form.matrix.counts()[0].sum() == pytest.approx(99)
     assert "edited" not in visible_words(form)
@@ -95,20 +95,20 @@ def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbo
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "1e9", "two", ""])
 def test_a_count_that_will_not_do_is_refused_in_a_sentence(form, qtbot, text):
-    said = []
-    form.changed.connect(said.append)
+    messages = []
+    form.changed.connect(messages.append)
     enter(form, qtbot, 0, 0, text)
-    assert said == []
+    assert messages == []
     assert f"A pseudo-count is {text!r}; expected a number above 0" in visible_words(form)
     enter(form, qtbot, 0, 0, "3")
     assert "A pseudo-count is" not in visible_words(form)
 
 
 def test_leaving_a_cell_as_it_was_is_no_change(form, qtbot):
-    said = []
-    form.changed.connect(said.append)
+    messages = []
+    form.changed.connect(messages.append)
     enter(form, qtbot, 0, 0, "2")
-    assert said == []
+    assert messages == []
     assert form.by_hand() is None
 
 

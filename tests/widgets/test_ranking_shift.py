@@ -21,10 +21,10 @@ CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftM
 def view(before, after=None, component=None, pictures=False) -> RankingView:
     before = np.asarray(before, dtype=float)
     after = before if after is None else np.asarray(after, dtype=float)
-    many = len(before)
-    component = np.zeros(many, np.int32) if component is None else np.asarray(component, np.int32)
+    count = len(before)
+    component = np.zeros(count, np.int32) if component is None else np.asarray(component, np.int32)
     return RankingView(
-        tuple(f"item {item}" for item in range(many)),
+        tuple(f"item {item}" for item in range(count)),
         before,
         after,
         np.stack([before - 0.5, before + 0.5]),
@@ -63,8 +63,8 @@ class Resizes(QObject):
         return False
 
 
-def click(ranking, qtbot, place: QPointF, modifier=Qt.KeyboardModifier.NoModifier) -> None:
-    qtbot.mouseClick(ranking.figure.viewport(), LEFT, modifier, place.toPoint())
+def click(ranking, qtbot, point: QPointF, modifier=Qt.KeyboardModifier.NoModifier) -> None:
+    qtbot.mouseClick(ranking.figure.viewport(), LEFT, modifier, point.toPoint())
 
 
 def middle(ranking, item, row=BEFORE) -> QPointF:
@@ -163,13 +163,13 @@ def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
     drawn = ranking.figure.viewport().grab().toImage()
     assert drawn.pixelColor(middle(ranking, 1).toPoint()).name() == "#ff0000"
     assert drawn.pixelColor(middle(ranking, 0).toPoint()).name() != "#ff0000"
-    many = len(ranking.wanted)
+    count = len(ranking.wanted)
     ranking.figure.horizontalScrollBar().setValue(ranking.figure.horizontalScrollBar().maximum())
-    qtbot.waitUntil(lambda: len(ranking.wanted) > many)
-    assert min(ranking.wanted[many:]) > 470
+    qtbot.waitUntil(lambda: len(ranking.wanted) > count)
+    assert min(ranking.wanted[count:]) > 470
     assert len({*ranking.wanted}) == len(ranking.wanted)
     ranking.forget_pictures()
-    qtbot.waitUntil(lambda: len(ranking.wanted) > 2 * many)
+    qtbot.waitUntil(lambda: len(ranking.wanted) > 2 * count)
 
 
 def test_without_pictures_none_is_asked_for(ranking, qtbot):
@@ -180,7 +180,7 @@ def test_without_pictures_none_is_asked_for(ranking, qtbot):
 
 def test_rows_that_just_fit_come_to_rest(ranking, qapp):
     ranking.show_ranking(view(-np.arange(12.0)))
-    bar, seen = ranking.figure.horizontalScrollBar(), set()
+    bar, visited = ranking.figure.horizontalScrollBar(), set()
     for height in range(180, 230):
         ranking.resize(720, height)
         for _ in range(3):
@@ -189,8 +189,8 @@ def test_rows_that_just_fit_come_to_rest(ranking, qapp):
         ranking.figure.viewport().installEventFilter(counted)
         qapp.processEvents()
         assert counted.number == 0
-        seen.add(bar.isVisible())
-    assert seen == {True, False}
+        visited.add(bar.isVisible())
+    assert visited == {True, False}
 
 
 def test_intervals_stand_above_and_below_on_demand(ranking):
@@ -237,13 +237,13 @@ def test_scores_that_do_not_belong_together_are_refused():
 
 
 def test_a_saved_picture_has_the_items_out_of_sight_too(ranking):
-    many = 60
-    ranking.show_ranking(view(np.arange(many, 0, -1.0)))
+    count = 60
+    ranking.show_ranking(view(np.arange(count, 0, -1.0)))
     words_of = ElementTree.fromstring(paint_svg(ranking)).iter("{http://www.w3.org/2000/svg}text")
-    drawn = {"".join(one.itertext()).strip() for one in words_of}
-    assert {str(rank) for rank in range(1, many + 1)} <= drawn
+    drawn = {"".join(element.itertext()).strip() for element in words_of}
+    assert {str(rank) for rank in range(1, count + 1)} <= drawn
     ranking.show_ranking(view(np.arange(5000, 0, -1.0)))
     ranking.select(4999)
     assert ranking.picture_size().width() == WIDEST
     words_of = ElementTree.fromstring(paint_svg(ranking)).iter("{http://www.w3.org/2000/svg}text")
-    assert "5,000" in {"".join(one.itertext()).strip() for one in words_of}
+    assert "5,000" in {"".join(element.itertext()).strip() for element in words_of}

@@ -91,8 +91,8 @@ def test_delete_excludes_and_takes_back_in(table, qtbot):
 def test_without_raters_a_sentence_says_what_belongs_here(table):
     table.set_rows([])
     assert not table.view.isVisible()
-    said = [label.text() for label in table.findChildren(QLabel) if label.isVisible()]
-    assert any("Import the masks of several raters" in words for words in said)
+    texts = [label.text() for label in table.findChildren(QLabel) if label.isVisible()]
+    assert any("Import the masks of several raters" in words for words in texts)
 
 
 def test_raters_beyond_the_palette_who_follow_each_other_differ_in_colour():

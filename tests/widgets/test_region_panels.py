@@ -77,34 +77,34 @@ def test_each_rater_is_in_or_out_beyond_or_short():
 
 def test_what_is_said_of_a_rater_is_said_in_words(panel):
     model = panel._votes.model()
-    said = model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
-    assert said == "rater 4, inside: marks 97 % of the region, 6.1 mm beyond, local weight 0.03"
+    text = model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert text == "rater 4, inside: marks 97 % of the region, 6.1 mm beyond, local weight 0.03"
     assert "nan" not in model.index(2).data(Qt.ItemDataRole.AccessibleTextRole)
 
 
 def test_the_keys_ask(panel, qtbot):
-    asked = []
+    requests = []
     pairs = {
         "accept": panel.accept, "brush": panel.brush, "erase": panel.erase, "interpolate": panel.interpolate,
         "skip": panel.skip, "undo": panel.undo,
     }  # fmt: skip
     for name, button in pairs.items():
-        getattr(panel, f"{name}_requested").connect(lambda *_, name=name: asked.append(name))
+        getattr(panel, f"{name}_requested").connect(lambda *_, name=name: requests.append(name))
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert asked == list(pairs)
+    assert requests == list(pairs)
     assert panel.accept.accessibleName() == "consensus (A)"
 
 
 @pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
 def test_a_rater_to_take_is_chosen_by_the_digit_that_is_the_raters_own(panel, qtbot):
-    taken = []
-    panel.take_requested.connect(taken.append)
+    choices = []
+    panel.take_requested.connect(choices.append)
     panel.open_take()
     qtbot.keyClick(panel._menu, Qt.Key.Key_4)
-    assert taken == ["rater 4"]
+    assert choices == ["rater 4"]
     panel.open_take()
     qtbot.keyClick(panel._menu, Qt.Key.Key_Return)
-    assert taken == ["rater 4", "A & B"]
+    assert choices == ["rater 4", "A & B"]
     assert not panel._menu.isVisible()
 
 

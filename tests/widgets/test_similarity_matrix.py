@@ -24,19 +24,19 @@ def matrix(qtbot):
 
 
 def table(matrix, **more):
-    given = {"values": VALUES, "edges": np.array([0, 2, 4]), "names": NAMES}
-    matrix.show_similarity(**{**given, **more})
+    fields = {"values": VALUES, "edges": np.array([0, 2, 4]), "names": NAMES}
+    matrix.show_similarity(**{**fields, **more})
 
 
 def graph(matrix, **more):
-    given = {
+    fields = {
         "positions": CORNERS,
         "edges": LINES,
         "weights": np.array([0.9, 0.8, 0.2]),
         "names": NAMES,
         "communities": np.array([0, 0, 1, -1]),
     }
-    matrix.show_graph(**{**given, **more})
+    matrix.show_graph(**{**fields, **more})
 
 
 def test_a_cell_says_who_and_how_alike_and_chooses_both(matrix, qtbot):
@@ -74,12 +74,12 @@ def test_communities_keep_the_numbers_that_they_are_given(matrix):
 
 
 def test_a_thousand_rows_are_pointed_at_one_by_one(matrix):
-    many = 1000
+    count = 1000
     table(
         matrix,
-        values=np.eye(many, dtype=np.float32),
-        edges=np.array([0, 0, 400, many]),
-        names=[f"12 annotators from {row}" for row in range(many)],
+        values=np.eye(count, dtype=np.float32),
+        edges=np.array([0, 0, 400, count]),
+        names=[f"12 annotators from {row}" for row in range(count)],
     )
     assert "12 annotators from 399 (community 2)" in matrix.figure.words((399, 400))
     assert "12 annotators from 400 (community 3)" in matrix.figure.words((399, 400))

@@ -28,24 +28,24 @@ class Spots:
     def __init__(self, numbers):
         self.numbers = np.array(numbers, dtype=np.int64)
 
-    def card(self, place):
-        return Card(f"spot {self.numbers[place]}", "5 of 14", "0.45")
+    def card(self, position):
+        return Card(f"spot {self.numbers[position]}", "5 of 14", "0.45")
 
-    def visible_words(self, place):
-        return f"spot {self.numbers[place]}, a.png"
+    def visible_words(self, position):
+        return f"spot {self.numbers[position]}, a.png"
 
 
 def spots(*numbers) -> Spots:
     return Spots(numbers)
 
 
-def middle(grid, place) -> QPoint:
-    index = grid.view.model().at(place)
+def middle(grid, point) -> QPoint:
+    index = grid.view.model().at(point)
     return grid.view.visualRect(index).center()
 
 
-def click(grid, place, modifiers=Qt.KeyboardModifier.NoModifier):
-    QTest.mouseClick(grid.view.viewport(), LEFT, modifiers, middle(grid, place))
+def click(grid, position, modifiers=Qt.KeyboardModifier.NoModifier):
+    QTest.mouseClick(grid.view.viewport(), LEFT, modifiers, middle(grid, position))
 
 
 def test_click_ctrl_and_shift_choose_several_in_reading_order(grid):
@@ -81,8 +81,8 @@ def test_the_mouse_drawn_over_cards_chooses_them(grid):
     columns = grid.view.model().columns
     viewport = grid.view.viewport()
     QTest.mousePress(viewport, LEFT, pos=middle(grid, 0))
-    for place in (1, columns + 1):
-        QTest.mouseMove(viewport, middle(grid, place), 20)
+    for position in (1, columns + 1):
+        QTest.mouseMove(viewport, middle(grid, position), 20)
     QTest.mouseRelease(viewport, LEFT, pos=middle(grid, columns + 1))
     assert grid.selected == [0, 1, columns, columns + 1]
 
@@ -92,7 +92,7 @@ def test_others_take_the_place_of_those_that_are_settled(grid):
     click(grid, 3)
     chosen = []
     grid.chosen.connect(chosen.append)
-    grid.show_spots(spots(*[one for one in range(100, 120) if one != 103]), "40 px", reset=False)
+    grid.show_spots(spots(*[spot for spot in range(100, 120) if spot != 103]), "40 px", reset=False)
     assert grid.current == 104
     assert chosen == [104]
     assert "19 spots, each 40 px wide" in visible_words(grid)

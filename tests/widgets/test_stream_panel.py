@@ -28,18 +28,18 @@ def panel(qtbot):
 
 
 def history(steps=30) -> StreamHistory:
-    many = np.arange(1, steps + 1)
+    count = np.arange(1, steps + 1)
     band = np.full((steps, 3), np.nan)
     return StreamHistory(
-        many, 20 * many, np.full(steps, 41), (many % 2) * 3, 6.0 / many, np.exp(-many / 10), band, band,
-        many > 28, np.zeros(steps, dtype=bool),
+        count, 20 * count, np.full(steps, 41), (count % 2) * 3, 6.0 / count, np.exp(-count / 10), band, band,
+        count > 28, np.zeros(steps, dtype=bool),
     )  # fmt: skip
 
 
 def told(signal) -> list:
-    heard = []
-    signal.connect(lambda *values: heard.append(values[0] if values else True))
-    return heard
+    messages = []
+    signal.connect(lambda *values: messages.append(values[0] if values else True))
+    return messages
 
 
 def click(qtbot, button):
@@ -189,8 +189,8 @@ def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
 
 def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
     panel.show_live(LIVE)
-    for said in ("clicks.csv", "waiting for new clicks", "104,812", "51", "12 s ago"):
-        assert said in visible_words(panel)
+    for text in ("clicks.csv", "waiting for new clicks", "104,812", "51", "12 s ago"):
+        assert text in visible_words(panel)
     qtbot.waitUntil(lambda: "13 s ago" in visible_words(panel))
     panel.show_live(dataclasses.replace(LIVE, since=None, refused=2, notice="<i>Line 3</i> is no click."))
     assert "none yet" in visible_words(panel)
@@ -264,7 +264,7 @@ def test_nothing_is_cut_off_at_the_side(panel, width, qapp):
     for show in (panel.show_idle, lambda: panel.show_replay(replay), lambda: panel.show_live(LIVE)):
         show()
         qapp.processEvents()
-        buttons = [one for one in viewport.findChildren(QPushButton) if one.isVisible()]
+        buttons = [widget for widget in viewport.findChildren(QPushButton) if widget.isVisible()]
         assert len(buttons) > 2
         for button in buttons:
             assert button.mapTo(viewport, QPoint(button.width(), 0)).x() <= viewport.width()

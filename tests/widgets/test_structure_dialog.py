@@ -36,7 +36,7 @@ def opened(qtbot, answers):
 
 
 def find(text):
-    return [one for one in (HEART, LIVER) if text.casefold() in one.meaning.casefold()]
+    return [item for item in (HEART, LIVER) if text.casefold() in item.meaning.casefold()]
 
 
 def test_a_code_is_found_and_chosen_by_keyboard(opened, qtbot, answers):

@@ -54,7 +54,7 @@ def test_who_counts_as_a_part_is_marked_with_weight_and_reason(table):
     table.set_rows([*before[:2], replace(before[2], weight=0.25, why="hasty")])
     table.view.sortByColumn(column, Qt.SortOrder.AscendingOrder)
     assert order(table) == [1, 2, 0]
-    assert [cell(table, place, column) for place in range(3)] == [
+    assert [cell(table, position, column) for position in range(3)] == [
         "excluded: clicks everywhere", "counts as ¼: hasty", ""
     ]  # fmt: skip
     index = table.model.index(1, column)
@@ -217,10 +217,10 @@ def test_the_keys_may_come_to_the_runs_without_choosing_one(qtbot):
     assert chosen == ["first", "second"]
 
 
-def _ends(view, place, height, column):
+def _ends(view, position, height, column):
     """Give from where to where there is something in a column, of the pixels of a height below a place."""
     left, width = view.columnViewportPosition(column), view.columnWidth(column)
-    picture = view.grab(QRect(0, place, view.width(), height)).toImage()
+    picture = view.grab(QRect(0, position, view.width(), height)).toImage()
     ground = picture.pixelColor(left + 1, 1)
     there = [
         x

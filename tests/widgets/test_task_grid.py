@@ -19,23 +19,23 @@ def grid(qtbot):
     return widget
 
 
-def view(many=41, **changes) -> GridView:
+def view(count=41, **changes) -> GridView:
     values = {
         "title": "said 3 where true is 'not'",
-        "tasks": np.arange(many) * 2,
-        "names": [f"task {place:04}" for place in range(2 * many)],
+        "tasks": np.arange(count) * 2,
+        "names": [f"task {index:04}" for index in range(2 * count)],
         "classes": ("not", "supernova"),
-        "posterior": np.tile([0.93, 0.07], (2 * many, 1)),
+        "posterior": np.tile([0.93, 0.07], (2 * count, 1)),
         "outputs": ("-1", "1", "3"),
-        "answers": np.full(many, 2),
+        "answers": np.full(count, 2),
     }
     return GridView(**{**values, **changes})
 
 
 def picture() -> QImage:
-    made = QImage(200, 100, QImage.Format.Format_RGB32)
-    made.fill(QColor("#ff0000"))
-    return made
+    instance = QImage(200, 100, QImage.Format.Format_RGB32)
+    instance.fill(QColor("#ff0000"))
+    return instance
 
 
 def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
@@ -56,7 +56,7 @@ def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
     grid.show_tasks(view(100_000))
     qtbot.waitUntil(lambda: bool(wanted))
     first = list(wanted)
-    assert first == [2 * place for place in range(len(first))]
+    assert first == [2 * index for index in range(len(first))]
     assert 6 <= len(first) <= 12
     for task in first[:-1]:
         grid.set_picture(task, picture())
@@ -104,10 +104,10 @@ def test_what_is_current_stays_the_same_task_when_the_width_changes(grid):
     grid.view.setCurrentIndex(model.index(2, 1))
     chosen = []
     grid.chosen.connect(chosen.append)
-    said = grid.view.currentIndex().data()
+    text = grid.view.currentIndex().data()
     grid.resize(800, 300)
     assert model.columnCount() > before
-    assert grid.view.currentIndex().data() == said
+    assert grid.view.currentIndex().data() == text
     assert chosen == []
 
 

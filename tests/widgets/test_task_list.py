@@ -19,17 +19,17 @@ def tasks(qtbot):
     return panel
 
 
-def view(many=5, order=None, **changes) -> TasksView:
-    posterior = np.linspace(0.51, 0.99, many)
+def view(count=5, order=None, **changes) -> TasksView:
+    posterior = np.linspace(0.51, 0.99, count)
     values = {
-        "names": [f"task {place:04}" for place in range(many)],
-        "order": np.arange(many) if order is None else np.asarray(order),
+        "names": [f"task {index:04}" for index in range(count)],
+        "order": np.arange(count) if order is None else np.asarray(order),
         "classes": ("not", "supernova"),
-        "votes": np.full(many, 14),
-        "decided": np.full(many, -1, dtype=np.int16),
-        "known": np.full(many, -1, dtype=np.int16),
+        "votes": np.full(count, 14),
+        "decided": np.full(count, -1, dtype=np.int16),
+        "known": np.full(count, -1, dtype=np.int16),
         "posterior": np.stack([posterior, 1 - posterior], axis=1),
-        "entropy": np.linspace(0.98, 0.05, many),
+        "entropy": np.linspace(0.98, 0.05, count),
     }
     return TasksView(**{**values, **changes})
 
@@ -60,11 +60,11 @@ def test_before_a_fusion_the_votes_are_said(tasks):
 
 
 def test_a_million_tasks_are_walked_and_gone_to_without_a_line_each(tasks, qtbot):
-    many = 1_000_000
-    names = np.char.mod("t%07d", np.arange(many))
-    order = np.random.default_rng(0).permutation(many)
+    count = 1_000_000
+    names = np.char.mod("t%07d", np.arange(count))
+    order = np.random.default_rng(0).permutation(count)
     before = sys.getallocatedblocks()
-    tasks.set_tasks(view(many, order, names=names))
+    tasks.set_tasks(view(count, order, names=names))
     assert sys.getallocatedblocks() - before < 10_000
     chosen = []
     tasks.chosen.connect(chosen.append)
@@ -102,11 +102,11 @@ def test_going_on_passes_the_done_ones_and_stops_at_the_end(tasks):
 
 def test_the_filter_is_asked_for_with_its_words_and_its_choice(tasks, qtbot):
     tasks.set_tasks(view())
-    asked = []
-    tasks.filter_changed.connect(lambda *what: asked.append(what))
+    requests = []
+    tasks.filter_changed.connect(lambda *arguments: requests.append(arguments))
     qtbot.keyClicks(tasks.filter, "41")
     tasks.choice.setCurrentIndex(tasks.choice.findData("few"))
-    assert asked == [("4", "undecided"), ("41", "undecided"), ("41", "few")]
+    assert requests == [("4", "undecided"), ("41", "undecided"), ("41", "few")]
     tasks.set_tasks(view(order=[]))
     assert "No name under “few votes” contains “41”" in visible_words(tasks)
     assert "0 of 5" in visible_words(tasks)

@@ -83,20 +83,20 @@ def test_a_click_on_a_class_decides_and_return_does(panel, qtbot):
 
 def test_a_decision_is_shown_and_can_be_cleared(panel, qtbot):
     panel.show_task(view())
-    asked = []
-    panel.cleared.connect(lambda: asked.append("cleared"))
-    panel.skipped.connect(lambda: asked.append("skipped"))
+    requests = []
+    panel.cleared.connect(lambda: requests.append("cleared"))
+    panel.skipped.connect(lambda: requests.append("skipped"))
     panel.clear.click()
     panel.skip.click()
     panel.show_task(view(decided=1))
     panel.clear.click()
-    assert asked == ["skipped", "cleared"]
+    assert requests == ["skipped", "cleared"]
     assert "You decided supernova." in visible_words(panel)
     assert said(panel.bars)[1] == "supernova, 0.49, decided, key 2"
 
 
 def test_only_nine_classes_have_keys(panel):
-    classes = tuple(f"class {place}" for place in range(18))
+    classes = tuple(f"class {index}" for index in range(18))
     panel.show_task(view(classes=classes, posterior=np.full(18, 1 / 18)))
     assert "key 9" in said(panel.bars)[8]
     assert "key" not in said(panel.bars)[9]
@@ -155,13 +155,13 @@ def test_where_tasks_have_no_pictures_their_place_is_the_classes(panel):
 
 @pytest.mark.parametrize("many", [2, 4, 5])
 def test_so_many_classes_are_seen_at_once_in_the_usual_window(panel, many):
-    classes = tuple(f"class {place}" for place in range(many))
+    classes = tuple(f"class {index}" for index in range(many))
     panel.resize(640, 212)
     panel.show_task(view(classes=classes, posterior=np.full(many, 1 / many), known=0, decided=1))
     QCoreApplication.sendPostedEvents()
-    for place in range(many):
-        line = panel.bars.visualRect(panel.bars.model().index(place))
-        assert panel.bars.viewport().rect().contains(line), place
+    for index in range(many):
+        line = panel.bars.visualRect(panel.bars.model().index(index))
+        assert panel.bars.viewport().rect().contains(line), index
 
 
 def test_before_a_fusion_one_can_decide_but_reads_no_number(panel):

@@ -31,8 +31,8 @@ class _Dot(Figure[str]):
 
     BOX = QRectF(40, 30, 20, 20)
 
-    def part_at(self, place):
-        return "dot" if self.BOX.contains(place) else None
+    def part_at(self, position):
+        return "dot" if self.BOX.contains(position) else None
 
     def words(self, part):
         return part
@@ -106,14 +106,14 @@ def test_a_line_is_painted_in_pixels_of_the_usual_size_whatever_the_text(resized
 
 
 def test_lengths_follow_and_a_key_is_not_cut(resized, qtbot):
-    place, key = QWidget(), KeyButton("A", "accept")
-    qtbot.addWidget(place)
+    widget, key = QWidget(), KeyButton("A", "accept")
+    qtbot.addWidget(widget)
     qtbot.addWidget(key)
-    set_lengths(place, minimumWidth=100, height=20)
+    set_lengths(widget, minimumWidth=100, height=20)
     usual = key.sizeHint()
     resized(1.5)
     assert text_size() == 1.5
-    assert (place.minimumWidth(), place.minimumHeight(), place.maximumHeight()) == (150, 30, 30)
+    assert (widget.minimumWidth(), widget.minimumHeight(), widget.maximumHeight()) == (150, 30, 30)
     assert key.sizeHint().height() == pytest.approx(1.5 * usual.height(), abs=1)
     assert key.sizeHint().width() == pytest.approx(1.5 * usual.width(), abs=2)
 

@@ -31,7 +31,7 @@ def test_forty_annotators_differ_and_keep_their_style():
     styles = [theme.annotator_style(index) for index in range(40)]
     assert len(set(styles)) == 40
     assert len({colour for colour, _ in styles[:8]}) == 8
-    assert all(one[1] != other[1] for one, other in itertools.pairwise(styles))
+    assert all(first[1] != second[1] for first, second in itertools.pairwise(styles))
     assert theme.annotator_style(40) == theme.annotator_style(4999)
     assert theme.annotator_style(40) not in styles
 
@@ -43,11 +43,11 @@ def restored(qapp):
 
 
 def test_a_theme_reaches_palette_style_and_those_who_paint_themselves(restored, qtbot):
-    told = []
-    theme.notifier().changed.connect(told.append)
+    messages = []
+    theme.notifier().changed.connect(messages.append)
     theme.apply_theme(restored, theme.LIGHT)
-    theme.notifier().changed.disconnect(told.append)
-    assert told == [theme.LIGHT]
+    theme.notifier().changed.disconnect(messages.append)
+    assert messages == [theme.LIGHT]
     assert theme.current() is theme.LIGHT
     assert restored.palette().color(QPalette.ColorRole.Window) == QColor(theme.LIGHT.window)
     label = QLabel("words")
@@ -62,9 +62,9 @@ def test_a_ticked_box_shows_a_tick_and_not_a_colour_alone(restored, qtbot):
     qtbot.addWidget(box)
     box.setChecked(True)
     picture = box.grab().toImage()
-    found = {picture.pixelColor(x, y).name() for x in range(16) for y in range(picture.height())}
-    assert theme.DARK.accent in found
-    assert any(_contrast(colour, theme.DARK.accent) > 4 for colour in found - {theme.DARK.window})
+    results = {picture.pixelColor(x, y).name() for x in range(16) for y in range(picture.height())}
+    assert theme.DARK.accent in results
+    assert any(_contrast(colour, theme.DARK.accent) > 4 for colour in results - {theme.DARK.window})
 
 
 @pytest.mark.usefixtures("qapp")
@@ -83,5 +83,7 @@ def test_the_buttons_of_qts_own_file_dialog_show_what_they_are(qapp, qtbot, look
     up = dialog.findChild(QToolButton, "toParentButton")
     up.setEnabled(True)
     image = up.grab(up.rect().adjusted(5, 5, -5, -5)).toImage()
-    seen = [image.pixelColor(x, y).lightness() for x in range(image.width()) for y in range(image.height())]
-    assert max(seen) - min(seen) > 100
+    observed = [
+        image.pixelColor(x, y).lightness() for x in range(image.width()) for y in range(image.height())
+    ]
+    assert max(observed) - min(observed) > 100

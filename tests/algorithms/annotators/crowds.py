@@ -25,9 +25,9 @@ def planted(
     count, classes, outputs = prototypes.shape
     community = np.repeat(np.arange(count), size)
     alpha = np.ones((len(community), classes, outputs))
-    for at, which in enumerate(community):
-        for j, many in enumerate(rng.multinomial(votes, np.full(classes, 1 / classes))):
-            alpha[at, j] += rng.multinomial(many, prototypes[which, j])
+    for at, objects in enumerate(community):
+        for j, number in enumerate(rng.multinomial(votes, np.full(classes, 1 / classes))):
+            alpha[at, j] += rng.multinomial(number, prototypes[objects, j])
     return alpha / alpha.sum(axis=2, keepdims=True), community, np.full(len(community), votes)
 
 

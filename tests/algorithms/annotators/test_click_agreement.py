@@ -19,12 +19,12 @@ def crowd():
     return marked, annotators
 
 
-def votes_of(marked, annotators, one, other):
+def votes_of(marked, annotators, first, second):
     """What two annotators said of the clusters that both saw."""
     pairs = [
-        np.stack([votes[here.index(one)], votes[here.index(other)]])
+        np.stack([votes[here.index(first)], votes[here.index(second)]])
         for votes, here in zip(marked, annotators, strict=True)
-        if one in here and other in here
+        if first in here and second in here
     ]
     return np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), dtype=bool)
 
@@ -44,8 +44,8 @@ def test_every_pair_agrees_as_an_independent_implementation_says():
 
 
 def test_kappa_is_not_defined_where_both_mark_all_and_nothing_is_without_a_common_image():
-    everything, nothing = np.ones((1, 4), dtype=bool), np.zeros((1, 4), dtype=bool)
-    together = np.concatenate([everything, everything, nothing, nothing])
+    everything, empty = np.ones((1, 4), dtype=bool), np.zeros((1, 4), dtype=bool)
+    together = np.concatenate([everything, everything, empty, empty])
     alone = np.ones((1, 3), dtype=bool)
     result = click_agreement([together, alone], [NAMES[:4], ("eve",)])
     assert result.dice[0, 1] == 1.0

@@ -128,7 +128,7 @@ def test_votes_that_do_not_fit_are_refused_and_it_can_be_cancelled() -> None:
         with pytest.raises(ValueError, match="expected"):
             common_task_communities(task, annotator, 2, 2)
 
-    def stop(fraction: float, words: str, **rest: object) -> None:
+    def stop(fraction: float, words: str, **options: object) -> None:
         if fraction > 0.5:
             raise Cancelled
 
@@ -198,13 +198,15 @@ def test_a_split_and_a_joining_are_named() -> None:
     first = _moment([1, 1, 2], [30, 15, 25], 5)
     three = _moment([1, 3, 2], [30, 15, 25], 6)
     split = communities_over_time([first, three], [votes, votes])
-    whole = int(split.of(0)[0])
-    assert _kinds(split) == [("splits off", 2, whole)]
-    assert split.describe_events(["a", "b", "c"]) == (f"At moment 2 c splits off from {'ab'[whole]}.",)
+    total = int(split.of(0)[0])
+    assert _kinds(split) == [("splits off", 2, total)]
+    assert split.describe_events(["a", "b", "c"]) == (f"At moment 2 c splits off from {'ab'[total]}.",)
     joined = communities_over_time([three, first], [votes, votes])
-    gone, rest = int(joined.of(0)[30]), int(joined.of(0)[0])
-    assert _kinds(joined) == [("joins", gone, rest)]
-    assert joined.describe_events(["a", "b", "c"]) == (f"At moment 2 {'abc'[gone]} joins {'abc'[rest]}.",)
+    gone, remaining = int(joined.of(0)[30]), int(joined.of(0)[0])
+    assert _kinds(joined) == [("joins", gone, remaining)]
+    assert joined.describe_events(["a", "b", "c"]) == (
+        f"At moment 2 {'abc'[gone]} joins {'abc'[remaining]}.",
+    )
     assert gone not in joined.identity[1]
     assert joined.path(gone)[0].tolist() == [0]
 
@@ -226,9 +228,9 @@ def test_moments_must_fit_and_may_be_empty() -> None:
         communities_over_time([mean, mean[:3]], [np.full(5, 20), np.full(3, 20)])
     with pytest.raises(ValueError, match="votes"):
         communities_over_time([mean], [])
-    nothing = communities_over_time([], [])
-    assert nothing.latest().shape[0] == 0
-    assert (nothing.count, nothing.moments, nothing.path(0)[0].tolist()) == (0, (), [])
+    empty = communities_over_time([], [])
+    assert empty.latest().shape[0] == 0
+    assert (empty.count, empty.moments, empty.path(0)[0].tolist()) == (0, (), [])
     nobody = communities_over_time([mean, mean], [np.zeros(5), np.full(5, 20)])
     assert _kinds(nobody) == [("begins", 0, -1)]
 
@@ -236,7 +238,7 @@ def test_moments_must_fit_and_may_be_empty() -> None:
 def test_it_can_be_cancelled_late() -> None:
     mean = _moment([1, 2], [10, 10], 9)
 
-    def stop(fraction: float, words: str, **rest: object) -> None:
+    def stop(fraction: float, words: str, **options: object) -> None:
         if fraction > 0.8:
             raise Cancelled
 

@@ -74,13 +74,13 @@ def test_the_order_of_annotators_does_not_matter(method: str) -> None:
 
 def test_gathering_into_cells_finds_what_the_whole_network_does(monkeypatch: pytest.MonkeyPatch) -> None:
     mean, _, votes = planted(FIVE, 160, 60, 4)
-    whole = communities(mean, votes)
+    full = communities(mean, votes)
     monkeypatch.setattr(module, "_CELLS", 400)
     gathered = communities(mean, votes)
-    assert gathered.count == whole.count == 5
-    assert adjusted_rand_score(whole.community, gathered.community) > 0.99
-    np.testing.assert_allclose(gathered.prototype, whole.prototype, atol=0.01)
-    assert gathered.modularity == pytest.approx(whole.modularity, abs=0.01)
+    assert gathered.count == full.count == 5
+    assert adjusted_rand_score(full.community, gathered.community) > 0.99
+    np.testing.assert_allclose(gathered.prototype, full.prototype, atol=0.01)
+    assert gathered.modularity == pytest.approx(full.modularity, abs=0.01)
 
 
 def test_modularity_is_that_of_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,18 +142,18 @@ def test_what_cannot_be_grouped_is_refused() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_it_can_be_cancelled_and_its_progress_never_falls(method: str) -> None:
     mean, _, votes = planted(FIVE, 20, 30, 8)
-    seen: list[float] = []
+    fractions: list[float] = []
 
-    def watch(fraction: float, words: str, **rest: object) -> None:
+    def watch(fraction: float, words: str, **options: object) -> None:
         assert words
-        seen.append(fraction)
+        fractions.append(fraction)
 
     communities(mean, votes, CommunitySettings(method=method), watch)
-    assert len(seen) > 3
-    assert (np.diff(seen) >= 0).all()
-    assert seen[-1] == pytest.approx(1.0)
+    assert len(fractions) > 3
+    assert (np.diff(fractions) >= 0).all()
+    assert fractions[-1] == pytest.approx(1.0)
 
-    def stop(fraction: float, words: str, **rest: object) -> None:
+    def stop(fraction: float, words: str, **options: object) -> None:
         if fraction > 0.5:
             raise Cancelled
 
@@ -203,10 +203,10 @@ def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
 def test_no_two_communities_are_called_the_same() -> None:
     names = ("cat", "dog")
     many = np.stack([diagonal(0.88, 2), [[0.95, 0.05], [0.2, 0.8]], diagonal(0.89, 2), diagonal(0.88, 2)])
-    said = describe_communities(many, names, names, (0, 1))
-    assert len(set(said)) == 4
-    assert all(words.startswith("reliable") for words in said)
-    assert said[1] == "reliable, more cat"
+    text = describe_communities(many, names, names, (0, 1))
+    assert len(set(text)) == 4
+    assert all(words.startswith("reliable") for words in text)
+    assert text[1] == "reliable, more cat"
     alike = describe_communities(np.stack([diagonal(0.88, 2)] * 3), names, names, (0, 1))
     assert alike == tuple(f"reliable, more cat, no. {number}" for number in (1, 2, 3))
     assert describe_communities(np.empty((0, 2, 2)), names, names, (0, 1)) == ()

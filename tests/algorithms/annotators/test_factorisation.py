@@ -116,7 +116,7 @@ def test_no_links_no_communities_and_bad_networks_are_refused() -> None:
 
 
 def test_it_can_be_cancelled() -> None:
-    def stop(fraction: float, words: str, **rest: object) -> None:
+    def stop(fraction: float, words: str, **options: object) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
@@ -125,12 +125,12 @@ def test_it_can_be_cancelled() -> None:
 
 def _as_printed(network: np.ndarray, seed: int, iterations: int) -> np.ndarray:
     """Give the participation by the updates of Psorakis et al. (2011), written out, from one start."""
-    many = len(network)
-    member, link = np.random.default_rng((seed, 0)).random((2, many, many), dtype=np.float32).astype(float)
-    link, ones = link.T, np.ones((many, many))
+    count = len(network)
+    member, link = np.random.default_rng((seed, 0)).random((2, count, count), dtype=np.float32).astype(float)
+    link, ones = link.T, np.ones((count, count))
 
     def shrinkage() -> np.ndarray:
-        return np.diag((many + 5 - 1) / ((member**2).sum(axis=0) / 2 + (link**2).sum(axis=1) / 2 + 2))
+        return np.diag((count + 5 - 1) / ((member**2).sum(axis=0) / 2 + (link**2).sum(axis=1) / 2 + 2))
 
     beta = shrinkage()
     for _ in range(iterations):

@@ -59,13 +59,13 @@ def until(clicks: Clicks, annotators: int) -> Clicks:
     )
 
 
-def votes_of_text(rows, verdict=None, stray=None, places=0.0):
+def votes_of_text(rows, verdict=None, stray=None, positions=0.0):
     """Make votes from one text an annotator: "1101"."""
     marked = np.array([[letter == "1" for letter in row] for row in rows], dtype=bool)
     clusters = marked.shape[1]
     verdict = np.full(clusters, -1) if verdict is None else np.asarray(verdict)
     weight = marked.sum(axis=0) / max(marked.sum(), 1)
-    return Votes(marked, weight, verdict.astype(np.int8), stray, places)
+    return Votes(marked, weight, verdict.astype(np.int8), stray, positions)
 
 
 def quantius(folder: Path) -> list[RealImage]:
@@ -85,7 +85,7 @@ def quantius(folder: Path) -> list[RealImage]:
     return result
 
 
-def displacement(places: np.ndarray, truth: np.ndarray, reach: float) -> np.ndarray:
+def displacement(positions: np.ndarray, truth: np.ndarray, reach: float) -> np.ndarray:
     """Estimate by how much the places lie beside the truth as a whole, (2,), from mutual nearest pairs.
 
     The expert who marked the smFISH images and the beads of `quantius` did so about two pixels beside what
@@ -93,12 +93,12 @@ def displacement(places: np.ndarray, truth: np.ndarray, reach: float) -> np.ndar
     """
     shift = np.zeros(2)
     for _ in range(3):
-        distance, nearest = cKDTree(truth + shift).query(places)
-        back = cKDTree(places).query(truth + shift)[1]
-        pairs = (back[nearest] == np.arange(len(places))) & (distance < reach)
+        distance, nearest = cKDTree(truth + shift).query(positions)
+        back = cKDTree(positions).query(truth + shift)[1]
+        pairs = (back[nearest] == np.arange(len(positions))) & (distance < reach)
         if pairs.sum() < FEWEST_PAIRS:
             break
-        shift = np.median(places[pairs] - truth[nearest[pairs]], axis=0)
+        shift = np.median(positions[pairs] - truth[nearest[pairs]], axis=0)
     return shift
 
 

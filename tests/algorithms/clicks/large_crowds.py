@@ -57,9 +57,9 @@ class Scene:
 def large_crowd(scene: Scene, annotators: int, seed: int) -> LargeCrowd:
     """Draw a crowd's clicks; the objects lie apart."""
     generator = np.random.default_rng([seed, annotators])
-    whole = scene.objects + scene.artefacts
+    full = scene.objects + scene.artefacts
     positions = np.empty((0, 2))
-    while len(positions) < whole:
+    while len(positions) < full:
         position = generator.uniform(20, WIDTH - 20, 2)
         if (np.hypot(*(positions - position).T) > APART).all():
             positions = np.vstack([positions, position])
@@ -76,10 +76,10 @@ def large_crowd(scene: Scene, annotators: int, seed: int) -> LargeCrowd:
         chance *= scene.marks / chance.sum(axis=1).mean()
     marked = generator.random(chance.shape) < chance
     stray = np.where(careless, scene.objects // 10, generator.integers(0, 3, annotators))
-    annotator, what = np.nonzero(marked)
+    annotator, objects = np.nonzero(marked)
     points = np.vstack(
         [
-            positions[what] + generator.normal(0, SCATTER, (len(what), 2)),
+            positions[objects] + generator.normal(0, SCATTER, (len(objects), 2)),
             generator.uniform(0, WIDTH, (stray.sum(), 2)),
         ]
     )
@@ -87,16 +87,16 @@ def large_crowd(scene: Scene, annotators: int, seed: int) -> LargeCrowd:
     owner = np.concatenate([annotator, np.repeat(np.arange(annotators), stray)])
     names = tuple(f"v{row:05d}" for row in range(annotators))
     order = np.argsort(owner, kind="stable")
-    seen = marked.any(axis=0)
+    visible = marked.any(axis=0)
     return LargeCrowd(
         Clicks(*points[order].T, owner[order], names, (0.0, 0.0, WIDTH, WIDTH)),
         positions[: scene.objects],
         Votes(
-            marked[:, seen],
-            marked.sum(axis=0)[seen].astype(np.float64),
-            np.full(seen.sum(), -1, dtype=np.int8),
+            marked[:, visible],
+            marked.sum(axis=0)[visible].astype(np.float64),
+            np.full(visible.sum(), -1, dtype=np.int8),
             1 - np.exp(-(stray + 0.5) / PLACES),
             PLACES,
         ),
-        (np.arange(whole) < scene.objects)[seen],
+        (np.arange(full) < scene.objects)[visible],
     )

@@ -16,19 +16,19 @@ PLAN = StreamPlan()
 HIDDEN = np.array([375.0, 375.0])
 
 
-def crowd(annotators: int, places=40, seed=0, stray=2, side=400.0) -> Clicks:
+def crowd(annotators: int, positions=40, seed=0, stray=2, side=400.0) -> Clicks:
     """Draw annotators who mark each object once or not, and click at random besides."""
     generator = np.random.default_rng(seed)
-    objects = np.stack(np.meshgrid(*[np.arange(25, side, side / 8)] * 2), axis=-1).reshape(-1, 2)[:places]
-    points, who = [], []
+    objects = np.stack(np.meshgrid(*[np.arange(25, side, side / 8)] * 2), axis=-1).reshape(-1, 2)[:positions]
+    points, annotator_index = [], []
     for annotator in range(annotators):
-        seen = objects[generator.random(len(objects)) < 0.75]
+        visible = objects[generator.random(len(objects)) < 0.75]
         own = np.concatenate(
-            [seen + generator.normal(0, 2, seen.shape), generator.uniform(0, side, (stray, 2))]
+            [visible + generator.normal(0, 2, visible.shape), generator.uniform(0, side, (stray, 2))]
         )
         points.append(generator.permutation(own))
-        who += [annotator] * len(own)
-    return made(np.concatenate(points), who, annotators, (0.0, 0.0, side, side))
+        annotator_index += [annotator] * len(own)
+    return made(np.concatenate(points), annotator_index, annotators, (0.0, 0.0, side, side))
 
 
 def followed(clicks: Clicks, first: int, plan: StreamPlan = PLAN, **more):
@@ -43,9 +43,9 @@ def decided(fusion):
     return fusion.clustering.mean[fusion.detection.detected]
 
 
-def changed(one, two, radius=4.0) -> int:
+def changed(first, two, radius=4.0) -> int:
     """Count the detections that one of two fusions has alone."""
-    result, other = decided(one), decided(two)
+    result, other = decided(first), decided(two)
     return len(result) + len(other) - 2 * len(match(result, other, radius))
 
 
@@ -67,9 +67,9 @@ def with_hidden(clicks: Clicks, annotators) -> Clicks:
     return in_order(more, np.arange(len(clicks.annotators)))
 
 
-def same(one, two) -> bool:
-    if is_dataclass(one):
-        return all(same(getattr(one, field.name), getattr(two, field.name)) for field in fields(one))
-    if isinstance(one, np.ndarray):
-        return one.dtype == two.dtype and one.tobytes() == two.tobytes()
-    return one == two or (one != one and two != two)
+def same(first, two) -> bool:
+    if is_dataclass(first):
+        return all(same(getattr(first, field.name), getattr(two, field.name)) for field in fields(first))
+    if isinstance(first, np.ndarray):
+        return first.dtype == two.dtype and first.tobytes() == two.tobytes()
+    return first == two or (first != first and two != two)

@@ -97,7 +97,7 @@ def test_on_a_real_crowd_who_is_asked_finds_more_than_who_comes(real_data):
     images = quantius(real_data)
     fusions = [fuse(image.clicks, PLAN) for image in images[:12]]
     names = [image.clicks.annotators for image in images[:12]]
-    came, chosen = [], []
+    arrived, chosen = [], []
     for number in range(0, 12, 2):
         others = [other for other in range(12) if other != number]
         experience = experience_of([fusions[i] for i in others], [names[i] for i in others])
@@ -106,9 +106,9 @@ def test_on_a_real_crowd_who_is_asked_finds_more_than_who_comes(real_data):
         start = until(in_order(image.clicks, order), 3)
         ranked = rank_annotators(start, fuse(start, PLAN), PLAN, experience, set(own))
         best = [own.index(name) for name in ranked.annotators[:3]]
-        for annotator, scores in ((order[:6], came), ([*order[:3], *best], chosen)):
-            rest = [index for index in range(len(own)) if index not in annotator]
-            fusion = fuse(until(in_order(image.clicks, [*annotator, *rest]), 6), PLAN)
+        for annotator, scores in ((order[:6], arrived), ([*order[:3], *best], chosen)):
+            remaining = [index for index in range(len(own)) if index not in annotator]
+            fusion = fuse(until(in_order(image.clicks, [*annotator, *remaining]), 6), PLAN)
             result = fusion.clustering.mean[fusion.detection.detected]
             scores.append(evaluate(result, image.truth, 4.0).f_two)
-    assert np.mean(chosen) > np.mean(came) + 0.01
+    assert np.mean(chosen) > np.mean(arrived) + 0.01

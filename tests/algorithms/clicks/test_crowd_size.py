@@ -75,8 +75,8 @@ def test_the_same_seed_draws_the_same_crowds_and_work_can_be_cancelled():
     settings = CrowdSizeSettings(crowds=2, draws=1, published=False)
     image = [(crowd.clicks, crowd.mean)]
     plan = FusionPlan.make("kmeans", {"detector": "majority"})
-    first, again = (measure_crowd_sizes(image, 0.3, plan, settings) for _ in range(2))
-    np.testing.assert_array_equal(first[0].sensitivity, again[0].sensitivity)
+    first, second = (measure_crowd_sizes(image, 0.3, plan, settings) for _ in range(2))
+    np.testing.assert_array_equal(first[0].sensitivity, second[0].sensitivity)
 
     def refuse(*_: object, **__: object) -> None:
         raise Cancelled

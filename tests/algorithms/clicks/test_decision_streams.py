@@ -227,14 +227,14 @@ def test_yes_and_no_are_alike():
 @pytest.mark.parametrize("method", METHODS)
 def test_who_is_not_asked_says_nothing(method):
     decisions, _ = stream(5, 8, 6)
-    asked = decisions.astype(float)
-    state = after(method, asked)
+    answers = decisions.astype(float)
+    state = after(method, answers)
     absent = np.full((6, 1, 8), np.nan)
-    with_absent = after(method, np.concatenate([asked, absent], axis=1))
+    with_absent = after(method, np.concatenate([answers, absent], axis=1))
     assert with_absent.posterior == pytest.approx(state.posterior)
     assert with_absent.sensitivity[:5] == pytest.approx(state.sensitivity)
-    asked[:, 0, :4] = np.nan
-    part = after(method, asked)
+    answers[:, 0, :4] = np.nan
+    part = after(method, answers)
     assert part.asked[0].tolist() == [0] * 4 + [6] * 4
     assert not np.allclose(part.posterior, state.posterior)
 

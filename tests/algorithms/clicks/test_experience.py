@@ -26,13 +26,13 @@ def images_of(ability, number=8, structures=20, strays=2.0, seed=0, side=300.0):
     images = []
     for chances in ability:
         truth = generator.uniform(15, side - 15, (structures, 2))
-        points, who = [], []
+        points, annotators = [], []
         for annotator, chance in enumerate(chances):
-            seen = generator.random(structures) < chance
+            visible = generator.random(structures) < chance
             wide = generator.uniform(0, side, (generator.poisson(strays), 2))
-            points += [truth[seen] + generator.normal(0, 2, (seen.sum(), 2)), wide]
-            who += [annotator] * (seen.sum() + len(wide))
-        images.append((made(np.vstack(points), who, len(chances), (0.0, 0.0, side, side)), truth))
+            points += [truth[visible] + generator.normal(0, 2, (visible.sum(), 2)), wide]
+            annotators += [annotator] * (visible.sum() + len(wide))
+        images.append((made(np.vstack(points), annotators, len(chances), (0.0, 0.0, side, side)), truth))
     return images
 
 
@@ -42,12 +42,14 @@ def learnt(images, plan=None) -> Experience:
     )
 
 
-def same(one, other) -> bool:
+def same(first, second) -> bool:
     return all(
-        np.array_equal(getattr(one, field.name), getattr(other, field.name), equal_nan=field.type != "tuple")
-        if isinstance(getattr(one, field.name), np.ndarray)
-        else getattr(one, field.name) == getattr(other, field.name)
-        for field in fields(one)
+        np.array_equal(
+            getattr(first, field.name), getattr(second, field.name), equal_nan=field.type != "tuple"
+        )
+        if isinstance(getattr(first, field.name), np.ndarray)
+        else getattr(first, field.name) == getattr(second, field.name)
+        for field in fields(first)
     )
 
 

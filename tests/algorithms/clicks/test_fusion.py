@@ -37,8 +37,8 @@ def with_known(clicks: Clicks, *spots) -> Clicks:
 def test_the_default_finds_a_separated_crowd():
     crowd = separated_crowd(50, seed=1)
     fusion = fuse(crowd.clicks)
-    found = fusion.clustering.mean[fusion.detection.detected]
-    result = evaluate(found, crowd.mean, 50.0)
+    positions = fusion.clustering.mean[fusion.detection.detected]
+    result = evaluate(positions, crowd.mean, 50.0)
     assert (result.sensitivity, result.precision) == (1.0, 1.0)
 
 
@@ -124,9 +124,9 @@ def test_unreliable_annotators_are_found_out():
     order = np.argsort(fusion.rates.reliability[:, 0])
     assert set(CROWD.reliability[order[:2]]) == {0.25}
     for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.precision):
-        seen = ~np.isnan(rate[:, 0])
-        assert (rate[seen, 1] <= rate[seen, 0]).all()
-        assert (rate[seen, 0] <= rate[seen, 2]).all()
+        is_known = ~np.isnan(rate[:, 0])
+        assert (rate[is_known, 1] <= rate[is_known, 0]).all()
+        assert (rate[is_known, 0] <= rate[is_known, 2]).all()
 
 
 def test_intervals_of_reliability_hold_the_truth_as_often_as_they_say():

@@ -80,6 +80,6 @@ def test_what_the_expert_decided_does_not_depend_on_the_grouping(images, fused):
     x, y = fused[0].clustering.mean[loose]
     known = replace(images[0].known, x=np.array([x]), y=np.array([y]), present=np.array([True]))
     decided = [replace(images[0], known=known), *images[1:]]
-    again = together(decided, [fuse(image, PLAN) for image in decided])[0]
-    assert again.verdict.max() == 1
-    assert not depends_on_grouping(again)[again.verdict == 1].any()
+    second = together(decided, [fuse(image, PLAN) for image in decided])[0]
+    assert second.verdict.max() == 1
+    assert not depends_on_grouping(second)[second.verdict == 1].any()

@@ -67,8 +67,8 @@ def test_a_finer_lattice_of_ease_makes_no_difference(annotators):
     shift = np.linspace(-3, 3, 49)
     share = np.interp(shift, prior.shift, prior.share)
     fine = replace(prior, shift=shift, share=share / share.sum())
-    again = run_em(replace(problem, prior=fine), votes.marked.mean(axis=0), 500, 1e-9, silent)
-    assert again.looks.present == pytest.approx(coarse.looks.present, abs=0.02)
+    second = run_em(replace(problem, prior=fine), votes.marked.mean(axis=0), 500, 1e-9, silent)
+    assert second.looks.present == pytest.approx(coarse.looks.present, abs=0.02)
 
 
 def test_images_of_few_and_of_many_annotators_teach_each_other():
@@ -92,8 +92,8 @@ def test_a_stream_keeps_its_detections_as_the_crowd_grows():
     state = begin_stream(until(crowd.clicks, 25))
     for number in range(50, 401, 25):
         state = advance_stream(state, until(crowd.clicks, number))
-        found = state.fusion.clustering.mean[state.fusion.detection.detected]
-        result = evaluate(found, crowd.truth, 2 * SCATTER)
+        positions = state.fusion.clustering.mean[state.fusion.detection.detected]
+        result = evaluate(positions, crowd.truth, 2 * SCATTER)
         assert min(result.sensitivity, result.precision) > 0.95, number
 
 

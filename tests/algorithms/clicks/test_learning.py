@@ -183,9 +183,9 @@ def clicks_of(seed, annotators=12, extent=400.0):
     generator = np.random.default_rng(seed)
     positions, annotator = [], []
     for centre in generator.uniform(40, extent - 40, (5, 2)):
-        seen = np.flatnonzero(generator.random(annotators) < 0.7)
-        positions.append(centre + generator.normal(0, 2, (len(seen), 2)))
-        annotator.append(seen)
+        visible = np.flatnonzero(generator.random(annotators) < 0.7)
+        positions.append(centre + generator.normal(0, 2, (len(visible), 2)))
+        annotator.append(visible)
     positions.append(generator.uniform(0, extent, (15, 2)))
     annotator.append(generator.integers(0, annotators, 15))
     x, y = np.concatenate(positions).T

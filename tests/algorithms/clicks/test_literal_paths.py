@@ -69,10 +69,10 @@ def algorithm_1(clicks, count, *, cem=False):
             if not cem:  # M step, line 6: eq. 12
                 p = np.array([alpha[annotator == r].mean() for r in range(annotators)]).clip(1e-6, 1 - 1e-6)
             soft = [(alpha * item).sum() for item in zeta]
-            whole = sum(max(0.0, count - penalty) for count in soft)
+            total = sum(max(0.0, count - penalty) for count in soft)
             new_pi, new_mean, new_covariance, kept = [], [], [], []
             for m, count in enumerate(soft):
-                share = max(0.0, count - penalty) / whole  # eq. 15
+                share = max(0.0, count - penalty) / total  # eq. 15
                 if share == 0:
                     continue
                 centre = (alpha * zeta[m]) @ x / count  # eq. 13
@@ -120,9 +120,9 @@ def message_length(x, pi, mean, covariance):
     return -likelihood.sum() + length + count / 2 * math.log(clicks / 12) + (count * L + count) / 2
 
 
-def scores_of(found, crowd):
-    result = evaluate(found.mean, crowd.mean, 0.3)
-    return len(found), result.sensitivity, result.precision
+def scores_of(results, crowd):
+    result = evaluate(results.mean, crowd.mean, 0.3)
+    return len(results), result.sensitivity, result.precision
 
 
 @pytest.mark.parametrize(("annotators", "seed", "count"), [(31, 0, 30), (11, 4, 120)])

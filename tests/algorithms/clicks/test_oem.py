@@ -32,14 +32,14 @@ def crowd(
 ) -> Clicks:
     """Let every annotator mark each object once with probability .8 and click at random a few times."""
     generator = np.random.default_rng(seed)
-    positions, who = [], []
+    positions, annotator_index = [], []
     for annotator in range(annotators):
         marked = objects[generator.random(len(objects)) < 0.8]
         positions.append(marked + generator.normal(0, scatter, marked.shape))
         positions.append(generator.uniform(extent[:2], extent[2:], (outliers, 2)))
-        who += [annotator] * (len(marked) + outliers)
+        annotator_index += [annotator] * (len(marked) + outliers)
     x, y = np.concatenate(positions).T
-    return some(x, y, who, annotators, extent)
+    return some(x, y, annotator_index, annotators, extent)
 
 
 def with_more(clicks: Clicks, x: object, y: object, annotator: object, count: int) -> Clicks:
@@ -49,11 +49,11 @@ def with_more(clicks: Clicks, x: object, y: object, annotator: object, count: in
     )  # fmt: skip
 
 
-def finds(found: Clustering, objects: np.ndarray, within: float) -> bool:
+def finds(clustering: Clustering, objects: np.ndarray, within: float) -> bool:
     """Say whether there is one cluster for each object and no other."""
-    if len(found) != len(objects):
+    if len(clustering) != len(objects):
         return False
-    distance = np.linalg.norm(found.mean[:, None] - objects[None], axis=2)
+    distance = np.linalg.norm(clustering.mean[:, None] - objects[None], axis=2)
     return bool((distance.min(axis=0) < within).all() and (distance.min(axis=1) < within).all())
 
 
@@ -205,8 +205,8 @@ def test_an_annotator_with_an_unsteady_hand_does_not_blur_the_others():
     own = oem(clicks)
     shared = oem(clicks, OEMSettings(own_hands=False))
 
-    def error(found: Clustering) -> float:
-        return float(np.linalg.norm(found.mean[:, None] - OBJECTS[None], axis=2).min(axis=0).mean())
+    def error(clustering: Clustering) -> float:
+        return float(np.linalg.norm(clustering.mean[:, None] - OBJECTS[None], axis=2).min(axis=0).mean())
 
     assert error(own) < error(shared)
 
@@ -283,19 +283,19 @@ def test_iterations_that_run_out_are_told():
 @pytest.mark.parametrize("settings", [OEMSettings(), PATH, PRINTED])
 def test_the_watch_sees_progress_and_may_cancel(settings):
     clicks = separated_crowd(20, seed=1).clicks
-    seen: list[float] = []
+    fractions: list[float] = []
     drawn: list[Clustering] = []
 
     def look(fraction: float, words: str, **more: Callable[[], Clustering]) -> None:
-        seen.append(fraction)
+        fractions.append(fraction)
         assert words
         if more.get("partial") is not None:
             drawn.append(more["partial"]())
 
     watched = oem(clicks, settings, look)
-    assert seen == sorted(seen)
-    assert seen[0] >= 0
-    assert seen[-1] <= 1
+    assert fractions == sorted(fractions)
+    assert fractions[0] >= 0
+    assert fractions[-1] <= 1
     assert drawn
     assert drawn[0].nearest.max() < len(drawn[0])
     np.testing.assert_array_equal(watched.mean, oem(clicks, settings).mean)

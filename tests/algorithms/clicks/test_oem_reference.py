@@ -100,10 +100,10 @@ def test_near_pairs_say_what_all_pairs_say(criterion, penalty, seed):
     result = walk(cells, np.full(21, 0.9), 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
     np.testing.assert_allclose(result.trace.objective, reference[4], rtol=1e-7)
     best = result.trace.best
-    again = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, best + 1)
-    np.testing.assert_allclose(result.mean, again[0], atol=1e-6)
-    np.testing.assert_allclose(result.weight, again[1], atol=1e-7)
-    np.testing.assert_allclose(result.inlier, again[3], atol=1e-6)
+    second = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, best + 1)
+    np.testing.assert_allclose(result.mean, second[0], atol=1e-6)
+    np.testing.assert_allclose(result.weight, second[1], atol=1e-7)
+    np.testing.assert_allclose(result.inlier, second[3], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -153,14 +153,16 @@ def test_a_large_crowd_of_whom_each_clicks_little_scatters_as_a_small_one() -> N
     """The clicks that are sampled of each must not be those at the edges of the image."""
     rng = np.random.default_rng(0)
     objects = rng.uniform(20, 980, (100, 2))
-    x, y, who = [], [], []
+    x, y, annotators = [], [], []
     for annotator in range(800):
-        seen = objects[rng.random(100) < 0.2]
-        own = np.concatenate([rng.normal(seen, 3.0), rng.uniform(0, 1000, (1, 2))])
+        visible = objects[rng.random(100) < 0.2]
+        own = np.concatenate([rng.normal(visible, 3.0), rng.uniform(0, 1000, (1, 2))])
         x.append(own[:, 0])
         y.append(own[:, 1])
-        who.append(np.full(len(own), annotator))
+        annotators.append(np.full(len(own), annotator))
     names = tuple(f"W{index}" for index in range(800))
-    clicks = Clicks(np.concatenate(x), np.concatenate(y), np.concatenate(who), names, (0, 0, 1000, 1000))
+    clicks = Clicks(
+        np.concatenate(x), np.concatenate(y), np.concatenate(annotators), names, (0, 0, 1000, 1000)
+    )
     assert learn_habits(clicks).scatter == pytest.approx(3.0, rel=0.3)
     assert len(oem(clicks)) == pytest.approx(100, abs=2)

@@ -51,12 +51,12 @@ def test_intervals_are_as_wide_as_repeated_readings_scatter(leukocytes, publishe
         assert spread_of(rate) == pytest.approx(scatter, rel=0.09)
 
 
-@pytest.mark.parametrize("found", [1, 4, 30])
+@pytest.mark.parametrize("result", [1, 4, 30])
 @pytest.mark.parametrize("spread", [1.0, 3.0])
-def test_the_interval_of_a_count_is_that_of_jeffreys(found, spread):
+def test_the_interval_of_a_count_is_that_of_jeffreys(result, spread):
     """The gamma distribution with half a parasite more than was seen: Brown, Cai and DasGupta (2003)."""
-    rate = per_volume(counted(found), 0.02, spread)
-    shape, scale = found / spread + 0.5, spread / 0.02
+    rate = per_volume(counted(result), 0.02, spread)
+    shape, scale = result / spread + 0.5, spread / 0.02
     assert (rate.low, rate.high) == pytest.approx(
         stats.gamma.ppf((0.025, 0.975), shape, scale=scale), rel=1e-4
     )

@@ -29,8 +29,8 @@ def crowd(seed: int, structures: int, artefacts: int, people: int = 20) -> tuple
     true = np.arange(structures + artefacts) < structures
     chance = np.where(true, rng.beta(4, 3, len(true)), rng.beta(1, 4, len(true)))
     marked = rng.random((people, len(true))) < chance
-    seen = marked.sum(axis=0) >= 2
-    marked, true = marked[:, seen], true[seen]
+    visible = marked.sum(axis=0) >= 2
+    marked, true = marked[:, visible], true[visible]
     unknown = np.full(len(true), -1, dtype=np.int8)
     return Votes(marked, marked.mean(axis=0), unknown, np.full(people, 1e-3), 500.0), true
 

@@ -56,16 +56,16 @@ def fused(images):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_streams_settle_where_a_fusion_of_all_images_is(images, fused, seed):
     generator = np.random.default_rng(seed)
-    came = [in_order(image, generator.permutation(len(image.annotators))) for image in images]
+    ordered = [in_order(image, generator.permutation(len(image.annotators))) for image in images]
     states = []
-    for clicks in came:
+    for clicks in ordered:
         state = begin_stream(until(clicks, 4), PLAN)
         for number in (8, len(clicks.annotators)):
             state = advance_stream(state, until(clicks, number), PLAN)
         states.append(state)
     assert differing(fused, [state.fusion for state in states]) > 0.3 * detections(fused)
-    alone = [restart_stream(clicks, PLAN, state) for clicks, state in zip(came, states, strict=True)]
-    settled = share_streams(came, alone, PLAN)
+    alone = [restart_stream(clicks, PLAN, state) for clicks, state in zip(ordered, states, strict=True)]
+    settled = share_streams(ordered, alone, PLAN)
     assert differing(fused, [state.fusion for state in settled]) <= 0.02 * detections(fused)
     assert [state.step for state in settled] == [state.step for state in states]
 
@@ -91,8 +91,10 @@ def test_images_that_are_not_followed_teach_too(images, fused):
 def test_each_image_is_told_what_the_others_say(images, fused):
     names = [image.annotators for image in images]
     for row, item in enumerate(experiences_of(fused, names)):
-        rest = [number for number in range(len(images)) if number != row]
-        other = experience_of([fused[number] for number in rest], [names[number] for number in rest])
+        remaining = [number for number in range(len(images)) if number != row]
+        other = experience_of(
+            [fused[number] for number in remaining], [names[number] for number in remaining]
+        )
         assert item.images == other.images
         rows = item.rows(other.annotators)
         for part in ("hits", "lured", "structures", "artefacts", "inliers", "outliers"):

@@ -33,13 +33,13 @@ def crowd(annotators=12, structures=25, sensitivity=0.75, strays=2.0, seed=0, si
     truth = generator.uniform(20, side - 20, (structures, 2))
     odds = np.log(sensitivity / (1 - sensitivity))
     ability, ease = generator.normal(odds, spread, annotators), generator.normal(0, spread, structures)
-    points, who = [], []
+    points, annotator_index = [], []
     for annotator in range(annotators):
-        seen = generator.random(structures) < 1 / (1 + np.exp(-(ability[annotator] + ease)))
+        visible = generator.random(structures) < 1 / (1 + np.exp(-(ability[annotator] + ease)))
         wide = generator.uniform(0, side, (generator.poisson(strays), 2))
-        points += [truth[seen] + generator.normal(0, 2, (seen.sum(), 2)), wide]
-        who += [annotator] * (seen.sum() + len(wide))
-    return made(np.vstack(points), who, annotators, (0.0, 0.0, side, side)), truth
+        points += [truth[visible] + generator.normal(0, 2, (visible.sum(), 2)), wide]
+        annotator_index += [annotator] * (visible.sum() + len(wide))
+    return made(np.vstack(points), annotator_index, annotators, (0.0, 0.0, side, side)), truth
 
 
 def foretold(clicks, more=3, plan=PLAN, **texts) -> Outlook:
@@ -118,8 +118,8 @@ def test_neither_the_order_of_annotators_nor_their_names_matter():
 
 def test_a_click_that_is_made_again_changes_nothing():
     clicks, _ = crowd(6)
-    again = np.concatenate([np.arange(0, len(clicks), 3), np.arange(len(clicks))])
-    twice = made(clicks.points[again], clicks.annotator[again], 6, clicks.extent)
+    second = np.concatenate([np.arange(0, len(clicks), 3), np.arange(len(clicks))])
+    twice = made(clicks.points[second], clicks.annotator[second], 6, clicks.extent)
     assert foretold(twice).expected == pytest.approx(foretold(clicks).expected)
 
 
@@ -220,8 +220,8 @@ def test_what_the_last_annotators_changed_counts_beside_what_is_expected(changes
 
 
 def test_changes_are_detections_that_appeared_or_vanished():
-    def seen(*places):
-        return fuse(made(list(places) * 6, np.repeat(range(6), len(places))), PLAN)
+    def seen(*positions):
+        return fuse(made(list(positions) * 6, np.repeat(range(6), len(positions))), PLAN)
 
     first, two, other = seen((20, 20)), seen((20, 20), (70, 70)), seen((70, 70))
     assert [
@@ -230,8 +230,8 @@ def test_changes_are_detections_that_appeared_or_vanished():
         count_changes(two, first),
         count_changes(first, other),
     ] == [0, 1, 1, 2]
-    nothing = fuse(made([], [], 3), PLAN)
-    assert [count_changes(nothing, two), count_changes(two, nothing), count_changes(nothing, nothing)] == [
+    empty = fuse(made([], [], 3), PLAN)
+    assert [count_changes(empty, two), count_changes(two, empty), count_changes(empty, empty)] == [
         2,
         2,
         0,

@@ -88,7 +88,7 @@ def test_growth_says_when_all_is_found_anew():
 
 
 def test_a_structure_that_nobody_saw_appears_with_its_clicks():
-    clicks, plan = with_hidden(crowd(16, places=39), range(8, 16)), StreamPlan.make({"growth": "100"})
+    clicks, plan = with_hidden(crowd(16, positions=39), range(8, 16)), StreamPlan.make({"growth": "100"})
     states = followed(clicks, 8, plan)
     result = [has_hidden(state.fusion) for state in states]
     assert result == [has_hidden(fuse(until(clicks, number))) for number in range(8, 17)]
@@ -162,10 +162,10 @@ def test_old_annotators_bring_more():
 def test_a_click_that_is_made_again_says_nothing_new():
     clicks = crowd(8)
     state = begin_stream(clicks)
-    again = advance_stream(state, with_more(clicks, clicks.points[:30], clicks.annotator[:30]))
-    assert len(again.fusion.clustering.inlier) == len(clicks)
-    assert np.array_equal(again.fusion.mark[-30:], again.fusion.mark[:30])
-    assert not changed(state.fusion, again.fusion)
+    second = advance_stream(state, with_more(clicks, clicks.points[:30], clicks.annotator[:30]))
+    assert len(second.fusion.clustering.inlier) == len(clicks)
+    assert np.array_equal(second.fusion.mark[-30:], second.fusion.mark[:30])
+    assert not changed(state.fusion, second.fusion)
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,11 @@ def test_a_stream_may_begin_with_nothing_or_with_nobody(texts):
 def test_early_spam_is_outlived():
     clicks, generator = crowd(14, seed=7), np.random.default_rng(0)
     spam = made(generator.uniform(0, 400, (240, 2)), np.repeat(np.arange(4), 60), 4, clicks.extent)
-    whole = with_more(spam, clicks.points, clicks.annotator + 4, [f"good {number}" for number in range(14)])
-    states = followed(whole, 4)
+    full = with_more(spam, clicks.points, clicks.annotator + 4, [f"good {number}" for number in range(14)])
+    states = followed(full, 4)
     state = states[-1]
     assert states[1].refreshed  # a fourth more people, an eighth more clicks
-    assert changed(state.fusion, fuse(whole)) <= 1
+    assert changed(state.fusion, fuse(full)) <= 1
     assert state.fusion.rates.reliability[:4, 0].max() < state.fusion.rates.reliability[4:, 0].min()
 
 
@@ -242,12 +242,12 @@ def test_newcomers_begin_with_the_reliability_that_they_have_on_other_images(tex
     plan = StreamPlan.make(texts | {"carry_reliability": "yes", "max_iterations": "9"})
     without = StreamPlan.make(texts | {"max_iterations": "9"})
     known = taught.reliability(clicks.annotators)
-    begun = begin_stream(clicks, plan, experience=taught).fusion.clustering
+    state = begin_stream(clicks, plan, experience=taught).fusion.clustering
     np.testing.assert_array_equal(
-        begun.inlier, oem(clicks.merged()[0], plan.clustering, reliability=known).inlier
+        state.inlier, oem(clicks.merged()[0], plan.clustering, reliability=known).inlier
     )
     usual = begin_stream(clicks, without, experience=taught).fusion.clustering
-    assert not np.array_equal(begun.inlier, usual.inlier)
+    assert not np.array_equal(state.inlier, usual.inlier)
     first = begin_stream(until(clicks, 5), plan)
     single, other = (advance_stream(first, clicks, plan, experience=fixed).fusion for fixed in (taught, None))
     assert not np.array_equal(single.clustering.inlier, other.clustering.inlier)
@@ -288,7 +288,8 @@ def test_the_order_of_those_who_come_together_makes_no_difference():
     turned = in_order(clicks, np.array([0, 1, 2, 3, 4, 5, 6, 7, 11, 9, 10, 8]))
     state = begin_stream(until(clicks, 8), StreamPlan.make({"growth": "100"}))
     first, two = (
-        advance_stream(state, given, StreamPlan.make({"growth": "100"})).fusion for given in (clicks, turned)
+        advance_stream(state, values, StreamPlan.make({"growth": "100"})).fusion
+        for values in (clicks, turned)
     )
     assert len(first.clustering) == len(two.clustering)
     assert len(match(first.clustering.mean, two.clustering.mean, 1e-3)) == len(first.clustering)
@@ -340,13 +341,13 @@ def test_a_stream_is_fused_by_oem_and_dem():
 
 def test_a_step_can_be_cancelled():
     clicks = crowd(9)
-    state, seen = begin_stream(until(clicks, 8)), []
+    state, calls = begin_stream(until(clicks, 8)), []
 
     def stop(fraction, words, **_):
-        seen.append(fraction)
-        if len(seen) > 3:
+        calls.append(fraction)
+        if len(calls) > 3:
             raise Cancelled
 
     with pytest.raises(Cancelled):
         advance_stream(state, clicks, PLAN, stop)
-    assert seen == sorted(seen)
+    assert calls == sorted(calls)

@@ -54,7 +54,7 @@ def test_as_printed_a_step_begins_at_equations_35_to_37():
 
 def test_as_printed_detection_begins_at_equation_39():
     """With one iteration of Algorithm 2: eqs. 27-29 from the old posteriors, then eq. 25."""
-    clicks = with_hidden(crowd(12, places=39), range(8, 12))
+    clicks = with_hidden(crowd(12, positions=39), range(8, 12))
     plan = StreamPlan.make(
         {"update": "printed", "click_scatter": "2", "prior": "none", "start": "share",
          "detection_iterations": "1", "vote_coverage": "1"}

@@ -116,9 +116,9 @@ def known(*spots):
     return KnownSpots(np.array(x, dtype=float), np.array(y, dtype=float), np.array(present, dtype=bool))
 
 
-def settle(spots, found=None):
-    found = clustering() if found is None else found
-    return apply_known_spots(CLICKS, found, spots, votes_of(CLICKS, found))
+def settle(spots, result=None):
+    result = clustering() if result is None else result
+    return apply_known_spots(CLICKS, result, spots, votes_of(CLICKS, result))
 
 
 def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():
@@ -129,12 +129,12 @@ def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():
         ([[40.0, 40.0]], [False, False]),
         ([], [False] * 2),
     ):
-        seen = replace(CLICKS, viewed=np.array(positions).reshape(-1, 2))
-        assert viewed_clusters(seen, clustering(), undecided).tolist() == result
-    seen = replace(CLICKS, viewed=np.array([[20.0, 20.0], [60.0, 60.0]]))
+        viewed = replace(CLICKS, viewed=np.array(positions).reshape(-1, 2))
+        assert viewed_clusters(viewed, clustering(), undecided).tolist() == result
+    viewed = replace(CLICKS, viewed=np.array([[20.0, 20.0], [60.0, 60.0]]))
     decided = np.array([1, -1], dtype=np.int8)
-    assert viewed_clusters(seen, clustering(), decided).tolist() == [False, True]
-    assert viewed_clusters(seen, NOTHING, undecided[:0]).tolist() == []
+    assert viewed_clusters(viewed, clustering(), decided).tolist() == [False, True]
+    assert viewed_clusters(viewed, NOTHING, undecided[:0]).tolist() == []
 
 
 def test_a_click_marks_its_nearest_cluster_unless_it_is_an_outlier():

@@ -44,21 +44,21 @@ def crowd(seed: int, people: int = 12, random: bool = False, side: float = 400.0
     objects = generator.uniform(10, side - 10, (40, 2))
     points = []
     for _ in range(people):
-        seen = objects[generator.random(40) < generator.beta(12, 4)]
+        visible = objects[generator.random(40) < generator.beta(12, 4)]
         stray = generator.uniform(0, side, (generator.poisson(3), 2))
-        points.append(np.concatenate([seen + generator.normal(0, 3, seen.shape), stray]))
+        points.append(np.concatenate([visible + generator.normal(0, 3, visible.shape), stray]))
     if random:
         points.append(generator.uniform(0, side, (round(3 / 7 * sum(map(len, points))), 2)))
     annotator = np.repeat(np.arange(len(points)), [len(own) for own in points])
     return made(np.concatenate(points), annotator, extent=(0.0, 0.0, side, side)), objects
 
 
-def several(clicks: Clicks, one: int, times: int) -> Clicks:
+def several(clicks: Clicks, item: int, times: int) -> Clicks:
     """Tell an annotator as so many, who together count as he does."""
-    own, number = clicks.annotator == one, len(clicks.annotators)
+    own, number = clicks.annotator == item, len(clicks.annotators)
     others = [np.full(own.sum(), number + extra) for extra in range(times - 1)]
     weights = np.ones(number + times - 1)
-    weights[[one, *range(number, len(weights))]] = 1 / times
+    weights[[item, *range(number, len(weights))]] = 1 / times
     return replace(
         clicks,
         x=np.concatenate([clicks.x, *[clicks.x[own]] * (times - 1)]),
@@ -77,11 +77,11 @@ def votes(seed: int, annotators: int = 9, clusters: int = 40) -> Votes:
     return of_marks(marked)
 
 
-def of_marks(marked, worth=None) -> Votes:
+def of_marks(marked, weights=None) -> Votes:
     clusters = marked.shape[1]
     return Votes(
         marked, np.full(clusters, 1 / clusters), np.full(clusters, -1, dtype=np.int8),
-        np.full(len(marked), 0.01), 2000.0, worth,
+        np.full(len(marked), 0.01), 2000.0, weights,
     )  # fmt: skip
 
 
@@ -136,9 +136,9 @@ def test_detection_cannot_tell_three_thirds_of_an_annotator_from_one(prior):
     settings = DEMSettings(prior=prior, interval_draws=20)
     for seed in range(3):
         marked = votes(seed).marked
-        worth = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
+        weights = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
         once = dem(of_marks(marked), settings)
-        thrice = dem(of_marks(np.concatenate([marked, marked[8:], marked[8:]]), worth), settings)
+        thrice = dem(of_marks(np.concatenate([marked, marked[8:], marked[8:]]), weights), settings)
         np.testing.assert_allclose(thrice.posterior, once.posterior, atol=1e-9)
         np.testing.assert_allclose(thrice.sensitivity[:9], once.sensitivity, atol=1e-9)
         np.testing.assert_allclose(thrice.specificity[:9], once.specificity, atol=1e-9)
@@ -169,9 +169,9 @@ def test_images_teach_each_other_the_same_by_three_thirds_of_an_annotator_as_by_
     images = [votes(seed, clusters=25) for seed in range(4)]
     names = [f"w{number}" for number in range(9)]
     settings = DEMSettings(interval_draws=20)
-    worth = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
+    weights = np.array([*[1.0] * 8, 1 / 3, 1 / 3, 1 / 3])
     parts = [
-        of_marks(np.concatenate([image.marked, image.marked[8:], image.marked[8:]]), worth)
+        of_marks(np.concatenate([image.marked, image.marked[8:], image.marked[8:]]), weights)
         for image in images
     ]
     once = learn(images, [names] * 4, [dem(image, settings).posterior for image in images], settings, silent)
@@ -200,10 +200,10 @@ def test_with_nearly_no_weight_the_others_decide():
 def test_votes_of_nearly_no_weight_say_nothing(prior):
     settings = DEMSettings(prior=prior, interval_draws=20)
     for seed in range(3):
-        marked, worth = votes(seed).marked, np.ones(9)
-        worth[3] = NEARLY_NONE
+        marked, weights = votes(seed).marked, np.ones(9)
+        weights[3] = NEARLY_NONE
         nearly, without = (
-            dem(of_marks(marked, worth), settings),
+            dem(of_marks(marked, weights), settings),
             dem(of_marks(marked[np.arange(9) != 3]), settings),
         )
         np.testing.assert_allclose(nearly.posterior, without.posterior, atol=1e-5)
@@ -232,8 +232,8 @@ def test_experience_is_of_what_annotators_count():
     )
     np.testing.assert_allclose(learnt.ease, others.ease, atol=0.3)
     assert learnt.votes == pytest.approx(others.votes, rel=0.05)
-    asked = rank_annotators(until(weighed[0], 5), fuse(until(weighed[0], 5)), FusionPlan(), learnt)
-    assert set(asked.annotators) == {"a5", "a6", "a7"}
+    requested = rank_annotators(until(weighed[0], 5), fuse(until(weighed[0], 5)), FusionPlan(), learnt)
+    assert set(requested.annotators) == {"a5", "a6", "a7"}
 
 
 # What holds for any weights
@@ -259,16 +259,16 @@ def test_ones_throughout_are_no_weights_and_what_is_hardly_less_hardly_so(algori
 @pytest.mark.parametrize("prior", PRIORS)
 def test_the_objective_of_detection_never_falls(prior):
     for seed in range(5):
-        worth = np.random.default_rng(seed).uniform(0.02, 1, 9)
-        result = dem(replace(votes(seed), worth=worth), DEMSettings(prior=prior, interval_draws=20))
+        weights = np.random.default_rng(seed).uniform(0.02, 1, 9)
+        result = dem(replace(votes(seed), worth=weights), DEMSettings(prior=prior, interval_draws=20))
         assert (np.diff(result.objective) >= -1e-9).all()
 
 
 def test_the_observed_likelihood_of_weighed_clicks_never_falls_between_removals():
     """As EM promises without the terms of the criterion that change with the components."""
     clicks, sigma = overlapping_crowd(21, 1).clicks, 0.25
-    worth = np.random.default_rng(0).uniform(0.05, 1, 21)
-    clicks = replace(clicks, weights=worth)
+    weights = np.random.default_rng(0).uniform(0.05, 1, 21)
+    clicks = replace(clicks, weights=weights)
     mean = clicks.points[np.random.default_rng(1).choice(len(clicks), 14, replace=False)]
     likelihoods = []
     for iterations in (2, 5, 10, 20, 40, 80):
@@ -278,8 +278,8 @@ def test_the_observed_likelihood_of_weighed_clicks_never_falls_between_removals(
         trusted, centred = np.full(21, 0.9), mean - cells.centre
         result = walk(cells, trusted, 1 / clicks.area, centred, start, path, sigma, silent)
         if result.trace.best == iterations - 1:
-            inside = float(worth[clicks.annotator] @ result.inlier)
-            likelihoods.append(result.trace.objective[-1] + (6 * 14 + worth.sum()) / 2 * math.log(inside))
+            inside = float(weights[clicks.annotator] @ result.inlier)
+            likelihoods.append(result.trace.objective[-1] + (6 * 14 + weights.sum()) / 2 * math.log(inside))
     assert len(likelihoods) >= 4
     assert (np.diff(likelihoods) > 0).all()
 
@@ -301,9 +301,9 @@ def test_the_less_its_only_voter_counts_the_less_is_a_spot_believed(detect):
         marked = np.column_stack([votes(seed).marked, np.arange(9) == seed])
         posterior = []
         for weight in (1.0, 0.7, 0.4, 0.1, 1e-3):
-            worth = np.ones(9)
-            worth[seed] = weight
-            posterior.append(detect(of_marks(marked, worth)).posterior[-1])
+            weights = np.ones(9)
+            weights[seed] = weight
+            posterior.append(detect(of_marks(marked, weights)).posterior[-1])
         assert (np.diff(posterior) <= 1e-9).all()
         assert posterior[-1] < posterior[0]
 

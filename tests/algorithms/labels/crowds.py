@@ -5,13 +5,13 @@ import numpy as np
 from raterscope.algorithms.labels import Labels
 
 
-def make(task, annotator, label, classes=2, outputs=None, **rest) -> Labels:
+def make(task, annotator, label, classes=2, outputs=None, **options) -> Labels:
     outputs = outputs or classes
     names = [
-        tuple(map(str, range(many)))
-        for many in (max(task, default=-1) + 1, max(annotator, default=-1) + 1, outputs, classes)
+        tuple(map(str, range(count)))
+        for count in (max(task, default=-1) + 1, max(annotator, default=-1) + 1, outputs, classes)
     ]
-    return Labels(np.array(task, int), np.array(annotator, int), np.array(label, int), *names, **rest)
+    return Labels(np.array(task, int), np.array(annotator, int), np.array(label, int), *names, **options)
 
 
 def crowd(seed=0, tasks=60, annotators=6, classes=3, accuracy=0.7) -> Labels:

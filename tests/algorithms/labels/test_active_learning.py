@@ -47,14 +47,14 @@ def plainly(labels: Labels, fusion: LabelFusion, count: int) -> tuple[list[tuple
     gain = expected_information(fusion.posterior, fusion.confusion.mean())
     gain[labels.task, labels.annotator] = -1.0
     most = max(-(-count // 10), -(-count // gain.shape[1]))
-    pairs, values, asked = [], [], np.zeros(gain.shape[1], dtype=int)
+    pairs, values, requests = [], [], np.zeros(gain.shape[1], dtype=int)
     while len(pairs) < count and gain.max() > 1e-6:
         task, annotator = map(int, np.unravel_index(gain.argmax(), gain.shape))
         pairs.append((task, annotator))
         values.append(float(gain[task, annotator]))
         gain[task] = -1.0
-        asked[annotator] += 1
-        if asked[annotator] == most:
+        requests[annotator] += 1
+        if requests[annotator] == most:
             gain[:, annotator] = -1.0
     return pairs, values
 

@@ -104,9 +104,9 @@ def test_one_class_is_always_right() -> None:
 def test_the_interval_of_a_share_is_wilsons() -> None:
     from scipy.stats import binomtest
 
-    for hits, many in ((0, 5), (3, 10), (333, 333), (80, 100)):
-        interval = binomtest(hits, many).proportion_ci(method="wilson")
-        assert wilson(hits, many) == pytest.approx((interval.low, interval.high), abs=1e-12)
+    for hits, count in ((0, 5), (3, 10), (333, 333), (80, 100)):
+        interval = binomtest(hits, count).proportion_ci(method="wilson")
+        assert wilson(hits, count) == pytest.approx((interval.low, interval.high), abs=1e-12)
 
 
 def test_two_methods_are_compared_where_they_differ() -> None:
@@ -145,8 +145,8 @@ def test_the_mean_of_curves_has_the_mean_area_and_of_one_curve_is_that_curve():
 
 def applied(posterior: np.ndarray, known: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Sharpen tasks of unknown class by others of known class."""
-    whole = np.concatenate([known, posterior])
-    return sharpen(whole, known, truth, np.arange(len(known)))[len(known) :]
+    full = np.concatenate([known, posterior])
+    return sharpen(full, known, truth, np.arange(len(known)))[len(known) :]
 
 
 def two(share: np.ndarray) -> np.ndarray:
@@ -198,8 +198,8 @@ def test_known_classes_of_some_tasks_calibrate_the_others(sure: bool) -> None:
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[:150] = truth[:150]
         judged = np.where(known == OPEN, truth, OPEN).astype(np.int16)
-        for given, result in ((None, before), (known, after)):
-            fusion = pooled(replace(labels, known=given))
+        for values, result in ((None, before), (known, after)):
+            fusion = pooled(replace(labels, known=values))
             result.append(assess(fusion.posterior, judged, labels.classes))
         assert (fusion.label()[:150] == truth[:150]).all()
         assert (fusion.posterior[:150].max(axis=1) == 1.0).all()

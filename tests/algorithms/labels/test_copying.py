@@ -22,9 +22,9 @@ def sayings(seed, tasks=400, people=14, classes=3, accuracy=0.75, hard=0.0) -> n
     return np.where(tempted, ((truth + 1) % classes)[:, None], answers)
 
 
-def crowd(said: np.ndarray, voted: np.ndarray | None = None, classes: int = 3) -> Labels:
-    task, annotator = np.nonzero(np.ones_like(said, dtype=bool) if voted is None else voted)
-    return make(task, annotator, said[task, annotator], classes)
+def crowd(answers: np.ndarray, voted: np.ndarray | None = None, classes: int = 3) -> Labels:
+    task, annotator = np.nonzero(np.ones_like(answers, dtype=bool) if voted is None else voted)
+    return make(task, annotator, answers[task, annotator], classes)
 
 
 def test_three_who_copy_are_one_group_though_they_make_each_other_right():
@@ -83,8 +83,8 @@ def test_little_in_common_tells_nothing_and_a_vote_that_is_repeated_counts_once(
     answers = np.zeros((19, 2), dtype=int)
     labels = crowd(np.repeat(answers, 1, axis=0))
     assert len(find_copies(labels, ibcc(labels)).pairs) == 0
-    again = make(np.tile(labels.task, 3), np.tile(labels.annotator, 3), np.tile(labels.label, 3), 3)
-    assert len(find_copies(again, ibcc(again)).pairs) == 0
+    second = make(np.tile(labels.task, 3), np.tile(labels.annotator, 3), np.tile(labels.label, 3), 3)
+    assert len(find_copies(second, ibcc(second)).pairs) == 0
     assert find_copies(labels, ibcc(labels)).share.shape == (0,)
 
 

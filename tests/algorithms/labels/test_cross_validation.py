@@ -31,8 +31,8 @@ def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
     truth = np.array([0] * 40 + [1] * 11 + [OPEN] * 9, dtype=np.int16)
     spy = Spy()
     result = cross_validate(CROWD, truth, spy)
-    whole, *folds = spy.told
-    assert np.array_equal(whole, truth)
+    full, *folds = spy.told
+    assert np.array_equal(full, truth)
     assert len(folds) == 5
     hidden = sum((known_of_run == OPEN).astype(int) for known_of_run in folds)
     assert hidden[:51].tolist() == [1] * 51
@@ -63,11 +63,11 @@ def test_decisions_stay_known_but_not_for_the_task_that_is_judged() -> None:
 
 def test_a_seed_draws_the_folds() -> None:
     truth = np.zeros(60, dtype=np.int16)
-    first, again, other = (
+    first, second, other = (
         cross_validate(CROWD, truth, lambda labels, watch: majority(labels), seed=seed).fold
         for seed in (1, 1, 2)
     )
-    assert np.array_equal(first, again)
+    assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
 
 
@@ -78,22 +78,22 @@ def test_fewer_truths_than_folds_are_left_out_one_by_one() -> None:
     assert len(spy.told) == 4
 
 
-@pytest.mark.parametrize(("many", "folds"), [(0, 5), (1, 5), (9, 1)])
-def test_too_little_to_cross_is_refused(many: int, folds: int) -> None:
-    truth = np.where(np.arange(60) < many, 0, OPEN).astype(np.int16)
+@pytest.mark.parametrize(("count", "folds"), [(0, 5), (1, 5), (9, 1)])
+def test_too_little_to_cross_is_refused(count: int, folds: int) -> None:
+    truth = np.where(np.arange(60) < count, 0, OPEN).astype(np.int16)
     with pytest.raises(LabelsError, match="expected at least 2 of each"):
         cross_validate(CROWD, truth, lambda labels, watch: majority(labels), folds=folds)
 
 
 def test_progress_never_falls() -> None:
-    seen: list[float] = []
+    fractions: list[float] = []
 
-    def watch(fraction: float, words: str, **rest: object) -> None:
-        seen.append(fraction)
+    def watch(fraction: float, words: str, **options: object) -> None:
+        fractions.append(fraction)
         silent(fraction, words)
 
     cross_validate(
         CROWD, np.zeros(60, dtype=np.int16), lambda labels, w: majority(labels, watch=w), watch=watch
     )
-    assert seen == sorted(seen)
-    assert len(seen) >= 6
+    assert fractions == sorted(fractions)
+    assert len(fractions) >= 6

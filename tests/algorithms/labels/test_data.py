@@ -77,12 +77,12 @@ def test_times_and_classes_that_nobody_knows_are_none():
 
 
 def test_who_is_left_out_keeps_the_number():
-    rest = replace(REPEATED, time=np.arange(6.0)).without({"a0"})
-    assert rows(rest) == [(0, 1, 1), (0, 1, 0)]
-    assert rest.annotators == REPEATED.annotators
-    assert rest.time.tolist() == [1, 5]
-    assert rest.votes_of_annotators().tolist() == [0, 2]
-    assert rest.votes_of_tasks().tolist() == [2, 0]
+    remaining = replace(REPEATED, time=np.arange(6.0)).without({"a0"})
+    assert rows(remaining) == [(0, 1, 1), (0, 1, 0)]
+    assert remaining.annotators == REPEATED.annotators
+    assert remaining.time.tolist() == [1, 5]
+    assert remaining.votes_of_annotators().tolist() == [0, 2]
+    assert remaining.votes_of_tasks().tolist() == [2, 0]
     assert len(REPEATED.without({"a0", "a1"})) == 0
     assert rows(REPEATED.without({"somebody else"})) == rows(REPEATED)
 

@@ -26,16 +26,16 @@ def known_crowd(rates, steps, seed=0, first=()):
     Every annotator votes on tasks of its own. The annotators in `first` have no votes.
     """
     rng = np.random.default_rng(seed)
-    many, classes, outputs = rates[0].shape
-    truth = rng.integers(0, classes, (many, steps * len(rates)))
+    size, classes, outputs = rates[0].shape
+    truth = rng.integers(0, classes, (size, steps * len(rates)))
     label = np.empty_like(truth)
     for number, stretch in enumerate(rates):
-        for k in range(many):
+        for k in range(size):
             for step in range(number * steps, (number + 1) * steps):
                 label[k, step] = rng.choice(outputs, p=stretch[k, truth[k, step]])
-    annotator = np.repeat(np.arange(many), truth.shape[1])
+    annotator = np.repeat(np.arange(size), truth.shape[1])
     voting = ~np.isin(annotator, first)
-    names = [tuple(map(str, range(count))) for count in (truth.size, many, outputs, classes)]
+    names = [tuple(map(str, range(count))) for count in (truth.size, size, outputs, classes)]
     return Labels(
         np.arange(truth.size)[voting], annotator[voting], label.ravel()[voting], *names,
         meaning=np.where(np.arange(outputs) < classes, np.arange(outputs), -1), known=truth.ravel(),
@@ -135,11 +135,11 @@ def test_rows_over_time_have_beta_intervals():
     fusion = dynibcc(labels)
     way = row_over_time(fusion.drift, 1)
     alpha = fusion.drift.alpha[fusion.drift.steps(1)].astype(float)
-    rest = alpha.sum(axis=2, keepdims=True) - alpha
+    remaining = alpha.sum(axis=2, keepdims=True) - alpha
     assert way.mean.shape == (120, 2, 3)
-    np.testing.assert_allclose(way.mean, alpha / (alpha + rest), rtol=1e-6)
-    np.testing.assert_allclose(way.low, beta.ppf(0.025, alpha, rest), rtol=1e-5)
-    np.testing.assert_allclose(way.high, beta.ppf(0.975, alpha, rest), rtol=1e-5)
+    np.testing.assert_allclose(way.mean, alpha / (alpha + remaining), rtol=1e-6)
+    np.testing.assert_allclose(way.low, beta.ppf(0.025, alpha, remaining), rtol=1e-5)
+    np.testing.assert_allclose(way.high, beta.ppf(0.975, alpha, remaining), rtol=1e-5)
     right = way.mean[:, 0, 0]
     assert right[0] > 0.65 > 0.5 > right[-1]
 
@@ -236,8 +236,8 @@ def test_crowds_that_drift(real_data, name, least):
     with np.load(real_data / "labels" / "synth" / f"{name}_seed7.npz", allow_pickle=False) as file:
         classes = int(name[-1])
         names = [
-            tuple(map(str, range(many)))
-            for many in (len(file["truth"]), int(file["worker"].max()) + 1, classes, classes)
+            tuple(map(str, range(count)))
+            for count in (len(file["truth"]), int(file["worker"].max()) + 1, classes, classes)
         ]
         known = file["known20"].astype(np.int16) if classes == 2 else None
         labels = Labels(file["task"], file["worker"], file["label"], *names, known=known)

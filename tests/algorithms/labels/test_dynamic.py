@@ -115,11 +115,11 @@ def test_cancelling_goes_through():
 
 
 def test_progress_never_falls():
-    seen = []
-    dynibcc(crowd(), watch=lambda fraction, words, **_: seen.append(fraction))
-    assert seen == sorted(seen)
-    assert seen[0] == 0.0
-    assert seen[-1] == 1.0
+    calls = []
+    dynibcc(crowd(), watch=lambda fraction, words, **_: calls.append(fraction))
+    assert calls == sorted(calls)
+    assert calls[0] == 0.0
+    assert calls[-1] == 1.0
 
 
 def test_too_many_matrices_are_refused():

@@ -27,8 +27,8 @@ def real(folder: Path, name: str) -> tuple[Labels, np.ndarray]:
 
 
 def accuracy_and_auc(fusion: LabelFusion, truth: np.ndarray) -> tuple[float, float]:
-    asked = truth >= 0
-    posterior, truth = fusion.posterior[asked], truth[asked]
+    judged = truth >= 0
+    posterior, truth = fusion.posterior[judged], truth[judged]
     classes = [1] if posterior.shape[1] == 2 else range(posterior.shape[1])
     auc = np.mean([roc_auc_score(truth == j, posterior[:, j]) for j in classes])
     return float((posterior.argmax(axis=1) == truth).mean()), float(auc)
@@ -71,7 +71,7 @@ def test_crowds_that_drift(real_data, name, known, paper, static):
             file["task"].tolist(), file["worker"].tolist(), file["label"].tolist(), int(name[-1]), known=fixed
         )
         truth, rates = file["truth"].astype(int), file["pi_true"]
-        asked = truth if fixed is None else np.where(fixed >= 0, -1, truth)
+        judged = truth if fixed is None else np.where(fixed >= 0, -1, truth)
 
     def figures(fusion: LabelFusion) -> tuple[float, float]:
         drift = fusion.drift
@@ -81,7 +81,7 @@ def test_crowds_that_drift(real_data, name, known, paper, static):
             for steps in map(drift.steps, range(len(labels.annotators)))
             if np.ptp(true[steps], axis=0).max() > 0.01
         ]
-        return accuracy_and_auc(fusion, asked)[0], float(np.sqrt(np.concatenate(wrong).mean()))
+        return accuracy_and_auc(fusion, judged)[0], float(np.sqrt(np.concatenate(wrong).mean()))
 
     assert figures(dynibcc(labels, DynamicSettings(form="paper"))) == pytest.approx(paper, abs=0.002)
     accuracy, error = figures(dynibcc(labels))
@@ -89,7 +89,7 @@ def test_crowds_that_drift(real_data, name, known, paper, static):
     assert error <= paper[1] + 0.005
     assert accuracy > static[0] + 0.03
     assert error < 0.6 * static[1]
-    assert accuracy_and_auc(ibcc(labels), asked)[0] == pytest.approx(static[0], abs=0.005)
+    assert accuracy_and_auc(ibcc(labels), judged)[0] == pytest.approx(static[0], abs=0.005)
 
 
 @pytest.mark.parametrize(("name", "most"), [("static_J3", 0.035), ("drift_J3", 0.045), ("jump_J3", 0.045)])

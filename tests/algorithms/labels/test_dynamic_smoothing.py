@@ -6,17 +6,17 @@ import pytest
 FORMS = ("scalar", "paper")
 
 
-def followed(chance, said, prior, form):
+def followed(chance, answers, prior, form):
     """Run the filter and the smoother of one annotator on tasks of fixed probabilities; (T, J, L)."""
     from raterscope.algorithms.labels import _dynamic_kernels
 
     follow = _dynamic_kernels.follow_jointly if form == "paper" else _dynamic_kernels.follow
-    steps = len(said)
+    steps = len(answers)
     alpha = np.empty((steps, *prior.shape), dtype=np.float32)
     final, logs = np.empty((1, *prior.shape)), np.empty((steps, len(prior)))
     follow(
         prior, np.array([0, steps]), np.array([0]), 0, 1, np.arange(steps, dtype=np.int32),
-        np.array(said, dtype=np.int16), np.array(chance, dtype=np.float64), logs, alpha, final,
+        np.array(answers, dtype=np.int16), np.array(chance, dtype=np.float64), logs, alpha, final,
         np.zeros(1, dtype=bool),
     )  # fmt: skip
     return alpha, final[0], logs
@@ -64,30 +64,30 @@ def counts(mean, variance):
     return (1 + np.exp(mean)) / variance, (1 + np.exp(-mean)) / variance
 
 
-def moments(own, rest):
-    return np.log(own / rest), 1 / own + 1 / rest
+def moments(own, other_outputs):
+    return np.log(own / other_outputs), 1 / own + 1 / other_outputs
 
 
-def spread(own, rest):
-    return own * rest / (own + rest) ** 2
+def spread(own, other_outputs):
+    return own * other_outputs / (own + other_outputs) ** 2
 
 
-def rates(own, rest):
+def rates(own, other_outputs):
     """Give the Dirichlet parameters of which means and summed variances are the outputs' own; (..., L)."""
-    mean = own / (own + rest)
-    variance = spread(own, rest) ** 2 * (1 / own + 1 / rest)
-    total = spread(own, rest).sum(axis=-1, keepdims=True) / variance.sum(axis=-1, keepdims=True)
+    mean = own / (own + other_outputs)
+    variance = spread(own, other_outputs) ** 2 * (1 / own + 1 / other_outputs)
+    total = spread(own, other_outputs).sum(axis=-1, keepdims=True) / variance.sum(axis=-1, keepdims=True)
     return total * mean / mean.sum(axis=-1, keepdims=True)
 
 
-def dense_paper(chance, said, prior):
+def dense_paper(chance, answers, prior):
     """Eqs. 41-62 with every moment solved densely; (T, J, L) smoothed pseudo-counts of output and rest."""
-    out = np.empty((2, len(said), *prior.shape))
+    out = np.empty((2, len(answers), *prior.shape))
     for m in range(prior.shape[1]):
-        own, rest = prior[:, m], prior.sum(axis=1) - prior[:, m]
-        mean, variance = moments(own, rest)
+        own, other_outputs = prior[:, m], prior.sum(axis=1) - prior[:, m]
+        mean, variance = moments(own, other_outputs)
         walk, noise, at = Walk(mean, np.diag(variance)), 0.0, []
-        for h, vote in zip(chance, said, strict=True):
+        for h, vote in zip(chance, answers, strict=True):
             walk.move(noise)
             at.append(walk.step)
             mean, cov = walk.moments(walk.step)
@@ -102,15 +102,15 @@ def dense_paper(chance, said, prior):
     return out
 
 
-def dense_scalar(chance, said, prior):
+def dense_scalar(chance, answers, prior):
     """Give the scalar form's smoothed pseudo-counts likewise, each class and output a walk of its own."""
-    out = np.empty((2, len(said), *prior.shape))
+    out = np.empty((2, len(answers), *prior.shape))
     classes = range(len(prior))
     for m in range(prior.shape[1]):
-        own, rest = prior[:, m], prior.sum(axis=1) - prior[:, m]
-        walks = [Walk([log], [[var]]) for log, var in zip(*moments(own, rest), strict=True)]
+        own, other_outputs = prior[:, m], prior.sum(axis=1) - prior[:, m]
+        walks = [Walk([log], [[var]]) for log, var in zip(*moments(own, other_outputs), strict=True)]
         noise, at = 0.0, []
-        for h, vote in zip(chance, said, strict=True):
+        for h, vote in zip(chance, answers, strict=True):
             rise = 0.0
             for j in classes:
                 walks[j].move(noise)
@@ -143,10 +143,10 @@ def history(seed, classes, outputs, steps):
 @pytest.mark.parametrize(("classes", "outputs"), [(2, 3), (3, 3), (3, 2), (1, 2)])
 @pytest.mark.parametrize("form", FORMS)
 def test_filter_and_smoother_give_the_gaussian_posterior(form, classes, outputs):
-    chance, said, prior = history(classes, classes, outputs, 12)
-    alpha, final, _ = followed(chance, said, prior, form)
-    own, rest = DENSE[form](chance, said, prior)
-    expected = rates(own, rest) if form == "scalar" else own
+    chance, answers, prior = history(classes, classes, outputs, 12)
+    alpha, final, _ = followed(chance, answers, prior, form)
+    own, other_outputs = DENSE[form](chance, answers, prior)
+    expected = rates(own, other_outputs) if form == "scalar" else own
     np.testing.assert_allclose(alpha, expected, rtol=1e-6)  # float32
     np.testing.assert_allclose(final, expected[-1], rtol=1e-11)
 
@@ -155,10 +155,10 @@ def test_filter_and_smoother_give_the_gaussian_posterior(form, classes, outputs)
 def test_expected_logarithms_are_those_of_the_smoothed_steps(form):
     from scipy.special import psi
 
-    chance, said, prior = history(5, 3, 4, 30)
-    _, _, logs = followed(chance, said, prior, form)
-    alpha, _ = DENSE[form](chance, said, prior)
-    expected = psi(np.take_along_axis(alpha, said[:, None, None], 2)[:, :, 0]) - psi(alpha.sum(axis=2))
+    chance, answers, prior = history(5, 3, 4, 30)
+    _, _, logs = followed(chance, answers, prior, form)
+    alpha, _ = DENSE[form](chance, answers, prior)
+    expected = psi(np.take_along_axis(alpha, answers[:, None, None], 2)[:, :, 0]) - psi(alpha.sum(axis=2))
     np.testing.assert_allclose(logs, expected, rtol=1e-6)
 
 
@@ -166,15 +166,15 @@ def test_expected_logarithms_are_those_of_the_smoothed_steps(form):
 def test_a_long_history_is_smoothed_across_all_of_it(form):
     # What is kept between the passes is bounded: long histories are done block by block. The smoother by
     # Bryson and Frazier's recursion in plain NumPy, for hard labels, where both forms are one.
-    chance, said, prior = history(3, 2, 3, 2500)
+    chance, answers, prior = history(3, 2, 3, 2500)
     chance = np.eye(2)[chance.argmax(axis=1)]
-    alpha, _, _ = followed(chance, said, prior, form)
+    alpha, _, _ = followed(chance, answers, prior, form)
     smooth = np.empty((2, *alpha.shape))
     for m in range(3):
-        own, rest = prior[:, m], prior.sum(axis=1) - prior[:, m]
-        mean, variance = moments(own, rest)
+        own, other_outputs = prior[:, m], prior.sum(axis=1) - prior[:, m]
+        mean, variance = moments(own, other_outputs)
         noise, kept = 0.0, []
-        for h, vote in zip(chance, said, strict=True):
+        for h, vote in zip(chance, answers, strict=True):
             variance = variance + noise
             a, b = counts(mean, variance)
             after = moments(a + h * (vote == m), b + h * (vote != m))
@@ -183,7 +183,7 @@ def test_a_long_history_is_smoothed_across_all_of_it(form):
             kept.append((mean, variance, *after))
             mean, variance = after
         lead, curve = np.zeros(2), np.zeros(2)
-        for t in range(len(said) - 1, -1, -1):
+        for t in range(len(answers) - 1, -1, -1):
             mean, variance, later, less = kept[t]
             smooth[:, t, :, m] = counts(later - less * lead, less - less * curve * less)
             ratio = less / variance

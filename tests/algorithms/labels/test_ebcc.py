@@ -34,8 +34,8 @@ def test_errors_that_annotators_share_on_a_subtype_are_recognised():
     for t in range(300):  # half of class 1 looks like class 0 to annotators 0 to 2, not to 3 to 6
         looks = t % 2 if (t % 4 != 3) else 0
         for k in range(7):
-            seen = looks if k < 3 else t % 2
-            rows.append((t, k, seen if rng.random() < 0.9 else 1 - seen))
+            observed = looks if k < 3 else t % 2
+            rows.append((t, k, observed if rng.random() < 0.9 else 1 - observed))
     truth = np.arange(300) % 2
     labels = of_votes(rows, 300, 2)
     ours, vote = ((method(labels).label() == truth).mean() for method in (ebcc, majority))
@@ -52,21 +52,21 @@ def test_known_tasks_are_held():
 
 def test_what_does_not_fit_into_memory_is_refused_and_empty_crowds_have_an_answer():
     labels, _ = make(0, tasks=20)
-    many = replace(labels, annotators=tuple(map(str, range(500_000))))
+    count = replace(labels, annotators=tuple(map(str, range(500_000))))
     with pytest.raises(LabelsError, match="Take fewer subtypes"):
-        ebcc(many, EBCCSettings(subtypes=100))
+        ebcc(count, EBCCSettings(subtypes=100))
     assert ebcc(of_votes([], 0, 2)).posterior.shape == (0, 2)
     assert ebcc(of_votes([(0, 0, 1)], 2, 2)).label()[0] == 1
 
 
 def test_it_is_cancelled():
     labels, _ = make(0, tasks=50)
-    seen = []
+    calls = []
 
     def watch(fraction, words, **_):
-        assert not seen or fraction >= seen[-1]
-        seen.append(fraction)
-        if len(seen) > 30:
+        assert not calls or fraction >= calls[-1]
+        calls.append(fraction)
+        if len(calls) > 30:
             raise Cancelled
 
     with pytest.raises(Cancelled):

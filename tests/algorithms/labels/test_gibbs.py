@@ -90,10 +90,10 @@ def test_extreme_priors_stay_finite(strength: float) -> None:
 
 def test_a_seed_gives_the_same_bits_and_another_does_not() -> None:
     labels = random_crowd(2)
-    first, again, other = (
+    first, second, other = (
         gibbs(labels, GibbsSettings(samples=50, seed=seed)).posterior for seed in (4, 4, 5)
     )
-    assert np.array_equal(first, again)
+    assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
 
 
@@ -135,14 +135,14 @@ def test_odd_crowds_have_probabilities_all_the_same(labels: Labels) -> None:
 
 
 def test_it_shows_the_mean_so_far_and_can_be_cancelled() -> None:
-    seen = []
+    calls = []
 
     def stop(fraction: float, words: str, *, objective: object = None, partial: object = None) -> None:
         if partial is not None:
-            seen.append(partial())  # type: ignore[operator]
-        if len(seen) == 3:
+            calls.append(partial())  # type: ignore[operator]
+        if len(calls) == 3:
             raise Cancelled
 
     with pytest.raises(Cancelled):
         gibbs(random_crowd(0), watch=stop)
-    assert seen[-1].posterior.sum(axis=1) == pytest.approx(np.ones(7))
+    assert calls[-1].posterior.sum(axis=1) == pytest.approx(np.ones(7))

@@ -50,7 +50,7 @@ def bound(labels, posterior, alpha, nu, prior, nu_0):
     return votes + shares + rates + kappa + entropy - of_rates - of_kappa
 
 
-def scattered(seed, outputs=3, classes=3, tasks=40, annotators=7, votes=250, **rest):
+def scattered(seed, outputs=3, classes=3, tasks=40, annotators=7, votes=250, **options):
     """Draw a crowd whose annotators are right more often than not; outputs beyond the classes are noise."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, tasks)
@@ -58,7 +58,7 @@ def scattered(seed, outputs=3, classes=3, tasks=40, annotators=7, votes=250, **r
     right = rng.random(votes) < 0.65
     label = np.where(right, truth[task] % outputs, rng.integers(0, outputs, votes))
     columns = names("t", tasks), names("a", annotators), names("o", outputs), names("c", classes)
-    return Labels(task, annotator, label, *columns, **rest), truth
+    return Labels(task, annotator, label, *columns, **options), truth
 
 
 def test_tiny_crowd_of_known_figures():
@@ -108,16 +108,16 @@ def test_no_half_step_lowers_the_bound(name, prior):
     alpha_0, nu_0 = prior_of(labels, settings), np.ones(len(labels.classes))
     runs = [ibcc(labels, replace(settings, iterations=turns, tolerance=0.0)) for turns in range(1, 13)]
     states = [(run.posterior, run.confusion.alpha, nu_0 + run.posterior.sum(axis=0)) for run in runs]
-    whole = [bound(labels, *state, alpha_0, nu_0) for state in states]
+    full = [bound(labels, *state, alpha_0, nu_0) for state in states]
     half = [
         bound(labels, posterior, *before[1:], alpha_0, nu_0) for before, (posterior, _, _) in pairwise(states)
     ]
     rounding = ROUNDING[prior]
-    for (before, after), middle in zip(pairwise(whole), half, strict=True):
+    for (before, after), middle in zip(pairwise(full), half, strict=True):
         assert middle >= before - rounding * abs(before)
         assert after >= middle - rounding * abs(middle)
     objective = runs[-1].trace.objective
-    assert objective == pytest.approx(whole, rel=rounding)
+    assert objective == pytest.approx(full, rel=rounding)
     assert (np.diff(objective) >= -1e-12 * np.abs(objective[1:])).all()
 
 
@@ -151,8 +151,8 @@ def test_dividing_the_work_changes_nothing_but_rounding(monkeypatch):
     labels, _ = scattered(0, tasks=3_000, annotators=20, votes=30_000)
     divided = ibcc(labels, SETTLED)
     monkeypatch.setattr(ibcc_module, "_PARTS", 1)
-    whole = ibcc(labels, SETTLED)
-    assert divided.posterior == pytest.approx(whole.posterior, abs=1e-9)
+    full = ibcc(labels, SETTLED)
+    assert divided.posterior == pytest.approx(full.posterior, abs=1e-9)
 
 
 def test_the_order_of_votes_and_the_names_of_classes_do_not_matter():
@@ -162,9 +162,9 @@ def test_the_order_of_votes_and_the_names_of_classes_do_not_matter():
     shuffled = replace(
         labels, task=labels.task[order], annotator=labels.annotator[order], label=2 - labels.label[order]
     )
-    again = ibcc(shuffled, SETTLED)
-    assert again.posterior[:, ::-1] == pytest.approx(fusion.posterior, abs=1e-9)
-    assert again.confusion.alpha[:, ::-1, ::-1] == pytest.approx(fusion.confusion.alpha, abs=1e-8)
+    second = ibcc(shuffled, SETTLED)
+    assert second.posterior[:, ::-1] == pytest.approx(fusion.posterior, abs=1e-9)
+    assert second.confusion.alpha[:, ::-1, ::-1] == pytest.approx(fusion.confusion.alpha, abs=1e-8)
 
 
 def test_known_tasks_are_held_and_teach_the_rest():
@@ -198,8 +198,8 @@ def test_scores_can_stand_for_the_class_that_the_prior_says():
     truth = rng.integers(0, 2, 200)
     rates = np.array([[0.6, 0.3, 0.1], [0.1, 0.35, 0.55]])
     votes = [(t, k, rng.choice(3, p=rates[truth[t]])) for t in range(200) for k in range(9)]
-    nothing = np.full(3, OPEN)
-    labels = crowd(votes, 200, ("-1", "1", "3"), classes=("no", "yes"), meaning=nothing)
+    empty = np.full(3, OPEN)
+    labels = crowd(votes, 200, ("-1", "1", "3"), classes=("no", "yes"), meaning=empty)
     prior = np.array([[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]])
     fusion = ibcc(replace(labels, prior=prior))
     assert (fusion.label() == truth).mean() > 0.95
@@ -248,8 +248,8 @@ def test_hundreds_of_labels_of_which_everybody_used_few(prior):
     settings = IBCCSettings(**PRIORS[prior], iterations=6, tolerance=0.0)
     fusion, prior_0 = ibcc(labels, settings), prior_of(labels, settings)
     nu = 1.0 + fusion.posterior.sum(axis=0)
-    whole = bound(labels, fusion.posterior, fusion.confusion.alpha, nu, prior_0, np.ones(120))
-    assert fusion.trace.objective[-1] == pytest.approx(whole, rel=ROUNDING[prior])
+    full = bound(labels, fusion.posterior, fusion.confusion.alpha, nu, prior_0, np.ones(120))
+    assert fusion.trace.objective[-1] == pytest.approx(full, rel=ROUNDING[prior])
     used = np.zeros((9, 120), dtype=bool)
     used[labels.annotator, labels.label] = True
     assert (fusion.confusion.counts().transpose(0, 2, 1)[~used] == 0).all()

@@ -84,18 +84,18 @@ def test_independent_votes_count_in_full():
 def test_it_is_not_asked_where_votes_count_in_full_anyway():
     labels, _ = make(0, 5)
     words = set()
-    pooled(labels, PooledSettings(correlation=0.0), lambda done, said, **rest: words.add(said))
+    pooled(labels, PooledSettings(correlation=0.0), lambda done, text, **options: words.add(text))
     assert words
     assert not any(word.startswith("simulated crowds") for word in words)
 
 
 def test_it_is_cancelled():
     labels, _ = make(1, 5)
-    seen = []
+    calls = []
 
-    def watch(fraction, words, **rest):
-        assert not seen or fraction >= seen[-1]
-        seen.append(fraction)
+    def watch(fraction, words, **options):
+        assert not calls or fraction >= calls[-1]
+        calls.append(fraction)
         if words == "simulated crowds: fitting":
             raise Cancelled
 

@@ -31,9 +31,9 @@ def make(
     annotator = np.concatenate([rng.choice(annotators, each, replace=False) for _ in range(tasks)])
     task = np.repeat(np.arange(tasks), each)
     skill = rng.uniform(0.55, 0.95, annotators)
-    seen = np.where(rng.random(len(task)) < 0.8, apparent[task], truth[task])
+    visible = np.where(rng.random(len(task)) < 0.8, apparent[task], truth[task])
     wrong = rng.random(len(task)) > skill[annotator]
-    label = np.where(wrong, (seen + rng.integers(1, max(2, classes), len(task))) % classes, seen)
+    label = np.where(wrong, (visible + rng.integers(1, max(2, classes), len(task))) % classes, visible)
     names = tuple(f"class {j}" for j in range(classes))
     return Labels(
         task,
@@ -46,7 +46,7 @@ def make(
     ), truth
 
 
-def of_votes(rows, tasks, classes, **rest):
+def of_votes(rows, tasks, classes, **options):
     task, annotator, label = np.array(rows, dtype=int).reshape(-1, 3).T
     names = tuple(f"class {j}" for j in range(classes))
     count = max([2, *(annotator + 1)])
@@ -58,7 +58,7 @@ def of_votes(rows, tasks, classes, **rest):
         tuple(map(str, range(count))),
         names,
         names,
-        **rest,
+        **options,
     )
 
 
@@ -163,8 +163,8 @@ def test_awkward_crowds_have_an_answer():
 
 def test_the_same_votes_give_the_same_bits_and_the_order_of_tasks_hardly_matters():
     labels, _ = make(3)
-    first, again = pooled(labels), pooled(labels)
-    assert (first.posterior == again.posterior).all()
+    first, second = pooled(labels), pooled(labels)
+    assert (first.posterior == second.posterior).all()
     turn = np.random.default_rng(0).permutation(len(labels.tasks))
     moved = pooled(replace(labels, task=turn[labels.task]))
     assert moved.posterior[turn] == pytest.approx(first.posterior, abs=0.02)
@@ -186,14 +186,14 @@ def test_a_fit_that_does_not_converge_says_so():
 
 def test_it_is_cancelled_and_shows_partial_results():
     labels, _ = make(1)
-    seen = []
+    calls = []
 
     def watch(fraction, words, *, objective=None, partial=None):
-        assert not seen or fraction >= seen[-1][0]
-        seen.append((fraction, partial))
-        if len(seen) > 20 and partial is not None:
+        assert not calls or fraction >= calls[-1][0]
+        calls.append((fraction, partial))
+        if len(calls) > 20 and partial is not None:
             raise Cancelled
 
     with pytest.raises(Cancelled):
         pooled(labels, watch=watch)
-    assert seen[-1][1]().posterior.sum(axis=1) == pytest.approx(1.0)
+    assert calls[-1][1]().posterior.sum(axis=1) == pytest.approx(1.0)

@@ -38,8 +38,8 @@ def test_intervals_cover_entries_and_accuracies(classes: int) -> None:
     labels, truth, true = simulated(40, classes, 500, accuracy)
     rates = rates_of(labels, ibcc(labels))
     low, high = rates.interval()
-    seen = rates.counts.sum(axis=2) >= 5
-    assert ((low <= true) & (true <= high))[seen].mean() >= 0.93
+    is_known = rates.counts.sum(axis=2) >= 5
+    assert ((low <= true) & (true <= high))[is_known].mean() >= 0.93
     right = np.bincount(labels.annotator, labels.label == truth[labels.task], minlength=40)
     share = right / labels.votes_of_annotators()
     mean, low, high = rates.accuracies()

@@ -35,8 +35,8 @@ def test_every_method_predicts_the_same_folds_without_their_truths() -> None:
     crossed = cross_validate(labels, truth, lambda rows, watch: majority(rows, watch=watch))
     vote = next(method for method in result.methods if method.name == "majority")
     known = truth != OPEN
-    hits, rest = crossed.posterior[known & (truth == 1), 1], crossed.posterior[known & (truth == 0), 1]
-    area = (hits[:, None] > rest).mean() + (hits[:, None] == rest).mean() / 2
+    hits, remaining = crossed.posterior[known & (truth == 1), 1], crossed.posterior[known & (truth == 0), 1]
+    area = (hits[:, None] > remaining).mean() + (hits[:, None] == remaining).mean() / 2
     assert vote.area()[0] == pytest.approx(area)
     assert [assessment.judged for assessment in vote.by_fold if assessment] == np.bincount(
         crossed.fold[known]
@@ -80,9 +80,9 @@ def test_it_can_be_cancelled() -> None:
 def test_intervals_widen_with_fewer_tasks_and_hold_where_classes_are_parted() -> None:
     rng = np.random.default_rng(0)
     widths = []
-    for many in (20, 200):
-        truth = np.arange(many) % 2
-        score = truth + rng.normal(size=many)
+    for count in (20, 200):
+        truth = np.arange(count) % 2
+        score = truth + rng.normal(size=count)
         low, high = area_interval(np.column_stack([-score, score]), truth)
         widths.append(high[1] - low[1])
         np.testing.assert_allclose(low[0], low[1])

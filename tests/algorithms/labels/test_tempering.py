@@ -77,10 +77,10 @@ def test_the_less_votes_count_the_more_is_in_doubt() -> None:
 def test_known_tasks_and_tasks_without_votes_stay_as_they_are() -> None:
     labels, truth = independent()
     known = np.where(np.arange(600) < 50, truth, OPEN).astype(np.int16)
-    heard = labels.task < 590
+    is_voted = labels.task < 590
     subset = Labels(
-        labels.task[heard], labels.annotator[heard], labels.label[heard], labels.tasks, labels.annotators,
-        labels.outputs, labels.classes, known=known,
+        labels.task[is_voted], labels.annotator[is_voted], labels.label[is_voted], labels.tasks,
+        labels.annotators, labels.outputs, labels.classes, known=known,
     )  # fmt: skip
     fusion = ibcc(subset)
     after = tempered(subset, fusion, 0.3)
@@ -95,8 +95,8 @@ def test_the_order_of_annotators_and_votes_changes_nothing() -> None:
     order = np.random.default_rng(1).permutation(len(labels))
     mixed = labels.subset(np.ones(len(labels), bool))
     mixed = Labels(
-        labels.task[order], labels.annotator[order], labels.label[order], labels.tasks, labels.annotators,
-        labels.outputs, labels.classes,
+        labels.task[order], labels.annotator[order], labels.label[order], labels.tasks,
+        labels.annotators, labels.outputs, labels.classes,
     )  # fmt: skip
     first, second = (choose_tempering(item, ibcc(item)) for item in (labels, mixed))
     assert first.power == second.power

@@ -21,16 +21,18 @@ from raterscope.algorithms.progress import Cancelled
 METHODS = (majority, weighted_majority, weighted_sum, mean_score)
 
 
-def names(prefix: str, many: int) -> tuple[str, ...]:
-    return tuple(f"{prefix}{index}" for index in range(many))
+def names(prefix: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{prefix}{index}" for index in range(count))
 
 
-def crowd(votes: list[tuple[int, int, int]], tasks: int, outputs: tuple[str, ...], **rest: object) -> Labels:
+def crowd(
+    votes: list[tuple[int, int, int]], tasks: int, outputs: tuple[str, ...], **options: object
+) -> Labels:
     """Labels of (task, annotator, output)."""
     columns = np.array(votes, dtype=np.int32).reshape(-1, 3).T
     annotators = int(columns[1].max(initial=-1)) + 1
-    classes = rest.pop("classes", outputs)
-    return Labels(*columns, names("t", tasks), names("a", annotators), outputs, classes, **rest)
+    classes = options.pop("classes", outputs)
+    return Labels(*columns, names("t", tasks), names("a", annotators), outputs, classes, **options)
 
 
 def read(root: Path, name: str) -> tuple[Labels, np.ndarray]:

@@ -48,8 +48,8 @@ def left_out():
     for seed in range(8):
         values = a_crowd(seed)
         for p in (0, 3):
-            rest = np.delete(values, p, axis=0)
-            result.append((calibrated(rest), rest.sum(axis=0), values[p]))
+            remaining = np.delete(values, p, axis=0)
+            result.append((calibrated(remaining), remaining.sum(axis=0), values[p]))
     return result
 
 
@@ -100,11 +100,11 @@ def test_positions_of_even_slices_change_nothing_and_uneven_ones_do():
 
 def test_two_raters_keep_the_multipliers_of_other_crowds_and_say_so():
     pair, crowd = calibrated(a_crowd(3, 2)), calibrated(a_crowd(4))
-    again = pool_calibrations([pair, crowd])
-    assert again[0].multipliers == default_multipliers(2)
-    assert (again[0].cases, again[1].cases) == (0, 1)
-    assert again[1].multipliers != default_multipliers(6)
-    assert any(said.startswith("Two raters show little") for said in again[0].notices())
+    second = pool_calibrations([pair, crowd])
+    assert second[0].multipliers == default_multipliers(2)
+    assert (second[0].cases, second[1].cases) == (0, 1)
+    assert second[1].multipliers != default_multipliers(6)
+    assert any(texts.startswith("Two raters show little") for texts in second[0].notices())
 
 
 def test_a_single_rater_and_empty_masks_give_nothing():
@@ -127,9 +127,9 @@ def test_an_offset_moves_the_true_outline_alone():
     np.testing.assert_array_equal(moved.another_rater(), result.another_rater())
 
 
-def a_disc(radius, found):
+def a_disc(radius, result):
     """Give the true outline on the part that was calibrated."""
-    rows, columns = np.indices(found.ratio.shape[1:]) + np.array(found.origin[1:]).reshape(2, 1, 1)
+    rows, columns = np.indices(result.ratio.shape[1:]) + np.array(result.origin[1:]).reshape(2, 1, 1)
     return (np.hypot(rows - 44.5, columns - 44.5) < radius)[None]
 
 

@@ -56,9 +56,9 @@ BLOCKS = (
 )
 
 
-def of_rows(values, *rest):
+def of_rows(values, *others):
     """Count voxels of the rows from the third but last argument on; see `across_slices`."""
-    begin, end = (each for each in rest if isinstance(each, int))
+    begin, end = (each for each in others if isinstance(each, int))
     return values.size // values.shape[1] * (end - begin)
 
 
@@ -117,15 +117,15 @@ def small_blocks(monkeypatch):
 def test_little_is_done_between_two_looks(monkeypatch, name):
     done: list[tuple[str, int]] = []
     longest: list[tuple[int, list[str]]] = []
-    begun = []
+    started = []
 
     def count(kernel, title, *arguments):
-        if begun:  # not the fusion that the report is on
+        if started:  # not the fusion that the report is on
             done.append((title, VOXELS[title](*arguments)))
         return kernel(*arguments)
 
     def look(fraction, words, **more):
-        begun.append(fraction)
+        started.append(fraction)
         longest.append((sum(size for _, size in done), [title for title, _ in done]))
         done.clear()
 
@@ -138,7 +138,7 @@ def test_little_is_done_between_two_looks(monkeypatch, name):
     most, kernels = max(longest)
     assert sum(len(titles) for _, titles in longest) > 5
     assert most <= 2 * (BLOCK + PLANE), kernels
-    assert begun == sorted(begun)
+    assert started == sorted(started)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -154,9 +154,9 @@ def test_cancelling_at_any_look_ends_the_work(name):
             raise Cancelled
 
     WORK[name](watch)
-    whole, threads = calls, threading.active_count()
-    assert whole > 20
-    for at in {1, 2, whole // 4, whole // 2, whole - whole // 4, whole - 1, whole}:
+    total, threads = calls, threading.active_count()
+    assert total > 20
+    for at in {1, 2, total // 4, total // 2, total - total // 4, total - 1, total}:
         calls, stop = 0, at
         with pytest.raises(Cancelled):
             WORK[name](watch)

@@ -29,9 +29,11 @@ def test_it_is_a_fixed_point_of_the_equations_voxel_by_voxel():
     data = np.stack([signed_distance(mask, (1.0, 1.0, 1.0), CLIP) for mask in BALLS]).astype(float)
     bias, variance = (item[0][:, None, None, None] for item in (fusion.bias, fusion.variance))
     truth = ((data - bias) / variance).sum(axis=0) / (1 / variance).sum(axis=0)
-    rest = (data - truth - bias) ** 2
+    remaining = (data - truth - bias) ** 2
     assert (data - truth).mean(axis=(1, 2, 3)) == pytest.approx(fusion.bias[0], abs=1e-5)
-    assert rest.mean(axis=(1, 2, 3)) + 1 / (1 / variance).sum() == pytest.approx(fusion.variance[0], abs=1e-6)
+    assert remaining.mean(axis=(1, 2, 3)) + 1 / (1 / variance).sum() == pytest.approx(
+        fusion.variance[0], abs=1e-6
+    )
     box = tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))
     assert fusion.distance[0] == pytest.approx(truth[box], abs=1e-5)
 

@@ -25,8 +25,8 @@ def hills(seed: int, shape: tuple[int, int, int]):
 
 
 def points(shape, slices_at):
-    def give(places):
-        z, y, x = np.unravel_index(places, shape)
+    def give(positions):
+        z, y, x = np.unravel_index(positions, shape)
         return np.stack([slices_at[z], y * STEPS[1], x * STEPS[2]], axis=1)
 
     return give
@@ -34,19 +34,19 @@ def points(shape, slices_at):
 
 def cores_on_the_box(depth, tolerance, height, radius, give):
     """Label, reconstruct, keep peaks apart and flood, all on the whole box."""
-    whole, _ = ndimage.label(depth > tolerance, structure=TOUCHING)
+    full, _ = ndimage.label(depth > tolerance, structure=TOUCHING)
     beneath = reconstruction(np.maximum(depth - height, 0), depth, footprint=TOUCHING)
-    peaks = np.flatnonzero((whole > 0) & (depth - beneath >= height * (1 - 1e-5)))
+    peaks = np.flatnonzero((full > 0) & (depth - beneath >= height * (1 - 1e-5)))
     peaks = peaks[np.argsort(-depth.ravel()[peaks], kind="stable")]
     markers = np.zeros(depth.shape, dtype=np.int32)
-    owner, position = whole.ravel()[peaks], give(peaks)
+    owner, position = full.ravel()[peaks], give(peaks)
     left = np.ones(len(peaks), dtype=bool)
     while left.any():
         first = int(left.argmax())
         markers.ravel()[peaks[first]] = markers.max() + 1
         left &= (owner != owner[first]) | (((position - position[first]) ** 2).sum(axis=1) > radius**2)
         left[first] = False
-    return watershed(-depth, markers, connectivity=TOUCHING, mask=whole > 0)
+    return watershed(-depth, markers, connectivity=TOUCHING, mask=full > 0)
 
 
 def assert_same_up_to_numbering(labels, expected):

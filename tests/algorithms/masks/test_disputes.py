@@ -97,12 +97,12 @@ def test_a_shell_all_round_is_parted_into_places_to_look_at():
     fusion, masks = case(ORGAN, ORGAN, bumpy)
     result = disputes(fusion, masks)
     assert 3 <= len(result) <= 15
-    seen = np.zeros(SHAPE, dtype=int)
+    observed = np.zeros(SHAPE, dtype=int)
     for region in result:
         crop = tuple(slice(at, at + n) for at, n in zip(region.origin, region.shape, strict=True))
-        seen[crop] += region.voxels()
-    assert seen.max() == 1
-    assert np.count_nonzero(seen) > 0.9 * np.count_nonzero(bumpy & ~ORGAN)
+        observed[crop] += region.voxels()
+    assert observed.max() == 1
+    assert np.count_nonzero(observed) > 0.9 * np.count_nonzero(bumpy & ~ORGAN)
     assert [region.doubt_ml for region in result] == sorted((r.doubt_ml for r in result), reverse=True)
 
 
@@ -117,15 +117,15 @@ def test_two_structures_each_have_their_own():
 
 
 def test_nobody_or_everybody():
-    nothing = np.zeros(SHAPE, dtype=bool)
-    assert disputes(*case(nothing, nothing)) == ()
-    assert disputes(*case(ORGAN, ORGAN, nothing)) == ()
+    empty = np.zeros(SHAPE, dtype=bool)
+    assert disputes(*case(empty, empty)) == ()
+    assert disputes(*case(ORGAN, ORGAN, empty)) == ()
 
 
 @pytest.mark.parametrize("at", [slice(None), slice(0, 29)])
 def test_what_half_of_the_raters_mark_is_disputed_where_the_consensus_is_empty(at):
-    organ, nothing = ORGAN[:, :, at], np.zeros_like(ORGAN[:, :, at])
-    fusion, masks = case(organ, organ, nothing, nothing)
+    organ, empty = ORGAN[:, :, at], np.zeros_like(ORGAN[:, :, at])
+    fusion, masks = case(organ, organ, empty, empty)
     assert not fusion.mask.any()
     (region,) = disputes(fusion, masks)
     assert region.beyond == (0, 1)

@@ -46,10 +46,10 @@ def test_a_crop_with_a_margin_gives_the_same_distances():
     mask = np.zeros((30, 40, 50), dtype=bool)
     mask[8:18, 12:25, 14:33] = blobs((10, 13, 19), 3)
     spacing, clip = (1.5, 0.7, 0.7), 2.763
-    whole = Masks(mask[None], ("a",), spacing)
-    part = domain(whole, clip)
+    full = Masks(mask[None], ("a",), spacing)
+    part = domain(full, clip)
     box = tuple(slice(at, at + size) for at, size in zip(part.origin, part.shape, strict=True))
-    assert part.shape < whole.shape
+    assert part.shape < full.shape
     assert np.array_equal(
         signed_distance(part.values[0], spacing, clip), signed_distance(mask, spacing, clip)[box]
     )

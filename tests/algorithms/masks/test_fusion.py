@@ -46,12 +46,10 @@ def test_the_progress_of_measuring_never_falls_and_each_step_of_it_can_be_cancel
 @pytest.mark.parametrize("name", FUSERS)
 def test_every_algorithm_finds_a_consensus_between_the_raters(name: str, masks: Masks) -> None:
     fusion = fuse(masks, MaskPlan.make(name))
-    whole = np.zeros(masks.shape, dtype=bool)
-    whole[tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = fusion.mask[
-        0
-    ]
-    assert (masks.values.all(axis=0) <= whole).all()
-    assert (whole <= masks.values.any(axis=0)).all()
+    mask = np.zeros(masks.shape, dtype=bool)
+    mask[tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))] = fusion.mask[0]
+    assert (masks.values.all(axis=0) <= mask).all()
+    assert (mask <= masks.values.any(axis=0)).all()
     assert fusion.frame == masks.shape
     assert fusion.probability.min() >= 0
     assert fusion.probability.max() <= 1

@@ -34,11 +34,11 @@ def test_every_figure_is_that_of_the_two_masks(crowd):
         for p, mask in enumerate(masks.values):
             assert raters[p] == pytest.approx(getattr(compare(mask, truth, masks.spacing), measure))
         for m, fit in enumerate(result.fits):
-            whole = np.zeros(masks.shape, dtype=bool)
+            volume = np.zeros(masks.shape, dtype=bool)
             at = tuple(slice(a, a + n) for a, n in zip(fit.origin, fit.mask.shape, strict=True))
-            whole[at] = fit.mask
-            assert methods[m] == pytest.approx(getattr(compare(whole, truth, masks.spacing), measure))
-            first = getattr(compare(whole, masks.values[1], masks.spacing), measure)
+            volume[at] = fit.mask
+            assert methods[m] == pytest.approx(getattr(compare(volume, truth, masks.spacing), measure))
+            first = getattr(compare(volume, masks.values[1], masks.spacing), measure)
             assert with_raters[m, 1] == pytest.approx(first)
         two = getattr(compare(masks.values[0], masks.values[2], masks.spacing), measure)
         assert between[0, 1] == between[2, 0] == pytest.approx(two)

@@ -65,7 +65,7 @@ def test_no_more_voxels_than_agreed_are_worked_on_between_two_looks(monkeypatch,
     """So that cancelling is noticed soon however large the mask; and the blocks give what the whole gives."""
     rng = np.random.default_rng(5)
     marked = rng.random((9, 13, 17)) < 0.02
-    whole = distance_to(marked, SPACING, positions)
+    full = distance_to(marked, SPACING, positions)
     most, work, longest = 250, [0], [0]
 
     def counted(name):
@@ -85,7 +85,7 @@ def test_no_more_voxels_than_agreed_are_worked_on_between_two_looks(monkeypatch,
     monkeypatch.setattr(metrics, "_AT_ONCE", most)
     monkeypatch.setattr(progress, "THREADS", 1)
     blocks = distance_to(marked, SPACING, positions, lambda: work.__setitem__(0, 0))
-    np.testing.assert_array_equal(blocks, whole)
+    np.testing.assert_array_equal(blocks, full)
     assert 0 < longest[0] <= most
 
 
@@ -159,8 +159,8 @@ def test_a_square_moved_by_hand():
 
 
 def test_empty_masks():
-    nothing = np.zeros_like(A)
-    both, first, other = (compare(a, b, SPACING) for a, b in ((nothing, nothing), (A, nothing), (nothing, A)))
+    empty = np.zeros_like(A)
+    both, first, other = (compare(a, b, SPACING) for a, b in ((empty, empty), (A, empty), (empty, A)))
     assert math.isnan(both.dice)
     assert both.hausdorff == 0.0
     assert first.dice == 0.0

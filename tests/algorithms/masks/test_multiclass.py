@@ -43,8 +43,8 @@ def _as_labels(mask: np.ndarray) -> np.ndarray:
     return sum((s + 1) * item.astype(int) for s, item in enumerate(mask))
 
 
-def _dice(one: np.ndarray, other: np.ndarray) -> float:
-    return 2 * np.sum(one & other) / (one.sum() + other.sum())
+def _dice(item: np.ndarray, second: np.ndarray) -> float:
+    return 2 * np.sum(item & second) / (item.sum() + second.sum())
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -204,8 +204,8 @@ def test_raters_who_agree_are_returned() -> None:
 
 
 def test_masks_without_a_voxel_give_none() -> None:
-    nothing = Masks(np.zeros((3, 2, 6, 6), dtype=np.uint8), tuple("abc"), structures=("rim", "core"))
-    fusion = multiclass(nothing)
+    empty = Masks(np.zeros((3, 2, 6, 6), dtype=np.uint8), tuple("abc"), structures=("rim", "core"))
+    fusion = multiclass(empty)
     assert not fusion.mask.any()
     assert np.isfinite(fusion.probability).all()
 

@@ -129,8 +129,8 @@ def plain_double_pareto(data, floor, rounds, nu=2.0):
         t = s * (precision * (data - bias[:, None])).sum(axis=0)
         doubt = 1 / (beta + precision.sum(axis=1))
         bias = doubt * (precision * (data - t)).sum(axis=1)
-        rest = (data - t - bias[:, None]) ** 2 + s + doubt[:, None]
-        sigma = np.maximum((tau * rest).mean(axis=1), floor)
+        remaining = (data - t - bias[:, None]) ** 2 + s + doubt[:, None]
+        sigma = np.maximum((tau * remaining).mean(axis=1), floor)
         shift = bias.mean()
         bias, t = bias - shift, t + shift
         beta = raters / (bias**2 + doubt).sum()
@@ -203,8 +203,8 @@ def plain_laplace(data: np.ndarray, floor: float, rounds: int) -> tuple[np.ndarr
         t = s * (tau / sigma[:, None] * (data - bias[:, None])).sum(axis=0)
         doubt = 1 / (beta + tau.sum(axis=1) / sigma)
         bias = doubt * (tau * (data - t)).sum(axis=1) / sigma
-        rest = (data - t - bias[:, None]) ** 2 + s + doubt[:, None]
-        sigma = np.maximum((tau * rest).mean(axis=1), floor)
+        remaining = (data - t - bias[:, None]) ** 2 + s + doubt[:, None]
+        sigma = np.maximum((tau * remaining).mean(axis=1), floor)
         t, bias = t + bias.mean(), bias - bias.mean()
         beta = raters / (bias**2 + doubt).sum()
     return t, bias, sigma
@@ -337,17 +337,17 @@ def test_several_structures_are_refused():
 
 
 def test_it_can_be_cancelled_and_shows_what_it_has():
-    seen: list[object] = []
+    calls: list[object] = []
 
     def watch(fraction, words, *, objective=None, partial=None):
         if partial is not None and objective is not None:
-            seen.append(partial())
-            if len(seen) == 3:
+            calls.append(partial())
+            if len(calls) == 3:
                 raise Cancelled
 
     with pytest.raises(Cancelled):
         laplace(crowd(), LaplaceSettings(tolerance=0.0), watch)
-    assert all(isinstance(result, MaskFusion) and result.mask.any() for result in seen)
+    assert all(isinstance(result, MaskFusion) and result.mask.any() for result in calls)
 
 
 def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
@@ -370,8 +370,8 @@ def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
 def test_the_chosen_bumps_do_not_round_off_a_nodule(nodule):
     votes = nodule.values.sum(axis=0) > 2
 
-    def dice(found: MaskFusion) -> float:
-        return float(2 * (found.mask[0] & votes).sum() / (found.mask.sum() + votes.sum()))
+    def dice(fusion: MaskFusion) -> float:
+        return float(2 * (fusion.mask[0] & votes).sum() / (fusion.mask.sum() + votes.sum()))
 
     printed = run("laplace", nodule, spatial_prior=True, spatial_spacing=4.0, spatial_radius=12.0)
     assert dice(run("laplace", nodule, spatial_prior=True)) > dice(printed) + 0.01

@@ -33,18 +33,18 @@ def blob(seed: int = 0) -> np.ndarray:
     return mask
 
 
-def nearest(places: np.ndarray, marked: np.ndarray) -> np.ndarray:
+def nearest(positions: np.ndarray, marked: np.ndarray) -> np.ndarray:
     """Measure the distance to the nearest marked voxel by looking at all of them."""
-    there = places[marked.ravel()]
-    return np.sqrt(((places[:, None] - there) ** 2).sum(axis=2)).min(axis=1).reshape(marked.shape)
+    there = positions[marked.ravel()]
+    return np.sqrt(((positions[:, None] - there) ** 2).sum(axis=2)).min(axis=1).reshape(marked.shape)
 
 
 def test_the_distance_to_a_surface_is_by_true_positions() -> None:
     mask = blob()
     expected = nearest(centres(), mask)
     np.testing.assert_allclose(distance_to(mask, SPACING, PLACES), expected, rtol=1e-5)
-    nothing = np.zeros_like(mask)
-    assert np.isinf(distance_to(nothing, SPACING, PLACES)).all()
+    empty = np.zeros_like(mask)
+    assert np.isinf(distance_to(empty, SPACING, PLACES)).all()
 
 
 def test_even_positions_give_the_same_as_none() -> None:

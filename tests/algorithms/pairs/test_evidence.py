@@ -115,8 +115,8 @@ def test_windows_have_the_means_and_intervals_of_their_comparisons(crowd, index)
     result = over_time(index, annotator, 5)
     own = np.flatnonzero(pairs.annotator == annotator)
     own = own[np.argsort(pairs.time[own])]
-    rest = pairs.choice[own] - index.score[pairs.left[own]] + index.score[pairs.right[own]]
-    windows = [rest[at * len(own) // 5 : (at + 1) * len(own) // 5] for at in range(5)]
+    remaining = pairs.choice[own] - index.score[pairs.left[own]] + index.score[pairs.right[own]]
+    windows = [remaining[at * len(own) // 5 : (at + 1) * len(own) // 5] for at in range(5)]
     np.testing.assert_allclose(result.bias, [window.mean() for window in windows])
     assert result.p_value == pytest.approx(stats.f_oneway(*windows).pvalue)
     pooled = np.sqrt(sum(((w - w.mean()) ** 2).sum() for w in windows) / (len(own) - 5))
@@ -161,8 +161,8 @@ def test_nothing_is_made_of_nobody():
     assert (result.side, result.all.left, len(result.evidence_for), len(result.time.bias)) == (0, 0, 0, 0)
     assert np.isnan(result.match)
     assert np.isnan(evidence(index, 0).time.low).all()
-    nothing = compared([])
-    assert np.isnan(evidence(shown.index_pairs(nothing, scores(nothing).score), 0).crowd)
+    empty = compared([])
+    assert np.isnan(evidence(shown.index_pairs(empty, scores(empty).score), 0).crowd)
 
 
 def test_sorting_is_cancelled_while_it_runs(crowd):

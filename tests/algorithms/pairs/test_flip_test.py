@@ -26,16 +26,16 @@ def crowd(
     shift = np.zeros(people)
     shift[: len(bias)] = bias
     noise = rng.uniform(0.5, 1.5, people)[annotator] * rng.normal(size=len(annotator))
-    seen = score[left] - score[right] + shift[annotator] + noise
-    choice = seen if graded else np.where(np.abs(seen) < ties, 0.0, np.sign(seen))
+    observed = score[left] - score[right] + shift[annotator] + noise
+    choice = observed if graded else np.where(np.abs(observed) < ties, 0.0, np.sign(observed))
     return Pairs(
         annotator, left, right, choice, tuple(map(str, range(people))), tuple(map(str, range(items)))
     )
 
 
-def exact(rest: np.ndarray, statistic: float) -> float:
+def exact(remaining: np.ndarray, statistic: float) -> float:
     """Enumerate all patterns of signs."""
-    sums = np.abs(np.array(list(product((-1.0, 1.0), repeat=len(rest)))) @ rest)
+    sums = np.abs(np.array(list(product((-1.0, 1.0), repeat=len(remaining)))) @ remaining)
     return float((sums >= abs(statistic) - 1e-9).mean())
 
 
@@ -51,17 +51,17 @@ def test_probability_is_that_of_all_sign_patterns():
 
 def test_small_probabilities_are_right_in_proportion():
     rng = np.random.default_rng(2)
-    rest = np.abs(rng.normal(size=16)) + 0.2
-    rest[:2] *= -1
-    result = sign_flip_probability(rest, np.zeros(16, dtype=int), np.array([rest.sum()]))[0]
-    known = exact(rest, rest.sum())
+    remaining = np.abs(rng.normal(size=16)) + 0.2
+    remaining[:2] *= -1
+    result = sign_flip_probability(remaining, np.zeros(16, dtype=int), np.array([remaining.sum()]))[0]
+    known = exact(remaining, remaining.sum())
     assert known < 0.01
     assert result == pytest.approx(known, rel=0.25)
 
 
 def test_no_probability_is_rarer_than_one_sign_pattern():
-    rest, owner = np.array([1.0, 0.4, 2.0, 0.0, -1.0, 1.0]), np.array([0, 0, 0, 0, 1, 1])
-    result = sign_flip_probability(rest, owner, np.array([3.4, 0.0, 0.0]))
+    remaining, owner = np.array([1.0, 0.4, 2.0, 0.0, -1.0, 1.0]), np.array([0, 0, 0, 0, 1, 1])
+    result = sign_flip_probability(remaining, owner, np.array([3.4, 0.0, 0.0]))
     assert result.tolist() == [0.25, 1.0, 1.0]
 
 
@@ -100,14 +100,14 @@ def test_ties_and_grades_keep_uniform_probabilities(kind):
 
 
 def test_few_and_many_biased_annotators_are_found_at_the_rate():
-    for many in (2, 16):
+    for count in (2, 16):
         wrong, right = [], []
         for seed in range(10):
-            sides = np.random.default_rng(seed).choice([-1.0, 1.0], many)
+            sides = np.random.default_rng(seed).choice([-1.0, 1.0], count)
             result = flip_test(crowd(seed, votes=150, bias=tuple(sides)))
             flagged = false_discovery_rates(result.probability) <= 0.1
-            wrong.append(flagged[many:].sum() / max(flagged.sum(), 1))
-            right.append(flagged[:many].mean())
+            wrong.append(flagged[count:].sum() / max(flagged.sum(), 1))
+            right.append(flagged[:count].mean())
         assert np.mean(wrong) < 0.16
         assert np.mean(right) > 0.9
 

@@ -112,7 +112,7 @@ def test_noise_of_each_annotator_keeps_the_rate_where_noise_differs():
 
 
 def test_the_same_plan_gives_the_same_bits_and_a_seed_another_draw():
-    pairs = scattered(1, annotators=30, many=2_000)
+    pairs = scattered(1, annotators=30, count=2_000)
     for local in ("no", "yes"):
         first, two, other = (
             fuse(pairs, plan(draws="3", seed=seed, local=local)).statistic for seed in ("1", "1", "2")
@@ -126,7 +126,7 @@ def test_the_same_plan_gives_the_same_bits_and_a_seed_another_draw():
 
 def test_a_tie_is_a_choice_and_a_side_is_not_a_grade():
     """Doubling all grades changes nobody's standing; ties pull a bias towards 0."""
-    pairs = scattered(2, annotators=30, many=2_000)
+    pairs = scattered(2, annotators=30, count=2_000)
     twice = fuse(replace(pairs, choice=2.0 * pairs.choice), plan())
     once = fuse(pairs, plan())
     assert (twice.flagged == once.flagged).all()
@@ -141,7 +141,7 @@ def test_a_tie_is_a_choice_and_a_side_is_not_a_grade():
 
 
 def test_who_is_not_tested_is_said_and_still_counts():
-    pairs = scattered(3, annotators=20, many=1_500)
+    pairs = scattered(3, annotators=20, count=1_500)
     few = [("once", "item 0", "item 1", 1.0)] * 4
     alone = [("alone", "one", "other", 1.0)] * 7
     odd = joined(pairs, few + alone)
@@ -173,7 +173,7 @@ def test_items_always_on_one_side_say_why_nobody_is_tested():
 
 
 def test_perfect_data_flag_nobody_and_name_the_one_sided():
-    pairs = scattered(5, annotators=20, many=1_500)
+    pairs = scattered(5, annotators=20, count=1_500)
     score = np.arange(9.0)
     choice = score[pairs.left] - score[pairs.right]
     fusion = fuse(replace(pairs, choice=np.where(pairs.annotator < 12, choice + 20.0, choice)), plan())
@@ -187,26 +187,26 @@ def test_perfect_data_flag_nobody_and_name_the_one_sided():
 
 
 def test_one_who_always_picks_left_and_nobody_else():
-    pairs = scattered(6, annotators=1, many=60)
+    pairs = scattered(6, annotators=1, count=60)
     fusion = fuse(replace(pairs, choice=np.ones(60)), plan())
     assert not fusion.flagged.any()
     assert "Annotator annotator 0 chose one side alone." in fusion.notices
 
 
 def test_everyone_biased_the_same_way_is_warned_of():
-    pairs = scattered(7, annotators=30, many=3_000, biased=30)
+    pairs = scattered(7, annotators=30, count=3_000, biased=30)
     assert "30 of 30 annotators lean to the left, and " in said(pairs)
     assert "the assumption that few are biased does not hold" in said(pairs)
-    assert "lean to" not in said(scattered(7, annotators=30, many=3_000, biased=4))
+    assert "lean to" not in said(scattered(7, annotators=30, count=3_000, biased=4))
 
 
 def test_copies_are_told_since_they_inflate_w():
-    pairs = scattered(8, annotators=30, many=2_000)
+    pairs = scattered(8, annotators=30, count=2_000)
     pairs = replace(pairs, choice=np.sign(pairs.choice))
-    again = np.tile(np.arange(2_000), 4)
+    second = np.tile(np.arange(2_000), 4)
     copied = Pairs(
-        pairs.annotator[again], pairs.left[again], pairs.right[again], pairs.choice[again], pairs.annotators,
-        pairs.items,
+        pairs.annotator[second], pairs.left[second], pairs.right[second], pairs.choice[second],
+        pairs.annotators, pairs.items,
     )  # fmt: skip
     assert "repeat a pair, side and answer of the same annotator" in said(copied)
     assert np.nanmax(fuse(copied, plan()).entry) == pytest.approx(2.0 * np.nanmax(fuse(pairs, plan()).entry))
@@ -215,12 +215,12 @@ def test_copies_are_told_since_they_inflate_w():
 
 
 def test_knockoff_plus_says_that_it_cannot_flag_a_few():
-    pairs = scattered(9, annotators=8, many=800)
+    pairs = scattered(9, annotators=8, count=800)
     assert (
         "knockoff+ cannot flag fewer than 10 annotators, and only 8 were tested: nobody can be flagged"
         in said(pairs)
     )
-    subset = scattered(9, annotators=40, many=4_000, biased=4)
+    subset = scattered(9, annotators=40, count=4_000, biased=4)
     assert "fewer than 10 annotators; the t test with Benjamini-Hochberg at that rate finds" in said(subset)
     assert "knockoff+" not in said(subset, plus="no")
 
@@ -231,7 +231,7 @@ def test_too_few_comparisons():
     tree = Pairs(np.zeros(3), [0, 1, 2], [1, 2, 3], [1.0, -1.0, 1.0], ("one",), ("a", "b", "c", "d"))
     with pytest.raises(PairsError, match="3 comparisons are too few to estimate the noise: scores"):
         fuse(tree)
-    padded = scattered(10, annotators=20, many=40)
+    padded = scattered(10, annotators=20, count=40)
     fusion = fuse(padded, plan(least="1"))
     assert 0 < fusion.freedom < 20
     assert np.isfinite(fusion.statistic[:, fusion.untested == 0]).all()
@@ -239,7 +239,7 @@ def test_too_few_comparisons():
 
 
 def test_what_is_shown_of_the_path_is_in_the_units_of_the_choices():
-    pairs = scattered(11, annotators=30, many=2_000)
+    pairs = scattered(11, annotators=30, count=2_000)
     for algorithm in PATHS:
         fusion = fuse(pairs, plan(algorithm))
         assert fusion.path.shape == (len(fusion.path_at), 30)
@@ -252,7 +252,7 @@ def test_what_is_shown_of_the_path_is_in_the_units_of_the_choices():
 
 @pytest.mark.parametrize("algorithm", PATHS)
 def test_it_can_be_cancelled_at_every_step(algorithm):
-    pairs = scattered(12, annotators=30, many=2_000)
+    pairs = scattered(12, annotators=30, count=2_000)
     calls: list[float] = []
     fuse(pairs, plan(algorithm, draws="3"), lambda fraction, words, **_: calls.append(fraction))
     assert (np.diff(calls) >= -1e-12).all()
@@ -268,10 +268,10 @@ def test_it_can_be_cancelled_at_every_step(algorithm):
 
 
 def test_a_plan_goes_round_and_says_itself():
-    made = plan("lbi", rate="0.2", kappa="50", plus="no")
-    assert PairPlan.from_dict(made.as_dict()) == made
-    assert "false discovery rate 0.2" in made.in_words()
-    assert "linearised Bregman iteration" in made.in_words()
+    parsed = plan("lbi", rate="0.2", kappa="50", plus="no")
+    assert PairPlan.from_dict(parsed.as_dict()) == parsed
+    assert "false discovery rate 0.2" in parsed.in_words()
+    assert "linearised Bregman iteration" in parsed.in_words()
     for wrong in ({"rate": "0.6"}, {"draws": "0"}, {"kappa": "50"}):
         with pytest.raises(SettingsError):
             plan("iss", **wrong)

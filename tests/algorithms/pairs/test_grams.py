@@ -35,18 +35,18 @@ def read(root: Path, name: str) -> Pairs:
 
 
 def scattered(
-    seed: int = 0, annotators: int = 12, items: int = 9, many: int = 400, groups: int = 1, biased: int = 3
+    seed: int = 0, annotators: int = 12, items: int = 9, count: int = 400, groups: int = 1, biased: int = 3
 ) -> Pairs:
     """Draw graded comparisons within groups of items, the first annotators biased to the left."""
     generator = np.random.default_rng(seed)
-    annotator = generator.integers(0, annotators, many)
-    group = generator.integers(0, groups, many)
+    annotator = generator.integers(0, annotators, count)
+    group = generator.integers(0, groups, count)
     size = items // groups
-    left = generator.integers(0, size, many)
-    right = (left + generator.integers(1, size, many)) % size
+    left = generator.integers(0, size, count)
+    right = (left + generator.integers(1, size, count)) % size
     left, right = left + group * size, right + group * size
     score, bias = generator.normal(size=items), np.where(np.arange(annotators) < biased, 1.0, 0.0)
-    choice = score[left] - score[right] + bias[annotator] + generator.normal(size=many)
+    choice = score[left] - score[right] + bias[annotator] + generator.normal(size=count)
     return Pairs(
         annotator,
         left,
@@ -73,10 +73,10 @@ def test_the_small_matrices_are_those_of_the_full_form(groups):
     pairs = scattered(groups, groups=groups)
     difference, people = full(pairs)
     hat = difference @ np.linalg.pinv(difference)
-    rest = people - hat @ people
+    remaining = people - hat @ people
     small = gram_matrices(pairs)
-    assert small.gram == pytest.approx(people.T @ rest, abs=1e-11)
-    assert small.pull == pytest.approx(rest.T @ pairs.choice, abs=1e-11)
+    assert small.gram == pytest.approx(people.T @ remaining, abs=1e-11)
+    assert small.pull == pytest.approx(remaining.T @ pairs.choice, abs=1e-11)
     assert small.square == pytest.approx(pairs.choice @ (pairs.choice - hat @ pairs.choice))
     assert small.rank == np.linalg.matrix_rank(difference)
 
@@ -138,8 +138,8 @@ def test_items_always_on_the_same_side_leave_nobody_to_tell():
     fixed = Pairs(pairs.annotator, left, right, pairs.choice, pairs.annotators, pairs.items)
     small = gram_matrices(fixed)
     assert not scale_grams(small)[1].any()
-    rest = scale_grams(gram_matrices(fixed, among=np.arange(12) > 0))[0]
-    assert rest.tested.tolist() == list(range(1, 12))
+    remaining = scale_grams(gram_matrices(fixed, among=np.arange(12) > 0))[0]
+    assert remaining.tested.tolist() == list(range(1, 12))
 
 
 def test_a_fit_without_noise_leaves_none():

@@ -29,12 +29,12 @@ def test_all_follows_from_the_small_matrices():
     """With Q built in full, columns of knockoffs have the inner products and the entries that are used."""
     pairs = scattered(1, groups=3)
     difference, people = full(pairs)
-    rest = np.eye(len(pairs)) - difference @ np.linalg.pinv(difference)
+    remaining = np.eye(len(pairs)) - difference @ np.linalg.pinv(difference)
     small = gram_matrices(pairs)
     problem, _ = scale_grams(small)
     result = least_squares(small, problem)
     gap = choose_gaps(problem.gram, "entropy") * 0.9
-    columns = rest @ people / problem.length
+    columns = remaining @ people / problem.length
     generator = np.random.default_rng(5)
     free = generator.normal(size=(len(pairs), 12))
     design = np.hstack((difference, people))
@@ -56,11 +56,11 @@ def test_all_follows_from_the_small_matrices():
 
 def test_chance_is_that_of_a_random_q():
     """Q'y of many drawn Q, built in full, has the length and spread of points on the sphere."""
-    pairs = scattered(2, annotators=4, items=5, many=14)
+    pairs = scattered(2, annotators=4, items=5, count=14)
     design = np.hstack(full(pairs))
     space = np.linalg.svd(design)[0][:, np.linalg.matrix_rank(design) :]
     generator = np.random.default_rng(0)
-    seen = np.array(
+    observed = np.array(
         [
             np.linalg.qr(space @ generator.normal(size=(space.shape[1], 4)))[0].T @ pairs.choice
             for _ in range(4_000)
@@ -69,9 +69,9 @@ def test_chance_is_that_of_a_random_q():
     residual = float(((space.T @ pairs.choice) ** 2).sum())
     drawn = project_at_random(4, residual, space.shape[1], [(0, k) for k in range(4_000)])
     for power in (2, 4):
-        assert (drawn**power).mean() == pytest.approx((seen**power).mean(), rel=0.08)
+        assert (drawn**power).mean() == pytest.approx((observed**power).mean(), rel=0.08)
         assert ((drawn**2).sum(axis=1) ** power).mean() == pytest.approx(
-            ((seen**2).sum(axis=1) ** power).mean(), rel=0.08
+            ((observed**2).sum(axis=1) ** power).mean(), rel=0.08
         )
     assert ((drawn**2).sum(axis=1) <= residual * (1 + 1e-12)).all()
 

@@ -11,17 +11,17 @@ from raterscope.algorithms.pairs.selection import crowd_probability, simes
 
 def test_probability_lies_between_those_of_at_least_and_of_more():
     rng = np.random.default_rng(1)
-    for many in (8, 12, 14):
-        mean = rng.uniform(-0.8, 0.8, many)
-        choices = np.array(list(product((-1, 1), repeat=many)))
+    for count in (8, 12, 14):
+        mean = rng.uniform(-0.8, 0.8, count)
+        choices = np.array(list(product((-1, 1), repeat=count)))
         chance = np.prod((1 + choices * mean) / 2, axis=1)
         totals = choices.sum(axis=1)
-        for total in range(-many, many + 1, 2):
+        for total in range(-count, count + 1, 2):
             statistic = total - mean.sum()
             towards = np.sign(statistic)
             least = 2 * chance[towards * totals >= towards * total].sum()
             more = 2 * chance[towards * totals > towards * total].sum()
-            result = choice_probability(mean, np.array([0, many]), np.array([statistic]))[0]
+            result = choice_probability(mean, np.array([0, count]), np.array([statistic]))[0]
             assert 0.5 * more < result <= least + 0.01
 
 

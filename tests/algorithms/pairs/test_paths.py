@@ -117,7 +117,7 @@ def test_columns_with_knockoffs_are_followed_as_the_full_matrix_is(seed):
 
 def crowd(seed: int):
     """Make a regression of annotators, and pulls with knockoffs of three draws."""
-    small = gram_matrices(scattered(seed, annotators=60, many=3_000, biased=12))
+    small = gram_matrices(scattered(seed, annotators=60, count=3_000, biased=12))
     regression, _ = scale_grams(small)
     gap = choose_gaps(regression.gram)
     random = np.random.default_rng(seed).normal(size=(3, 60)) * np.sqrt(2.0)
@@ -130,13 +130,11 @@ def crowd(seed: int):
 def test_stopping_early_never_changes_who_is_selected(seed, stop):
     regression, gap, pulls = crowd(seed)
     for way in (iss(), lasso(), lbi()):
-        whole, early = (
-            statistic(way.entries(regression.gram, gap, pulls, limit)) for limit in (np.inf, stop)
-        )
-        assert (early == 0.0).sum() > (whole == 0.0).sum()
+        full, early = (statistic(way.entries(regression.gram, gap, pulls, limit)) for limit in (np.inf, stop))
+        assert (early == 0.0).sum() > (full == 0.0).sum()
         for rate in np.linspace(0.01, stop, 15):
             for plus in (False, True):
-                selected = [w >= find_cuts(w, rate, plus)[:, None] for w in (whole, early)]
+                selected = [w >= find_cuts(w, rate, plus)[:, None] for w in (full, early)]
                 assert (selected[0] == selected[1]).all()
 
 
@@ -150,11 +148,11 @@ def test_entries_of_iss_and_lasso_coincide_until_a_column_leaves():
 def test_lbi_comes_nearer_to_iss_as_kappa_grows():
     regression, gap, pulls = crowd(2)
     exact = iss().entries(regression.gram, gap, pulls, 0.3)
-    seen = exact > 0.0
+    is_known = exact > 0.0
     far = [
-        np.abs(lbi(kappa, 40_000).entries(regression.gram, gap, pulls, 0.3) / np.where(seen, exact, 1.0) - 1)[
-            seen
-        ].max()
+        np.abs(
+            lbi(kappa, 40_000).entries(regression.gram, gap, pulls, 0.3) / np.where(is_known, exact, 1.0) - 1
+        )[is_known].max()
         for kappa in (10.0, 100.0, 1000.0)
     ]
     assert far[0] > far[1] > far[2]

@@ -58,9 +58,9 @@ def test_items_that_keep_to_a_side_are_said(crowd):
 
 
 def test_pairs_that_were_always_shown_alike_are_said(crowd):
-    many = len(crowd.items)
-    key = np.minimum(crowd.left, crowd.right) * many + np.maximum(crowd.left, crowd.right)
-    once = np.random.default_rng(0).random(many * many) < 0.5
+    count = len(crowd.items)
+    key = np.minimum(crowd.left, crowd.right) * count + np.maximum(crowd.left, crowd.right)
+    once = np.random.default_rng(0).random(count * count) < 0.5
     assert "most pairs had the same item on the left" in fuse(with_left(crowd, once[key])).sides
 
 
@@ -71,11 +71,11 @@ def test_knockoffs_promise_their_rate_without_random_sides(crowd):
 
 
 def test_redrawing_keeps_who_preferred_which_item(crowd):
-    again = redraw_sides(crowd, 4)
-    turned = again.left != crowd.left
+    second = redraw_sides(crowd, 4)
+    turned = second.left != crowd.left
     assert 0.4 < turned.mean() < 0.6
-    assert (again.left[turned] == crowd.right[turned]).all()
-    np.testing.assert_array_equal(again.choice, np.where(turned, -crowd.choice, crowd.choice))
+    assert (second.left[turned] == crowd.right[turned]).all()
+    np.testing.assert_array_equal(second.choice, np.where(turned, -crowd.choice, crowd.choice))
 
 
 def test_nobody_is_biased_once_sides_are_redrawn(crowd):

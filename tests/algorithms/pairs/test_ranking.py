@@ -65,10 +65,10 @@ def dense(pairs, biased):
     design[rows, len(pairs.items) + pairs.annotator] = np.asarray(biased, dtype=float)[pairs.annotator]
     inverse = np.linalg.pinv(design.T @ design)
     result = inverse @ design.T @ pairs.choice
-    rest = pairs.choice - design @ result
+    remaining = pairs.choice - design @ result
     freedom = len(pairs) - np.linalg.matrix_rank(design)
-    many = len(pairs.items)
-    return result[:many], result[many:], inverse, float(rest @ rest), freedom
+    count = len(pairs.items)
+    return result[:count], result[count:], inverse, float(remaining @ remaining), freedom
 
 
 @pytest.mark.parametrize("plan", [PairCrowd(12, 9, 5, 40), PairCrowd(15, 8, 10, 60, groups=3, bridges=0)])
@@ -143,9 +143,9 @@ def test_too_few_comparisons_give_scores_without_intervals():
     np.testing.assert_allclose(result.score[:2] - result.score[1:3], [1.0, 1.0])
     assert np.isnan(result.low).all()
     assert np.isnan(result.bias).all()
-    nothing = scores(compared([]))
-    assert np.isnan(nothing.score).all()
-    assert (nothing.freedom, inconsistency(compared([]), components(compared([])))) == (0, 0.0)
+    empty = scores(compared([]))
+    assert np.isnan(empty.score).all()
+    assert (empty.freedom, inconsistency(compared([]), components(compared([])))) == (0, 0.0)
 
 
 def test_a_bias_that_no_comparison_tells_from_a_score_is_left_open():
@@ -204,7 +204,7 @@ def test_the_shares_add_up_and_curl_is_the_projection_on_triangles():
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     edge, inverse, count = np.unique(low * 14 + high, return_inverse=True, return_counts=True)
     signed = np.where(pairs.left < pairs.right, pairs.choice, -pairs.choice)
-    rest = np.bincount(inverse, signed) / count - score[edge // 14] + score[edge % 14]
+    remaining = np.bincount(inverse, signed) / count - score[edge // 14] + score[edge % 14]
     number = {code: at for at, code in enumerate(edge.tolist())}
     around = []
     for a in range(14):
@@ -215,12 +215,12 @@ def test_the_shares_add_up_and_curl_is_the_projection_on_triangles():
                     column = np.zeros(len(edge))
                     column[[number[side] for side in sides]] = (1, 1, -1)
                     around.append(column / np.sqrt(count))
-    flow = np.sqrt(count) * rest
+    flow = np.sqrt(count) * remaining
     table = np.array(around).T
     part = table @ np.linalg.lstsq(table, flow, rcond=None)[0]
-    whole = pairs.choice @ pairs.choice
+    full = pairs.choice @ pairs.choice
     assert 0.01 < result.curl < result.cyclic
-    assert result.curl == pytest.approx(part @ part / whole, rel=1e-5)
+    assert result.curl == pytest.approx(part @ part / full, rel=1e-5)
 
 
 @pytest.mark.parametrize("plan", [PairCrowd(7, 10, 20, 60, ties=0.2), PairCrowd(4, 3, 3, 4)])

@@ -18,8 +18,8 @@ SCORES = {
 """Their original and corrected scores in Table 4."""
 
 
-def whole(place):
-    return TrueRanking(np.asarray(place, dtype=float), np.zeros(len(place), np.int32))
+def whole(position):
+    return TrueRanking(np.asarray(position, dtype=float), np.zeros(len(position), np.int32))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -52,9 +52,9 @@ def test_pairs_that_nothing_links_or_orders_do_not_count():
     component = np.array([0, 0, 1, 1, -1], np.int32)
     result = compare_rankings(score, component, whole([1, 2, 3, 4, 5]))
     assert (result.items, result.agreeing, result.opposed, result.tau) == (3, 1, 0, 1.0)
-    nothing = compare_rankings(score, component, whole([np.nan] * 5))
-    assert nothing.items == 0
-    assert np.isnan(nothing.tau)
+    empty = compare_rankings(score, component, whole([np.nan] * 5))
+    assert empty.items == 0
+    assert np.isnan(empty.tau)
 
 
 def test_the_best_items_that_are_found():

@@ -27,10 +27,10 @@ def frequencies(crowd, votes):
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_same_seed_gives_the_same_votes_and_another_seed_others(plan):
-    first, again, other = (simulate_labels(plan(400, 60), seed) for seed in (5, 5, 6))
+    first, second, other = (simulate_labels(plan(400, 60), seed) for seed in (5, 5, 6))
     for name in ("task", "annotator", "label", "time"):
-        np.testing.assert_array_equal(getattr(first.labels, name), getattr(again.labels, name))
-    np.testing.assert_array_equal(first.confusion(), again.confusion())
+        np.testing.assert_array_equal(getattr(first.labels, name), getattr(second.labels, name))
+    np.testing.assert_array_equal(first.confusion(), second.confusion())
     assert not np.array_equal(first.truth, other.truth)
 
 
@@ -40,11 +40,11 @@ def test_votes_come_from_the_rows_they_are_said_to_come_from(plan):
     labels = crowd.labels
     row = crowd.confusion()[np.arange(len(labels)), crowd.truth[labels.task]]
     np.testing.assert_allclose(row.sum(axis=1), 1.0, atol=1e-5)
-    for which in [crowd.change == kind for kind in range(len(CHANGES))]:
-        votes = which[labels.annotator]
-        given = np.bincount(labels.label[votes], minlength=row.shape[1])
+    for index in [crowd.change == kind for kind in range(len(CHANGES))]:
+        votes = index[labels.annotator]
+        values = np.bincount(labels.label[votes], minlength=row.shape[1])
         variance = (row[votes] * (1 - row[votes])).sum(axis=0)
-        z = (given - row[votes].sum(axis=0)) / np.sqrt(variance)
+        z = (values - row[votes].sum(axis=0)) / np.sqrt(variance)
         assert np.abs(z).max() < 4
 
 

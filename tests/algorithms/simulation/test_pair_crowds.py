@@ -52,10 +52,10 @@ def test_the_study_errs_and_is_disturbed_as_often_as_it_says(p1, p2):
 
 def test_the_same_seed_gives_the_same_comparisons_and_another_one_others():
     plan = PairCrowd(20, 30)
-    first, again, other = (simulate_pairs(plan, seed).pairs for seed in (5, 5, 6))
-    assert (first.annotators, first.items) == (again.annotators, again.items)
+    first, second, other = (simulate_pairs(plan, seed).pairs for seed in (5, 5, 6))
+    assert (first.annotators, first.items) == (second.annotators, second.items)
     for name in FIELDS:
-        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert not np.array_equal(first.left, other.left)
     runs = [study_crowd(0.2, 0.5, run).pairs.choice for run in (0, 0, 1)]
     np.testing.assert_array_equal(runs[0], runs[1])

@@ -9,12 +9,12 @@ def smear():
     return render_smear(7, parasites=12, artefacts=8, width=800, height=600)
 
 
-def darkness(smear, places, radius=12):
+def darkness(smear, positions, radius=12):
     """How much darker the darkest pixel near each place is than the film, in grey levels."""
     grey = smear.image.mean(axis=2)
     film = np.median(grey)
     result = []
-    for x, y in places:
+    for x, y in positions:
         left, top = max(0, int(x) - radius), max(0, int(y) - radius)
         result.append(film - grey[top : int(y) + radius, left : int(x) + radius].min())
     return np.array(result)
@@ -27,9 +27,9 @@ def test_image_has_the_size_that_was_asked_for(smear):
 
 
 def test_the_same_seed_gives_the_same_picture(smear):
-    again = render_smear(7, parasites=12, artefacts=8, width=800, height=600)
-    assert np.array_equal(again.image, smear.image)
-    assert np.array_equal(again.parasites, smear.parasites)
+    second = render_smear(7, parasites=12, artefacts=8, width=800, height=600)
+    assert np.array_equal(second.image, smear.image)
+    assert np.array_equal(second.parasites, smear.parasites)
     other = render_smear(8, parasites=12, artefacts=8, width=800, height=600)
     assert not np.array_equal(other.image, smear.image)
 

@@ -23,10 +23,10 @@ def steady(**changes):
     return Annotator("w-1", **(values | changes))
 
 
-def nearest(clicks, places):
+def nearest(clicks, positions):
     from scipy.spatial import cKDTree
 
-    return cKDTree(places).query(clicks.points)
+    return cKDTree(positions).query(clicks.points)
 
 
 def test_annotator_marks_the_shares_it_is_made_for():
@@ -47,8 +47,8 @@ def test_faint_parasites_are_missed_and_likely_artefacts_clicked_more():
 def test_clicks_scatter_and_are_displaced_as_said():
     smear = field(count_artefacts=0)
     clicks = simulate_clicks(smear, (steady(scatter=3.0, bias=(6.0, -4.0)),), seed=2)
-    _, which = nearest(clicks, smear.parasites)
-    offset = clicks.points - smear.parasites[which]
+    _, index = nearest(clicks, smear.parasites)
+    offset = clicks.points - smear.parasites[index]
     assert offset.mean(axis=0) == pytest.approx([6.0, -4.0], abs=0.4)
     assert offset.std(axis=0) == pytest.approx([3.0, 3.0], abs=0.3)
 
@@ -74,9 +74,9 @@ def test_clicks_stay_on_the_image_and_repeat_with_the_seed():
     smear = field(30, 30)
     clicks = simulate_clicks(smear, crowd, seed=6)
     assert not clicks.outside.any()
-    again = simulate_clicks(smear, gather_annotators(12, seed=5), seed=6)
-    assert np.array_equal(again.points, clicks.points)
-    assert np.array_equal(again.time, clicks.time)
+    second = simulate_clicks(smear, gather_annotators(12, seed=5), seed=6)
+    assert np.array_equal(second.points, clicks.points)
+    assert np.array_equal(second.time, clicks.time)
     assert len(simulate_clicks(smear, crowd, seed=7)) != len(clicks) or not np.array_equal(
         simulate_clicks(smear, crowd, seed=7).points, clicks.points
     )

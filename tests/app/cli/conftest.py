@@ -36,9 +36,9 @@ def study(files, tmp_path, capsys):
 def export(capsys):
     """Export of a study to CSV; gives the rows."""
 
-    def exported(study, what):
-        out = study.with_name(f"{what}.csv")
-        assert run("export", study, "--what", what, "-o", out) == 0
+    def exported(study, kind):
+        out = study.with_name(f"{kind}.csv")
+        assert run("export", study, "--what", kind, "-o", out) == 0
         assert capsys.readouterr().out.strip().endswith(str(out))
         return rows_of(out)
 

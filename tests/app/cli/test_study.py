@@ -178,8 +178,8 @@ class TestExport:
         (row,) = export(study, "decisions")
         assert (row["verb"], row["annotators"], row["reason"]) == ("exclude", "w3", "'=sleeps")
 
-    @pytest.mark.parametrize("what", ["detections", "annotators"])
-    def test_nothing_to_export_yet(self, study, refusal, what):
+    @pytest.mark.parametrize("kind", ["detections", "annotators"])
+    def test_nothing_to_export_yet(self, study, refusal, kind):
         out = study.with_name("x.csv")
-        assert "`raterscope run`" in refusal("export", study, "--what", what, "-o", out)
+        assert "`raterscope run`" in refusal("export", study, "--what", kind, "-o", out)
         assert not out.exists()

@@ -178,9 +178,9 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
                     for image_event in of_images(event_list)
                 ]
             process.send_signal(signal.SIGKILL if life < 2 else signal.SIGINT)
-            rest = process.communicate(timeout=300)[0]
+            remaining = process.communicate(timeout=300)[0]
     assert process.returncode == 0
-    assert events(rest)[-1]["run"] == 1
+    assert events(remaining)[-1]["run"] == 1
     assert max(steps) == (12, 12 * len(PLACES))
     with Study.open(tmp_path / "watched.rscope") as study:
         clicks = study.clicks(1)

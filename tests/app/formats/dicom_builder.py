@@ -66,9 +66,9 @@ class BuiltSeries:
     missing_uids: tuple[str, ...] = ()
     missing_places: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
 
-    def at(self, which: int, rows: np.ndarray, columns: np.ndarray, *, missing: bool = False) -> np.ndarray:
+    def at(self, name: int, rows: np.ndarray, columns: np.ndarray, *, missing: bool = False) -> np.ndarray:
         """Give the (N, 3) places in mm of pixels on a slice."""
-        first = (self.missing_places if missing else self.places)[which]
+        first = (self.missing_places if missing else self.places)[name]
         _, down, across = self.spacing
         return first + np.outer(columns * across, self.row) + np.outer(rows * down, self.column)
 
@@ -282,14 +282,14 @@ def _save(data: Dataset, path: Path, syntax: str) -> Path:
 
 
 def disc(
-    series: BuiltSeries, which: int, radius: float, centre: tuple[float, float] = (15.5, 19.5), *,
+    series: BuiltSeries, index: int, radius: float, centre: tuple[float, float] = (15.5, 19.5), *,
     missing: bool = False, refer: bool = True,
 ) -> tuple[np.ndarray, str | None]:  # fmt: skip
     """Draw a circle of so many pixels about a (row, column) on a slice, or on a missing one."""
     turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     rows, columns = centre[0] + radius * np.sin(turn), centre[1] + radius * np.cos(turn)
-    uid = (series.missing_uids if missing else series.uids)[which]
-    return series.at(which, rows, columns, missing=missing), uid if refer else None
+    uid = (series.missing_uids if missing else series.uids)[index]
+    return series.at(index, rows, columns, missing=missing), uid if refer else None
 
 
 def disc_mask(

@@ -84,7 +84,7 @@ def test_what_is_write_protected_is_not_replaced(tmp_path: Path, monkeypatch: py
     path.write_text("kept")
     path.chmod(0o444)
     if os.access(path, os.W_OK):  # the superuser may write anything
-        monkeypatch.setattr(os, "access", lambda one, _: one != path)
+        monkeypatch.setattr(os, "access", lambda item, _: item != path)
     with pytest.raises(InputError, match="write-protected"):
         write_table(path, ["a"], [])
     assert path.read_text() == "kept"

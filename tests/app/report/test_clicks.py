@@ -66,8 +66,8 @@ def test_counts_have_the_experts_word(crowd, page):
     mean = crowd.runs.result(1, 1).clustering.mean
     x, y = (float(value) for value in mean[0])
     crowd.record(Decision(verb="reject", item=1, run=1, subject=SpotSubject(x=x, y=y, number=1)))
-    for place in (90.0, 95.0):
-        crowd.record(Decision(verb="add", item=1, subject=SpotSubject(x=place, y=5.0)))
+    for position in (90.0, 95.0):
+        crowd.record(Decision(verb="add", item=1, subject=SpotSubject(x=position, y=5.0)))
     row_after = page(crowd).row("smear <one>", 7)
     assert row_after[3] == "4"
     assert row_after[6] == "3"

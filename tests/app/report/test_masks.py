@@ -136,9 +136,9 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
         str(number + 2): "in effect" for number in range(1, regions + 1)
     }
     fuse(study)
-    again = page(study)
-    assert f"{regions} regions of chest" in again.text
-    assert "are not included" not in again.text
+    second = page(study)
+    assert f"{regions} regions of chest" in second.text
+    assert "are not included" not in second.text
 
 
 def test_a_known_truth_is_compared_with(study, page):

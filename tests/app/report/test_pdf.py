@@ -40,8 +40,8 @@ def test_a_pdf_is_written_in_another_thread_without_complaint(study, tmp_path, q
     study.close()
 
     def work():
-        with Study.open(study_path) as again:
-            write_report(again, tmp_path / "report.pdf")
+        with Study.open(study_path) as second:
+            write_report(second, tmp_path / "report.pdf")
 
     thread = threading.Thread(target=work)
     thread.start()

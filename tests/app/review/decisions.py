@@ -8,12 +8,12 @@ from raterscope.app.review import Decision, RegionSubject, SpotSubject, WeightSu
 
 def journal(*decisions: Decision) -> list[Decision]:
     """Number decisions as the study does."""
-    return [replace(one, id=number) for number, one in enumerate(decisions, start=1)]
+    return [replace(decision, id=number) for number, decision in enumerate(decisions, start=1)]
 
 
 def on(verb: str, x: float, y: float = 0.0, **more: object) -> Decision:
-    place = {name: more.pop(name) for name in ("number", "from_x", "from_y") if name in more}
-    return Decision(verb=verb, item=1, subject=SpotSubject(x=x, y=y, **place), **more)  # type: ignore[arg-type]
+    position = {name: more.pop(name) for name in ("number", "from_x", "from_y") if name in more}
+    return Decision(verb=verb, item=1, subject=SpotSubject(x=x, y=y, **position), **more)  # type: ignore[arg-type]
 
 
 def a_region(**more: object) -> RegionSubject:

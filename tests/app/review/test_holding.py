@@ -44,8 +44,8 @@ def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:
     }
 
     def known(state: ReviewState) -> object:
-        found = known_voxels(state.regions(1), settled, "nodule", (0, 0, 1), (1, 4, 3))
-        return None if found is None else found[0].tolist()
+        result = known_voxels(state.regions(1), settled, "nodule", (0, 0, 1), (1, 4, 3))
+        return None if result is None else result[0].tolist()
 
     assert known(fold(decisions)) == [[1, 1, 1], [1, 0, 1], [-1, 1, 1], [-1, -1, -1]]
     decisions = added(decisions, review.undo(fold(decisions), 2))
@@ -67,7 +67,9 @@ def test_settled_voxels_make_a_fusion_stale_and_a_skip_does_not() -> None:
 
 def is_stale(decisions: list[Decision], known: int, item: int | None = None) -> bool:
     """Compare what a fusion knew with the whole journal."""
-    return differ(fold([one for one in decisions if one.id <= known]), fold(decisions), "clicks", item)
+    return differ(
+        fold([decision for decision in decisions if decision.id <= known]), fold(decisions), "clicks", item
+    )
 
 
 def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:

@@ -174,29 +174,29 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
     for verb, number, image in moves:
         state = fold(decisions)
         x = 20.0 * number
-        made: Decision | None
+        created: Decision | None
         if verb == "undo":
-            made = review.undo(state)
+            created = review.undo(state)
         elif verb == "redo":
-            made = review.redo(state)
+            created = review.redo(state)
         elif verb == "older":
-            made = review.undo(state, number)
+            created = review.undo(state, number)
         elif verb in ("exclude", "include"):
-            made = Decision(verb=verb, annotators=(f"W{number}",), reason="r")
+            created = Decision(verb=verb, annotators=(f"W{number}",), reason="r")
         elif verb == "weigh":
-            made = weigh(f"W{number}", 0.25 * image)
+            created = weigh(f"W{number}", 0.25 * image)
         elif verb == "several":
-            spots = tuple(SpotOf(image=1 + place % 2, x=20.0 * place, y=5.0) for place in range(number, 7))
-            made = Decision(verb="reject", item=spots[0].image, subject=SpotsSubject(spots=spots))
+            spots = tuple(SpotOf(image=1 + index % 2, x=20.0 * index, y=5.0) for index in range(number, 7))
+            created = Decision(verb="reject", item=spots[0].image, subject=SpotsSubject(spots=spots))
         elif verb in ImageSubject.verbs:
-            made = Decision(verb=verb, item=image, subject=ImageSubject(name="a.png"), reason="blurred")
+            created = Decision(verb=verb, item=image, subject=ImageSubject(name="a.png"), reason="blurred")
         elif verb == "move":
             moved = SpotSubject(x=x, y=9.0, number=number, from_x=x, from_y=5.0)
-            made = Decision(verb="move", item=image, subject=moved)
+            created = Decision(verb="move", item=image, subject=moved)
         else:
-            made = Decision(verb=verb, item=image, subject=SpotSubject(x=x, y=5.0, number=number))
-        if made is not None:
-            decisions = journal(*decisions, made)
+            created = Decision(verb=verb, item=image, subject=SpotSubject(x=x, y=5.0, number=number))
+        if created is not None:
+            decisions = journal(*decisions, created)
     return decisions
 
 
@@ -256,9 +256,9 @@ def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) ->
 def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)
     state = fold(decisions)
-    standing = [one for one in decisions if one.verb != "undo" and state.stands(one.id)]
-    again = fold(standing)
-    assert shown(again)[:3] == shown(state)[:3]
+    standing = [decision for decision in decisions if decision.verb != "undo" and state.stands(decision.id)]
+    second = fold(standing)
+    assert shown(second)[:3] == shown(state)[:3]
 
 
 @settings(max_examples=150, deadline=None)
@@ -268,18 +268,18 @@ def test_reading_on_is_reading_all_anew(moves: list[tuple[str, int, int]]) -> No
     state = fold([])
     for count in range(1, len(decisions) + 1):
         state = fold(decisions[:count], state)
-    whole = fold(decisions)
-    assert shown(state) == shown(whole)
-    assert state.redoable == whole.redoable
-    assert all(state.stands(one.id) == whole.stands(one.id) for one in decisions)
+    full = fold(decisions)
+    assert shown(state) == shown(full)
+    assert state.redoable == full.redoable
+    assert all(state.stands(decision.id) == full.stands(decision.id) for decision in decisions)
 
 
 # Several spots at once, images as a whole
 
 
-def several(verb: str, *places: tuple[int, float], **more: object) -> Decision:
-    spots = tuple(SpotOf(image=image, x=x, y=0.0, **more) for image, x in places)  # type: ignore[arg-type]
-    return Decision(verb=verb, item=places[0][0], subject=SpotsSubject(spots=spots))
+def several(verb: str, *positions: tuple[int, float], **more: object) -> Decision:
+    spots = tuple(SpotOf(image=image, x=x, y=0.0, **more) for image, x in positions)  # type: ignore[arg-type]
+    return Decision(verb=verb, item=positions[0][0], subject=SpotsSubject(spots=spots))
 
 
 def test_several_spots_on_several_images_are_one_decision_and_one_undo() -> None:

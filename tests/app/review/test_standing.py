@@ -17,7 +17,7 @@ from tests.app.review.decisions import a_region, added, journal, on, settle, wei
 
 def standings(decisions):
     state = fold(decisions)
-    return [state.standing(one.id) for one in decisions]
+    return [state.standing(decision.id) for decision in decisions]
 
 
 def label(task: str, verb: str = "label") -> Decision:
@@ -25,9 +25,9 @@ def label(task: str, verb: str = "label") -> Decision:
 
 
 def test_of_one_region_the_last_decision_is_in_effect() -> None:
-    one = [settle("take", 1, number=1), replace(settle("accept", 2, number=1), voxels=None, verb="skip")]
-    made = [*one, *(settle("accept", 3 + n, number=1) for n in range(6))]
-    decisions = journal(*(replace(decision, run=4) for decision in made))
+    item = [settle("take", 1, number=1), replace(settle("accept", 2, number=1), voxels=None, verb="skip")]
+    recorded = [*item, *(settle("accept", 3 + n, number=1) for n in range(6))]
+    decisions = journal(*(replace(decision, run=4) for decision in recorded))
     assert standings(decisions) == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
     assert fold(decisions).settled("masks", 1) == "1 region"
 
@@ -44,8 +44,8 @@ def test_a_stroke_supersedes_nothing_and_the_whole_structure_all() -> None:
     decisions = journal(*strokes)
     assert standings(decisions) == ["in effect"] * 3
     assert fold(decisions).settled("masks", 1) == "1 region and 1 brush stroke"
-    whole = Decision(verb="paint", item=1, subject=a_region(whole=True, blind=True), voxels=4)
-    decisions = journal(*strokes, whole)
+    full = Decision(verb="paint", item=1, subject=a_region(whole=True, blind=True), voxels=4)
+    decisions = journal(*strokes, full)
     assert standings(decisions) == ["superseded"] * 3 + ["in effect"]
     assert fold(decisions).settled("masks", 1) == "1 whole structure"
 
@@ -89,8 +89,10 @@ def test_tasks_annotators_and_scales_have_one_last_word() -> None:
 
 
 def test_the_journal_read_on_tells_the_same_as_read_at_once() -> None:
-    made = journal(on("accept", 10), label("t"), weigh("a"), on("reject", 10), label("t"), weigh("a", 0.2))
+    recorded = journal(
+        on("accept", 10), label("t"), weigh("a"), on("reject", 10), label("t"), weigh("a", 0.2)
+    )
     state = None
-    for many in range(1, len(made) + 1):
-        state = fold(made[:many], state)
-        assert [state.standing(one.id) for one in made[:many]] == standings(made[:many])
+    for count in range(1, len(recorded) + 1):
+        state = fold(recorded[:count], state)
+        assert [state.standing(decision.id) for decision in recorded[:count]] == standings(recorded[:count])

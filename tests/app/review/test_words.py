@@ -31,7 +31,7 @@ def test_words_for_the_history() -> None:
         weigh("kim", 0.1, ""),
     )
     state = fold(decisions)
-    assert [state.in_words(one) for one in decisions] == [
+    assert [state.in_words(decision) for decision in decisions] == [
         "reject spot 12",
         "undo reject spot 12",
         "redo reject spot 12",
@@ -54,11 +54,11 @@ def test_a_decision_made_blind_says_so() -> None:
 
 
 def test_regions_are_said_in_words() -> None:
-    said = [
-        in_words(one)
-        for one in (settle("accept", 1, number=2), settle("paint", 2), settle("take", 3, number=1))
+    texts = [
+        in_words(item)
+        for item in (settle("accept", 1, number=2), settle("paint", 2), settle("take", 3, number=1))
     ]
-    assert said == ["accept region 2", "paint slices 1-3", "take reader 2 in region 1"]
+    assert texts == ["accept region 2", "paint slices 1-3", "take reader 2 in region 1"]
 
 
 # What is no decision
@@ -100,10 +100,10 @@ def test_a_region_is_a_box_of_voxels(origin: tuple[int, ...], shape: tuple[int, 
         RegionSubject(structure="lesion", origin=origin, shape=shape)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("place", [{"x": float("nan"), "y": 1.0}, {"x": 1.0, "y": float("inf")}])
-def test_a_place_is_made_of_finite_numbers(place: dict[str, float]) -> None:
+@pytest.mark.parametrize("position", [{"x": float("nan"), "y": 1.0}, {"x": 1.0, "y": float("inf")}])
+def test_a_place_is_made_of_finite_numbers(position: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected a finite number"):
-        SpotSubject(**place)
+        SpotSubject(**position)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0, -0.5, float("nan"), float("inf")])

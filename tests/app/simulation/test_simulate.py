@@ -59,31 +59,31 @@ def test_the_same_seed_gives_the_same_files_and_another_seed_others(name, tmp_pa
 
 def test_the_defaults_are_the_papers():
     settings = {name: setup.settings().as_dict() for name, setup in SETUPS.items()}
-    assert [settings["overlapping"][one] for one in ("fewest", "most")] == [16, 24]
-    assert [settings["separated"][one] for one in ("components", "fewest", "most", "side")] == [
+    assert [settings["overlapping"][item] for item in ("fewest", "most")] == [16, 24]
+    assert [settings["separated"][item] for item in ("components", "fewest", "most", "side")] == [
         15,
         13,
         17,
         1e3,
     ]
-    assert [settings["voting"][one] for one in ("annotators", "clusters", "sensitivity")] == [11, 20, 0.75]
-    assert [settings["prostate"][one] for one in ("raters", "slices", "rows", "columns")] == [
+    assert [settings["voting"][item] for item in ("annotators", "clusters", "sensitivity")] == [11, 20, 0.75]
+    assert [settings["prostate"][item] for item in ("raters", "slices", "rows", "columns")] == [
         7,
         160,
         500,
         500,
     ]
-    assert [settings["crowd"][one] for one in ("tasks", "annotators")] == [963, 1705]
-    assert [settings["bias"][one] for one in ("items", "good", "biased")] == [16, 100, 50]
+    assert [settings["crowd"][item] for item in ("tasks", "annotators")] == [963, 1705]
+    assert [settings["bias"][item] for item in ("items", "good", "biased")] == [16, 100, 50]
 
 
 def test_clicks_lie_in_the_image_in_pixels(tmp_path):
     _, drawn = simulated("overlapping", tmp_path / "x")
     rows = rows_of(drawn.data[0])
     assert {(row["width"], row["height"]) for row in rows} == {("600", "1000")}
-    places = np.array([(float(row["x"]), float(row["y"])) for row in rows])
-    assert (places >= 0).all()
-    assert (places <= (600, 1000)).all()
+    positions = np.array([(float(row["x"]), float(row["y"])) for row in rows])
+    assert (positions >= 0).all()
+    assert (positions <= (600, 1000)).all()
     counts = dict.fromkeys({row["annotator"] for row in rows}, 0)
     for row in rows:
         counts[row["annotator"]] += 1

@@ -69,7 +69,9 @@ def as_an_older_format(path: Path, version: int) -> None:
             columns = "image, slices, affine, calibrated, modality, identifier"
             grids = connection.execute(f"SELECT {columns} FROM grids").fetchall()
             connection.execute("DROP TABLE grids")
-            connection.execute(next(one for one in schema_of(version) if "TABLE grids" in one))
+            connection.execute(
+                next(statement for statement in schema_of(version) if "TABLE grids" in statement)
+            )
             connection.executemany("INSERT INTO grids VALUES (?, ?, ?, ?, ?, ?)", grids)
         connection.execute(f"PRAGMA user_version={version}")
 

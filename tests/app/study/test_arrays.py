@@ -36,14 +36,14 @@ class Outer:
     array: np.ndarray
 
 
-def same(one: Any, two: Any) -> bool:
-    if is_dataclass(one):
-        return type(one) is type(two) and all(
-            same(getattr(one, field.name), getattr(two, field.name)) for field in fields(one)
+def same(first: Any, two: Any) -> bool:
+    if is_dataclass(first):
+        return type(first) is type(two) and all(
+            same(getattr(first, field.name), getattr(two, field.name)) for field in fields(first)
         )
-    if isinstance(one, np.ndarray):
-        return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
-    return one == two or (one != one and two != two)
+    if isinstance(first, np.ndarray):
+        return first.dtype == two.dtype and first.shape == two.shape and first.tobytes() == two.tobytes()
+    return first == two or (first != first and two != two)
 
 
 any_array = arrays.arrays(
@@ -126,6 +126,6 @@ def test_numbers_of_a_list_that_are_not_known_come_back_as_such():
         doubt_ml=1.0, beyond=(0,), short=(), leader=0, reach=1.0, weight=0.5, away=(2.5, float("nan")),
     )  # fmt: skip
     size, chunks = pack(dispute)
-    again = unpack(Dispute, size, chunks)
-    assert again.away[0] == 2.5
-    assert np.isnan(again.away[1])
+    second = unpack(Dispute, size, chunks)
+    assert second.away[0] == 2.5
+    assert np.isnan(second.away[1])

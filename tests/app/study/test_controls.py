@@ -23,7 +23,7 @@ def mark(verb: str, image: int = 1) -> Decision:
 
 def controls(study: Study) -> list[bool | None]:
     """Give what a fusion takes each image for."""
-    return [one.control for one in gather([1, 2], study).given.values()]
+    return [clicks.control for clicks in gather([1, 2], study).given.values()]
 
 
 def test_a_mark_reaches_every_fusion_survives_and_is_undone(study: Study) -> None:
@@ -32,14 +32,17 @@ def test_a_mark_reaches_every_fusion_survives_and_is_undone(study: Study) -> Non
     study.record(mark("negative"))
     study.record(mark("positive", 2))
     assert controls(study) == [False, True]
-    with reopened(study) as again:
-        assert controls(again) == [False, True]
-        given = read_pending(again, [1, 2], WatchPlan(), {}, 0)
-        assert [given[image].clicks(len(given[image].arrivals)).control for image in (1, 2)] == [False, True]
-        back = undo(fold(again.decisions()))
+    with reopened(study) as second:
+        assert controls(second) == [False, True]
+        values = read_pending(second, [1, 2], WatchPlan(), {}, 0)
+        assert [values[image].clicks(len(values[image].arrivals)).control for image in (1, 2)] == [
+            False,
+            True,
+        ]
+        back = undo(fold(second.decisions()))
         assert back is not None
-        again.record(back)
-        assert controls(again) == [False, None]
+        second.record(back)
+        assert controls(second) == [False, None]
 
 
 def test_a_run_names_its_controls_and_can_be_repeated(study: Study) -> None:
@@ -50,14 +53,14 @@ def test_a_run_names_its_controls_and_can_be_repeated(study: Study) -> None:
     assert digest_of(inputs.given) != digest_of(without.given)
     run = keep(fuse_inputs(inputs, PLAN, jobs=1), study)
     study.record(mark("uncontrol"))
-    again = gather_run(run, study)
-    assert digest_of(again.clicks) == study.runs.get(run).digest
+    second = gather_run(run, study)
+    assert digest_of(second.clicks) == study.runs.get(run).digest
     entry, items = study.runs.get(run), {("clicks", image.id): image.name for image in study.images()}
     (prose,) = methods_section([entry], (), study.decisions(), items).blocks
-    told = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
+    text = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
     name = study.image(1).name
-    assert f"Negative control images: {name};" in told
-    assert "Positive control" not in told
+    assert f"Negative control images: {name};" in text
+    assert "Positive control" not in text
     record = record_of_export(
         study, provenance_of(study, ["clicks"]), what="detections", form="csv", files=(), deidentify=False
     )
@@ -70,10 +73,10 @@ def test_a_stream_takes_up_a_control_mark(study: Study) -> None:
     plan = WatchPlan.make({"interval_draws": "20"})
 
     def follow_on(before: WatchedImage | None) -> WatchedImage:
-        given = read_pending(study, [1], plan, {}, 0)[1]
-        if before is not None and not given.has_more(before):
+        values = read_pending(study, [1], plan, {}, 0)[1]
+        if before is not None and not values.has_more(before):
             return before
-        return list(follow_image(before, given, Experience.none, plan))[-1]
+        return list(follow_image(before, values, Experience.none, plan))[-1]
 
     first = follow_on(None)
     assert (first.fusion.verdict < 0).all()

@@ -40,7 +40,7 @@ def test_decisions_are_written_while_a_copy_is_made(study: Study) -> None:
             with study.copy() as copy:
                 try:
                     (answer,) = copy._connection.execute("PRAGMA integrity_check").fetchone()
-                    numbers = [one.id for one in copy.decisions()]
+                    numbers = [decision.id for decision in copy.decisions()]
                     if answer != "ok" or numbers != list(range(1, len(numbers) + 1)):
                         wrong.append((answer, numbers))
                 except (StudyError, sqlite3.Error) as error:
@@ -87,12 +87,12 @@ def test_saved_elsewhere_a_study_has_its_images_and_what_was_not_taken(study: St
     with pytest.raises(StudyError, match="the disk is full"):
         study.runs.add(a_run(), {1: fusion})
     room()
-    place = tmp_path / "other" / "copy.rscope"
-    place.parent.mkdir()
-    save_elsewhere(study, place, [lambda copy, _watch: copy.runs.add(a_run(), {1: fusion})])
+    destination = tmp_path / "other" / "copy.rscope"
+    destination.parent.mkdir()
+    save_elsewhere(study, destination, [lambda copy, _watch: copy.runs.add(a_run(), {1: fusion})])
     assert study.runs.all() == []
-    assert [path.name for path in place.parent.iterdir()] == [place.name]
-    with Study.open(place) as copy:
+    assert [path.name for path in destination.parent.iterdir()] == [destination.name]
+    with Study.open(destination) as copy:
         assert [run.items for run in copy.runs.all()] == [(1,)]
         assert [copy.locate(entry) for entry in copy.images()] == [picture]
 
@@ -114,8 +114,8 @@ def test_several_files_come_in_all_or_none(study: Study, tmp_path: Path) -> None
     folder = tmp_path / "files"
     folder.mkdir()
     few = "annotator,task,label\n" + "".join(f"w{i % 9},t{i},{i % 2}\n" for i in range(90))
-    many = "annotator,task,label\n" + "".join(f"v{i % 999},long name {i * i},{i % 2}\n" for i in range(9000))
-    for name, text in (("few.csv", few), ("many.csv", many)):
+    count = "annotator,task,label\n" + "".join(f"v{i % 999},long name {i * i},{i % 2}\n" for i in range(9000))
+    for name, text in (("few.csv", few), ("many.csv", count)):
         (folder / name).write_text(text)
     readings = importing.read_files([folder / "few.csv", folder / "many.csv"])
     room = limit(study, 8)
@@ -125,7 +125,7 @@ def test_several_files_come_in_all_or_none(study: Study, tmp_path: Path) -> None
     assert study.annotators() == []
     room()
     importing.store(readings, study)
-    assert sum(len(study.vote_set(one.id).task) for one in study.questions()) == 9090
+    assert sum(len(study.vote_set(question.id).task) for question in study.questions()) == 9090
     assert len(study.annotators()) == 9 + 999
 
 

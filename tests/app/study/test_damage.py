@@ -54,7 +54,7 @@ def test_a_damaged_study_and_the_log_of_a_killed_program_are_not_changed(
     assert not (tmp_path / "killed.rscope-shm").exists()
     killed.write_bytes(sound)
     with Study.open(killed) as study:
-        assert [one.verb for one in study.decisions()] == ["accept", "skip"]
+        assert [decision.verb for decision in study.decisions()] == ["accept", "skip"]
 
 
 def test_damaged_arrays_are_found_when_they_are_read(closed: Path) -> None:
@@ -139,9 +139,9 @@ def test_impossible_slice_positions_are_damage(closed: Path, stored: str) -> Non
 
 
 def test_a_truncated_study_is_refused(closed: Path) -> None:
-    whole = closed.read_bytes()
+    full = closed.read_bytes()
     for share in (0.02, 0.3, 0.6, 0.99):
-        closed.write_bytes(whole[: int(len(whole) * share)])
+        closed.write_bytes(full[: int(len(full) * share)])
         sentence = refusal(closed)
         assert "cut short" in sentence or "damaged" in sentence or "no study" in sentence
 
@@ -279,27 +279,27 @@ def rewritten(path: Path, number: int, change: Callable[[dict[str, Any]], object
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "result"),
     [
-        (5, "found a number"),
+        (5, "result a number"),
         ({}, "of an unknown form"),
         ({"a": 1, "b": 2}, "of an unknown form"),
-        ("x", "found text"),
-        (None, "found nothing"),
-        ([1.5, 2.5], "found a list"),
-        ({"array": ["|b1", [3], 0]}, "found an array of bool"),
+        ("x", "result text"),
+        (None, "result nothing"),
+        ([1.5, 2.5], "result a list"),
+        ({"array": ["|b1", [3], 0]}, "result an array of bool"),
     ],
     ids=str,
 )
 def test_a_value_in_place_of_an_array_is_damage_and_the_rest_can_be_read(
-    closed: Path, value: object, found: str
+    closed: Path, value: object, result: str
 ) -> None:
     rewritten(closed, 1, lambda values: values.update(x=value))
     with Study.open(closed) as study:
         with pytest.raises(StudyError) as caught:
             study.clicks(1)
         assert str(caught.value).startswith("smears.rscope: is damaged (objects, row 1: MarksRecord.x")
-        assert found in str(caught.value)
+        assert result in str(caught.value)
         assert len(study.clicks(2)) == 3000
         assert len(study.decisions()) == 1
 

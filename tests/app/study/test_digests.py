@@ -8,8 +8,8 @@ from raterscope.app.study import arrays
 
 def read_of(path) -> tuple[str, bool]:
     """Give a digest, and whether the file was read for it."""
-    told = []
-    return arrays.digest_of_file(path, lambda *_: told.append(True)), bool(told)
+    messages = []
+    return arrays.digest_of_file(path, lambda *_: messages.append(True)), bool(messages)
 
 
 def test_a_file_is_read_once_until_it_is_written_again(tmp_path, monkeypatch):

@@ -43,18 +43,18 @@ def test_kills_lose_nothing_that_was_shown_as_done(worker: subprocess.Popen[str]
     runs: set[int] = set()
     imports = 0
     for life in range(KILLS):
-        said = live_and_die(worker, life, random.randint(0, MOST_DONE), random.uniform(0.0, LONGEST_AFTER))
-        assert not [words for words in said if words[0] == "broken"]
-        decisions.update({int(words[1]): words[2:] for words in said if words[0] == "decision"})
-        fresh = {int(words[1]) for words in said if words[0] == "run"}
-        imports = max([imports, *(int(words[1]) for words in said if words[0] == "import")])
+        answers = live_and_die(worker, life, random.randint(0, MOST_DONE), random.uniform(0.0, LONGEST_AFTER))
+        assert not [words for words in answers if words[0] == "broken"]
+        decisions.update({int(words[1]): words[2:] for words in answers if words[0] == "decision"})
+        fresh = {int(words[1]) for words in answers if words[0] == "run"}
+        imports = max([imports, *(int(words[1]) for words in answers if words[0] == "import")])
         runs |= fresh
         with Study.open(tmp_path / "killed.rscope") as study:
-            found = {one.id: one for one in study.decisions()}
-            assert list(found) == list(range(1, len(found) + 1))
+            stored = {item.id: item for item in study.decisions()}
+            assert list(stored) == list(range(1, len(stored) + 1))
             for number, words in decisions.items():
-                one = found[number]
-                assert words == [one.verb, str(one.undoes or 0), *place_of(one)]
+                item = stored[number]
+                assert words == [item.verb, str(item.undoes or 0), *place_of(item)]
             assert imports <= study.last_import() <= imports + 1
             imports = study.last_import()
             there = {entry.id: entry for entry in study.runs.all()}
@@ -63,7 +63,7 @@ def test_kills_lose_nothing_that_was_shown_as_done(worker: subprocess.Popen[str]
                 assert_whole(study, number)
             runs = set(there)
             decisions.update(
-                {one.id: [one.verb, str(one.undoes or 0), *place_of(one)] for one in found.values()}
+                {item.id: [item.verb, str(item.undoes or 0), *place_of(item)] for item in stored.values()}
             )
             total = len(study.images())
             assert total == 3 * imports
@@ -78,13 +78,13 @@ def live_and_die(worker: subprocess.Popen[str], life: int, done: int, seconds: f
     worker.stdin.flush()
     begin = worker.stdout.readline().split()
     assert begin[0] == "begin"
-    said = [worker.stdout.readline().split() for _ in range(done)]
+    texts = [worker.stdout.readline().split() for _ in range(done)]
     timer = threading.Timer(seconds, os.kill, (int(begin[1]), signal.SIGKILL))
     timer.start()
     while (words := worker.stdout.readline().split()) != ["end"]:
-        said.append(words)
+        texts.append(words)
     timer.join()
-    return said
+    return texts
 
 
 def assert_whole(study: Study, number: int) -> None:

@@ -57,10 +57,10 @@ def test_clicks_come_back_by_image_in_the_order_of_the_file(study: Study) -> Non
         y=table.y[shuffled], time=table.time[shuffled],
     )  # fmt: skip
     study.add_clicks(table)
-    with reopened(study) as again:
-        for index, entry in enumerate(again.images()):
+    with reopened(study) as second:
+        for index, entry in enumerate(second.images()):
             assert entry.name == table.images[index]
-            clicks, rows = again.clicks(entry.id), table.image == index
+            clicks, rows = second.clicks(entry.id), table.image == index
             np.testing.assert_array_equal(clicks.x, table.x[rows])
             np.testing.assert_array_equal(clicks.time, table.time[rows])
             assert [clicks.annotators[a] for a in clicks.annotator] == [
@@ -154,9 +154,9 @@ def test_that_nothing_is_on_an_image_is_truth_too(study: Study, tmp_path: Path) 
     table.write_text("image,x,y\na.png,3,4\nb.png,,\n")
     summary = study.add_truth(read(table, "truth"))
     assert summary.in_words() == "1 true point on 2 images (1 image with nothing on it)."
-    with reopened(study) as again:
-        told = {entry.name: again.truth(entry.id) for entry in again.images()}
-        assert {name: (one.known, len(one)) for name, one in told.items()} == {
+    with reopened(study) as second:
+        truths_used = {entry.name: second.truth(entry.id) for entry in second.images()}
+        assert {name: (item.known, len(item)) for name, item in truths_used.items()} == {
             "a.png": (True, 1), "b.png": (True, 0), "c.png": (False, 0),
         }  # fmt: skip
 

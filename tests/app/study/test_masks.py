@@ -64,9 +64,9 @@ def a_run(**more: object) -> RunRecord:
 
 def test_a_volume_keeps_its_geometry(study: Study, tmp_path: Path) -> None:
     (entry,) = study.add_volumes([a_volume(tmp_path)])
-    again = study.image(entry.id)
-    assert again.grid == GRID
-    assert (again.modality, again.identifier, again.name) == ("CT", "1.2.3", "chest")
+    second = study.image(entry.id)
+    assert second.grid == GRID
+    assert (second.modality, second.identifier, second.name) == ("CT", "1.2.3", "chest")
     assert len(study.add_volumes([a_volume(tmp_path)])) == len(study.images()) == 1
 
 
@@ -80,13 +80,17 @@ def test_every_mask_comes_back_voxel_by_voxel(study: Study) -> None:
         ["Read so."],
     )
     assert words == "3 masks on 1 image by 2 annotators. Read so."
-    found = read_masks(study, case.id, "nodule")
-    assert list(found) == study.annotators() == ["b", "a"]
-    np.testing.assert_array_equal(found["b"].values, BLOCK)
-    np.testing.assert_array_equal(found["a"].values, soft)
+    stored = read_masks(study, case.id, "nodule")
+    assert list(stored) == study.annotators() == ["b", "a"]
+    np.testing.assert_array_equal(stored["b"].values, BLOCK)
+    np.testing.assert_array_equal(stored["a"].values, soft)
     (truth,) = read_masks(study, case.id, "nodule", truth=True).values()
     assert truth.origin == (0, 0, 0)
-    assert [(one.annotator, one.voxels) for one in mask_entries(study)] == [(None, 40), ("b", 40), ("a", 12)]
+    assert [(entry.annotator, entry.voxels) for entry in mask_entries(study)] == [
+        (None, 40),
+        ("b", 40),
+        ("a", 12),
+    ]
 
 
 def test_of_two_imports_the_later_counts_and_a_run_sees_what_was_there(study: Study) -> None:
@@ -98,8 +102,8 @@ def test_of_two_imports_the_later_counts_and_a_run_sees_what_was_there(study: St
     assert read_masks(study, case.id, "nodule")["a"].origin == (0, 0, 0)
     assert list(read_masks(study, case.id, "nodule")) == ["a", "b", "c"]
     then = read_masks(study, case.id, "nodule", study.runs.get(number))
-    assert {name: one.origin for name, one in then.items()} == {"a": (1, 5, 5)}
-    assert [one.annotator for one in mask_entries(study, run=study.runs.get(number))] == ["a"]
+    assert {name: entry.origin for name, entry in then.items()} == {"a": (1, 5, 5)}
+    assert [entry.annotator for entry in mask_entries(study, run=study.runs.get(number))] == ["a"]
 
 
 def test_a_mask_off_its_image_is_refused_and_nothing_of_its_file_stays(study: Study) -> None:
@@ -151,14 +155,14 @@ def test_the_input_of_a_fusion_holds_all_masks_and_what_was_settled(study: Study
     assert masks.annotators == ("a", "b", "nothing")
     assert masks.frame == GRID.shape
     assert masks.spacing == pytest.approx((2.5, 0.8, 0.8))
-    whole = np.zeros((3, *GRID.shape), dtype=bool)
-    whole[0, 1:3, 5:9, 5:10] = whole[1, 2:4, 7:11, 6:11] = True
+    mask = np.zeros((3, *GRID.shape), dtype=bool)
+    mask[0, 1:3, 5:9, 5:10] = mask[1, 2:4, 7:11, 6:11] = True
     known = np.full(GRID.shape, OPEN)
     known[4, 18, 0], known[4, 18, 1] = 1, 0
     part = tuple(slice(at, at + n) for at, n in zip(masks.origin, masks.shape, strict=True))
-    np.testing.assert_array_equal(masks.values, whole[:, *part])
+    np.testing.assert_array_equal(masks.values, mask[:, *part])
     np.testing.assert_array_equal(masks.known, known[part])
-    assert masks.values.sum() == whole.sum()
+    assert masks.values.sum() == mask.sum()
 
 
 def test_a_volume_that_was_moved_is_found_again_and_another_is_refused(study: Study, tmp_path: Path) -> None:

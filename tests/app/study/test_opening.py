@@ -83,9 +83,9 @@ def test_no_study_is_created_on_a_read_only_disk(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.skipif(not hasattr(os, "statvfs"), reason="needs a POSIX system")
 def test_the_refusal_names_a_read_only_disk(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda place, mode: mode == os.R_OK)
+    monkeypatch.setattr(os, "access", lambda position, mode: mode == os.R_OK)
     assert "you lack the permission" in refusal(closed)
-    monkeypatch.setattr(os, "statvfs", lambda place: SimpleNamespace(f_flag=os.ST_RDONLY))
+    monkeypatch.setattr(os, "statvfs", lambda position: SimpleNamespace(f_flag=os.ST_RDONLY))
     assert "it is on a read-only disk" in refusal(closed)
     with Study.open(closed, to_read=True) as study:
         assert len(study.decisions()) == 1
@@ -160,7 +160,7 @@ def test_a_study_without_write_permission_is_refused(closed: Path, folder: Path)
         "hidden": (0o000, 0o777),
         "own": (0o666, 0o777),
     }
-    others = [copied(closed, folder / name, *one) for name, one in rights.items()]
+    others = [copied(closed, folder / name, *path) for name, path in rights.items()]
     in_folder, read_only, hidden, free = as_another_user(OPEN, closed, others)
     assert "copy.rscope: is in a folder that cannot be written" in in_folder
     assert "copy.rscope: cannot be written" in read_only
@@ -171,7 +171,7 @@ def test_a_study_without_write_permission_is_refused(closed: Path, folder: Path)
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
 def test_a_study_without_write_permission_can_be_read(closed: Path, folder: Path) -> None:
     with Study.open(closed) as study:
-        many = len(study.clicks(1))
+        count = len(study.clicks(1))
     copies, own = [], Path(shutil.copy(closed, folder / "own.rscope"))
     for version in (VERSION, 4, 1):
         if version < VERSION:
@@ -183,8 +183,8 @@ def test_a_study_without_write_permission_can_be_read(closed: Path, folder: Path
         copies.append(copied(older, folder / str(version), 0o444, 0o555))
     before = [copy.read_bytes() for copy in copies]
     lines = as_another_user(READ, own, copies)
-    for found, refused in zip(lines[::2], lines[1::2], strict=True):
-        assert found == f"{many} 1"
+    for result, refused in zip(lines[::2], lines[1::2], strict=True):
+        assert result == f"{count} 1"
         assert "copy.rscope: cannot be written" in refused
     assert len(lines) == 2 * len(copies)
     assert [copy.read_bytes() for copy in copies] == before

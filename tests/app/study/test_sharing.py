@@ -70,26 +70,26 @@ def path(tmp_path: Path) -> Path:
 def test_a_study_that_another_process_changes_is_read_as_it_stands(path: Path) -> None:
     """Every snapshot has all that was told as done before; after a kill nothing is missing either."""
     with process(DECIDING, path) as other:
-        told = 0
+        count = 0
         for _ in range(20):
-            told = int(line(other))
+            count = int(line(other))
             with Study.open(path, to_read=True) as study:
-                numbers = [one.id for one in study.decisions()]
+                numbers = [file_path.id for file_path in study.decisions()]
                 assert numbers == list(range(1, len(numbers) + 1))
-                assert len(numbers) >= told
+                assert len(numbers) >= count
                 assert len(study.clicks(1)) == 3000
         out = path.with_name("decisions.csv")
         assert run("export", path, "--what", "decisions", "-o", out) == 0
-        assert len(out.read_text().splitlines()) > told
+        assert len(out.read_text().splitlines()) > count
         with pytest.raises(StudyError) as refused:
             Study.open(path)
         assert f"shared.rscope: is open already, in process {other.pid} on " in str(refused.value)
-        told = int(line(other))
+        count = int(line(other))
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
     with Study.open(path) as study:
-        assert len(study.decisions()) >= told
-    assert {one.name for one in path.parent.iterdir()} == {path.name, out.name}
+        assert len(study.decisions()) >= count
+    assert {file_path.name for file_path in path.parent.iterdir()} == {path.name, out.name}
 
 
 def test_a_snapshot_takes_no_change_and_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,11 +165,11 @@ def test_an_import_never_removes_a_study_that_another_process_made_meanwhile(tmp
     with process(IMPORTING, study, many) as slow:
         assert line(slow) == "read"
         assert run("import", study, few) == 0
-        made = study.read_bytes()
+        created = study.read_bytes()
         _, err = slow.communicate("go on\n")
         assert slow.returncode == 1
         assert "new.rscope: exists already" in err
-    assert study.read_bytes() == made
+    assert study.read_bytes() == created
 
 
 def test_an_import_that_fails_removes_what_it_made_but_not_what_took_its_place(
@@ -183,7 +183,7 @@ def test_an_import_that_fails_removes_what_it_made_but_not_what_took_its_place(
 
     monkeypatch.setattr("raterscope.app.importing.store", broken)
     assert refusal("import", path, votes) == "is not for this study."
-    assert [one.name for one in tmp_path.iterdir()] == ["votes.csv"]
+    assert [file_path.name for file_path in tmp_path.iterdir()] == ["votes.csv"]
 
     def replaced(*_: object, **__: object) -> None:
         path.unlink()
@@ -284,13 +284,13 @@ except StudyError as error:
 with Study.open(sys.argv[1], to_read=True) as study:
     print(len(study.clicks(1)))
 """
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code, path], capture_output=True, text=True, cwd=ROOT,
         env={**os.environ, "LD_PRELOAD": str(library)},
     )  # fmt: skip
-    first, second, *_ = [*told.stdout.splitlines(), told.stderr, told.stderr]
+    first, second, *_ = [*output.stdout.splitlines(), output.stderr, output.stderr]
     assert first.startswith(
         "shared.rscope: cannot be opened to change it: the file system of its folder has no locks"
     )
     assert second == "3000"
-    assert {one.name for one in path.parent.iterdir()} == {path.name, library.name}
+    assert {file_path.name for file_path in path.parent.iterdir()} == {path.name, library.name}

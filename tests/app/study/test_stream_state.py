@@ -27,11 +27,11 @@ def stored(state: StreamState) -> StreamState:
 )
 def test_a_stored_state_goes_on_to_the_same_bits(texts):
     clicks, plan = separated_crowd(12, seed=5).clicks, StreamPlan.make(texts)
-    one = two = begin_stream(until(clicks, 7), plan)
+    item = two = begin_stream(until(clicks, 7), plan)
     for annotators in range(8, 13):
-        one = advance_stream(one, until(clicks, annotators), plan)
+        item = advance_stream(item, until(clicks, annotators), plan)
         two = stored(advance_stream(stored(two), until(clicks, annotators), plan))
-        assert same(one, two)
+        assert same(item, two)
 
 
 def test_the_state_of_nothing_can_be_stored():
@@ -54,12 +54,12 @@ def test_decisions_go_on_after_their_state_was_stored():
     state = begin_deciding(4, 6)
     for now in decisions[:2]:
         state = recursive_em(state, now)
-    again = unpack(DecisionState, *pack(state))
-    assert same(recursive_em(state, decisions[2]), recursive_em(again, decisions[2]))
+    second = unpack(DecisionState, *pack(state))
+    assert same(recursive_em(state, decisions[2]), recursive_em(second, decisions[2]))
 
 
 def test_a_detection_by_recursion_goes_on_after_it_was_stored():
     votes, _ = found_votes(4)
     _, looks = detect_online(first_votes(votes, 12))
-    again = unpack(type(looks), *pack(looks))
-    assert same(detect_online(votes, looks)[0], detect_online(votes, again)[0])
+    second = unpack(type(looks), *pack(looks))
+    assert same(detect_online(votes, looks)[0], detect_online(votes, second)[0])

@@ -24,13 +24,13 @@ def test_marks_and_place_come_together_and_stay(study: Study, tmp_path: Path) ->
         summary = streams.take_in(study, stream.id, a_table(1, ("a.png",)), {"read": 10})
         assert summary is not None
         assert summary.marks == 60
-    with Study.open(study.path) as again:
-        (found,) = streams.streams(again)
-        assert found.source == source
-        assert found.settings == {"limit": 0.1}
-        assert found.position == {"read": 10}
-        assert found.started < found.seen <= datetime.now(UTC)
-        assert len(again.clicks(1)) == 60
+    with Study.open(study.path) as second:
+        (entry,) = streams.streams(second)
+        assert entry.source == source
+        assert entry.settings == {"limit": 0.1}
+        assert entry.position == {"read": 10}
+        assert entry.started < entry.seen <= datetime.now(UTC)
+        assert len(second.clicks(1)) == 60
 
 
 def test_neither_marks_nor_place_where_an_image_is_unknown(study: Study, tmp_path: Path) -> None:
@@ -49,18 +49,18 @@ def test_a_place_alone_moves_on(study: Study, tmp_path: Path) -> None:
     with study:
         stream = streams.begin(study, tmp_path / "clicks.csv", {})
         assert streams.take_in(study, stream.id, None, {"read": 3}) is None
-        (found,) = streams.streams(study)
-        assert found.position == {"read": 3}
-        assert found.seen == stream.seen
+        (entry,) = streams.streams(study)
+        assert entry.position == {"read": 3}
+        assert entry.seen == stream.seen
 
 
 def test_a_source_that_is_watched_again_goes_on_where_it_was(study: Study, tmp_path: Path) -> None:
     with study:
         stream = streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.1})
         streams.take_in(study, stream.id, a_table(1, ("a.png",)), {"read": 10})
-        again = streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.2})
-        assert (again.id, again.position) == (stream.id, {"read": 10})
-        assert again.settings == {"limit": 0.2}
+        second = streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.2})
+        assert (second.id, second.position) == (stream.id, {"read": 10})
+        assert second.settings == {"limit": 0.2}
         other = streams.begin(study, tmp_path / "others.csv", {})
         assert (other.id, other.position) != (stream.id, {"read": 10})
 
@@ -74,8 +74,8 @@ def test_what_it_has_come_to_is_replaced_and_forgotten_whole(study: Study, tmp_p
             (empty,) = connection.execute("SELECT count(*) FROM objects").fetchone()
         for seed in (1, 2):
             streams.keep(study, stream.id, {1: a_fusion(clicks, seed)})
-        found = streams.kept(study, stream.id, Fusion)
-        np.testing.assert_array_equal(found[1].clustering.mean, a_fusion(clicks, 2).clustering.mean)
+        result = streams.kept(study, stream.id, Fusion)
+        np.testing.assert_array_equal(result[1].clustering.mean, a_fusion(clicks, 2).clustering.mean)
         streams.forget(study, stream.id)
         assert streams.streams(study) == []
         with study.reading() as connection:
@@ -88,10 +88,10 @@ def test_arrivals_are_told_apart_by_import(study: Study, tmp_path: Path) -> None
         stream = streams.begin(study, tmp_path / "clicks.csv", {})
         for seed in (1, 2, 3):
             streams.take_in(study, stream.id, a_table(seed, ("a.png",), clicks=10 * seed), {})
-        came = streams.arrivals(study, 1)
-        assert [len(record.x) for _, record in came] == [10, 20, 30]
-        since = streams.arrivals(study, 1, came[0][0])
-        assert [number for number, _ in since] == [number for number, _ in came[1:]]
+        arrived = streams.arrivals(study, 1)
+        assert [len(record.x) for _, record in arrived] == [10, 20, 30]
+        since = streams.arrivals(study, 1, arrived[0][0])
+        assert [number for number, _ in since] == [number for number, _ in arrived[1:]]
 
 
 def test_it_says_why_a_source_is_watched_no_more_until_it_is_watched_again(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_it_says_why_a_source_is_watched_no_more_until_it_is_watched_again(tmp_p
         stream = streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.1})
         assert stream.ended == ""
         streams.end(study, stream.id, 'The disk of "the clinic" is gone.')
-        (found,) = streams.streams(study)
-        assert found.ended == 'The disk of "the clinic" is gone.'
-        assert found.settings["limit"] == 0.1
+        (entry,) = streams.streams(study)
+        assert entry.ended == 'The disk of "the clinic" is gone.'
+        assert entry.settings["limit"] == 0.1
         assert streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.1}).ended == ""

@@ -23,15 +23,15 @@ def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
     }
     results = {image: a_fusion(clicks[image], seed=image) for image in (1, 2)}
     number = study.runs.add(record, results)
-    with reopened(study) as again:
-        (entry,) = again.runs.all()
+    with reopened(study) as second:
+        (entry,) = second.runs.all()
         assert (entry.id, entry.items, entry.imported) == (number, (1, 2), 1)
-        told = ("kind", "algorithm", "settings", "seed", "versions", "digest", "started", "log", "excluded")
-        for name in (*told, "weights"):
+        text = ("kind", "algorithm", "settings", "seed", "versions", "digest", "started", "log", "excluded")
+        for name in (*text, "weights"):
             assert getattr(entry, name) == getattr(record, name)
         for image in (1, 2):
-            assert same(again.runs.result(number, image), results[image])
-            assert same(again.clicks(image, entry), clicks[image])
+            assert same(second.runs.result(number, image), results[image])
+            assert same(second.clicks(image, entry), clicks[image])
 
 
 def test_the_latest_result_of_each_image(study: Study) -> None:
@@ -52,11 +52,11 @@ def test_the_answers_of_the_latest_runs_are_had_without_their_results(study: Stu
     clicks = {image: study.clicks(image) for image in (1, 2, 3)}
     study.runs.add(a_run(), {image: a_fusion(clicks[image], image) for image in (1, 2)})
     study.runs.add(a_run(), {2: a_fusion(clicks[2], 9, clusters=0)})
-    with reopened(study) as again:
-        found = again.shown.answers()
-        assert found.keys() == {1, 2}
-        assert len(found[2].posterior) == 0
-        fusion, answers = again.shown.result(1)[1], found[1]
+    with reopened(study) as second:
+        result = second.shown.answers()
+        assert result.keys() == {1, 2}
+        assert len(result[2].posterior) == 0
+        fusion, answers = second.shown.result(1)[1], result[1]
         assert answers.looked == len(clicks[1].annotators)
         assert np.array_equal(answers.posterior, fusion.detection.posterior)
         assert np.array_equal(answers.detected, fusion.detection.detected)
@@ -122,15 +122,15 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) ->
     assert study.runs.all() == []
     assert [entry.name for entry in study.images()] == ["a"]
     study.record(Decision(verb="accept", item=1, subject=SpotSubject(x=1.0, y=1.0)))
-    with reopened(study) as again:
-        assert same(again.clicks(1), clicks)
+    with reopened(study) as second:
+        assert same(second.clicks(1), clicks)
 
 
 # Decisions
 
 
 def test_decisions_come_back_with_number_time_and_name(study: Study) -> None:
-    asked = [
+    expected = [
         Decision(
             verb="accept", item=1, subject=SpotSubject(number=4, x=1.5, y=2.5), run=1, who="dr <b>x</b>"
         ),
@@ -150,15 +150,15 @@ def test_decisions_come_back_with_number_time_and_name(study: Study) -> None:
         Decision(verb="flag", item=1, subject=ImageSubject(name="a.png"), reason="blurred"),
         Decision(verb="weigh", annotators=("=bob", "kim"), subject=WeightSubject(weight=0.5), reason="hasty"),
     ]
-    done = [study.record(one) for one in asked]
-    with reopened(study) as again:
-        found = again.decisions()
-    assert [one.id for one in found] == [1, 2, 3, 4, 5, 6, 7]
-    assert [replace(one, at=None) for one in found] == [replace(one, at=None) for one in done]
-    for one, wanted in zip(found, asked, strict=True):
-        assert one.at is not None
-        assert one.who == (wanted.who or done[1].who)
-        assert replace(one, id=0, at=None, who=wanted.who) == wanted
+    done = [study.record(item) for item in expected]
+    with reopened(study) as second:
+        stored = second.decisions()
+    assert [item.id for item in stored] == [1, 2, 3, 4, 5, 6, 7]
+    assert [replace(item, at=None) for item in stored] == [replace(item, at=None) for item in done]
+    for item, wanted in zip(stored, expected, strict=True):
+        assert item.at is not None
+        assert item.who == (wanted.who or done[1].who)
+        assert replace(item, id=0, at=None, who=wanted.who) == wanted
 
 
 def test_an_undo_of_nothing_is_refused(study: Study) -> None:
@@ -198,9 +198,9 @@ def test_the_journal_only_grows_whoever_writes(study: Study, statement: str) -> 
 
 def test_the_digest_names_the_input(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    one, two = study.clicks(1), study.clicks(2)
-    assert digest_of({"a": one, "b": two}) == digest_of({"b": two, "a": one})
-    assert digest_of({"a": one}) != digest_of({"a": two})
-    assert digest_of({"a": one}) != digest_of({"a": one.without({"annotator 1"})})
-    assert digest_of({"a": one}) != digest_of({"a": one.with_weights({"annotator 1": 0.5})})
-    assert digest_of({"a": one}) == digest_of({"a": one.with_weights({"nobody": 0.5})})
+    first, second = study.clicks(1), study.clicks(2)
+    assert digest_of({"a": first, "b": second}) == digest_of({"b": second, "a": first})
+    assert digest_of({"a": first}) != digest_of({"a": second})
+    assert digest_of({"a": first}) != digest_of({"a": first.without({"annotator 1"})})
+    assert digest_of({"a": first}) != digest_of({"a": first.with_weights({"annotator 1": 0.5})})
+    assert digest_of({"a": first}) == digest_of({"a": first.with_weights({"nobody": 0.5})})

@@ -16,34 +16,34 @@ from tests.app.study.made import a_table, reopened
 PLAN = FusionPlan.make("kmeans", {"detector": "majority"})
 
 
-def view(x: float, y: float, seconds: float = 2.0, image: int = 1, **told: object) -> View:
-    return View(image=image, x=x, y=y, seconds=seconds, **told)  # type: ignore[arg-type]
+def view(x: float, y: float, seconds: float = 2.0, image: int = 1, **fields: object) -> View:
+    return View(image=image, x=x, y=y, seconds=seconds, **fields)  # type: ignore[arg-type]
 
 
 def viewed(study: Study, image: int = 1) -> list[tuple[float, float]]:
     """Give the places that a fusion of an image is told were viewed."""
     name = study.image(image).name
-    places = gather([image], study).given[name].viewed
-    return [] if places is None else [(float(x), float(y)) for x, y in places]
+    positions = gather([image], study).given[name].viewed
+    return [] if positions is None else [(float(x), float(y)) for x, y in positions]
 
 
 def test_views_come_back_with_number_time_and_name(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    asked = [
+    expected = [
         view(1.5, 2.5, 0.75, number=4, run=1, how="selected", who="dr <b>x</b>"),
         view(9.0, 2.5, 3.0, number=5, how="listed"),
     ]
-    done = study.views.record(asked[:1]) + study.views.record(asked[1:])
-    with reopened(study) as again:
-        found = again.views.by_image()[1]
-        assert again.views.last() == 2
-        assert again.views.by_image(last=1) == {1: found[:1]}
-    assert [one.id for one in found] == [1, 2]
-    assert [replace(one, at=None) for one in found] == [replace(one, at=None) for one in done]
-    for one, wanted in zip(found, asked, strict=True):
-        assert one.at is not None
-        assert one.who == (wanted.who or done[1].who)
-        assert replace(one, id=0, at=None, who=wanted.who) == wanted
+    done = study.views.record(expected[:1]) + study.views.record(expected[1:])
+    with reopened(study) as second:
+        stored = second.views.by_image()[1]
+        assert second.views.last() == 2
+        assert second.views.by_image(last=1) == {1: stored[:1]}
+    assert [item.id for item in stored] == [1, 2]
+    assert [replace(item, at=None) for item in stored] == [replace(item, at=None) for item in done]
+    for item, wanted in zip(stored, expected, strict=True):
+        assert item.at is not None
+        assert item.who == (wanted.who or done[1].who)
+        assert replace(item, id=0, at=None, who=wanted.who) == wanted
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_view_that_cannot_be_is_damage(study: Study, column: str, value: objec
         "        BEGIN SELECT RAISE(ABORT, 'views are never changed'); END"
     )
     connection.close()
-    with Study.open(study.path) as again, pytest.raises(StudyError, match="viewed, row 1"):
-        again.views.by_image()
+    with Study.open(study.path) as second, pytest.raises(StudyError, match="viewed, row 1"):
+        second.views.by_image()
 
 
 def test_a_fusion_is_told_what_was_viewed_long_enough_and_is_undecided(study: Study) -> None:
@@ -111,8 +111,8 @@ def test_a_run_tells_what_it_was_told_and_can_be_repeated(study: Study) -> None:
     study.views.record([view(30, 30)])
     log = study.runs.get(run).log
     assert (log["viewed"], log["last_view"]) == (1, 1)
-    again, first = gather_run(run, study), gather_run(1, study)
-    (clicks,) = again.clicks.values()
+    second, first = gather_run(run, study), gather_run(1, study)
+    (clicks,) = second.clicks.values()
     assert np.array_equal(clicks.viewed, [(10, 10)])
-    assert digest_of(again.clicks) == study.runs.get(run).digest
+    assert digest_of(second.clicks) == study.runs.get(run).digest
     assert digest_of(first.clicks) == study.runs.get(1).digest

@@ -38,7 +38,7 @@ def work(path: Path, seed: int) -> None:
         else:
             before = study.decisions()
             state = fold(before)
-            standing = [one.id for one in before if state.stands(one.id)]
+            standing = [item.id for item in before if state.stands(item.id)]
             if standing and choice > 0.9:
                 decision = Decision(verb="undo", undoes=random.choice(standing))
             else:

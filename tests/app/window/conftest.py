@@ -5,6 +5,6 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    return place
+    path = tmp_path / "in"
+    path.mkdir()
+    return path

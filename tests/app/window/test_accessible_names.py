@@ -17,17 +17,17 @@ def _within(widget, kinds):
     return parent is not None and (isinstance(parent, kinds) or _within(parent, kinds))
 
 
-def nameless(place):
+def nameless(position):
     """List what takes the keys and says nothing of itself; inner parts of choices and menus are left out."""
-    found = []
-    for widget in place.findChildren(QWidget):
+    results = []
+    for widget in position.findChildren(QWidget):
         takes = widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None
         if not takes or _within(widget, (QComboBox, QAbstractSpinBox, QMenu)) or isinstance(widget, QMenu):
             continue
-        said = QAccessible.queryAccessibleInterface(widget)
-        if not said.text(QAccessible.Text.Name).strip():
-            found.append(f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}")
-    return found
+        interface = QAccessible.queryAccessibleInterface(widget)
+        if not interface.text(QAccessible.Text.Name).strip():
+            results.append(f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}")
+    return results
 
 
 @pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
@@ -42,9 +42,9 @@ def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
 
 
 def test_sheet_and_guide_have_names(qtbot):
-    for made in (ShortcutSheet((KeyHelp("Review", (("A", "Accept"),)),)), GuideView(pages())):
-        qtbot.addWidget(made)
-        assert nameless(made) == []
+    for created in (ShortcutSheet((KeyHelp("Review", (("A", "Accept"),)),)), GuideView(pages())):
+        qtbot.addWidget(created)
+        assert nameless(created) == []
 
 
 @pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
@@ -56,7 +56,7 @@ def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(bare
         widget = widget.nextInFocusChain()
     regions = (workspace.queue, workspace.upper, workspace.bottom)
     firsts = [
-        next(at for at, one in enumerate(order) if region.isAncestorOf(one) and _takes(one))
+        next(at for at, part in enumerate(order) if region.isAncestorOf(part) and _takes(part))
         for region in regions
     ]
     assert firsts == sorted(firsts)

@@ -25,15 +25,15 @@ def saved(monkeypatch, tmp_path):
     """Answer the dialog with a file in an own folder, and note what it proposed."""
     folder = tmp_path / "out"
     folder.mkdir()
-    asked = []
+    requests = []
 
     def answer(_parent, title, proposed, filters):
-        asked.append((title, proposed, filters))
+        requests.append((title, proposed, filters))
         name = proposed.rsplit("/", 1)[-1].removesuffix(proposed[-4:])
         return str(folder / name), filters
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    return folder, asked
+    return folder, requests
 
 
 def save(window, qtbot, action):
@@ -46,7 +46,7 @@ def save(window, qtbot, action):
 
 
 def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
-    folder, asked = saved
+    folder, requests = saved
     plot = fused.workspace.reliability
     fused.workspace.right_tabs.setCurrentWidget(plot)
     for action in (plot.menu.svg, plot.menu.png, plot.menu.csv):
@@ -55,7 +55,7 @@ def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
         "small-reliability-clicks-run-1.svg", "small-reliability-clicks-run-1.png",
         "small-reliability-clicks-run-1.csv",
     }  # fmt: skip
-    assert asked[0][0] == "Save Reliability / clicks"
+    assert requests[0][0] == "Save Reliability / clicks"
     assert ElementTree.parse(folder / "small-reliability-clicks-run-1.svg").getroot().tag.endswith("svg")
     with Image.open(folder / "small-reliability-clicks-run-1.png") as picture:
         assert picture.width >= 2 * plot.figure.width()
@@ -70,10 +70,10 @@ def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
 
 
 def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
-    folder, asked = saved
+    folder, requests = saved
     name = fused.workspace.reviewing.session.scene.image.name.removesuffix(".png")
     save(fused, qtbot, fused.workspace.canvas.menu.png)
-    assert asked[0][1].endswith(f"/{name}-image-run-1.png")
+    assert requests[0][1].endswith(f"/{name}-image-run-1.png")
     canvas = fused.workspace.canvas
     with Image.open(folder / f"{name}-image-run-1.png") as picture:
         assert picture.size == (canvas.width(), canvas.height() + HEADING)  # the run is named below
@@ -104,15 +104,15 @@ def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved
 def test_where_a_file_cannot_be_written_one_sentence_says_so_and_nothing_is_lost(
     fused, qtbot, monkeypatch, tmp_path
 ):
-    taken = tmp_path / "taken.svg"
-    taken.mkdir()
-    (taken / "kept").write_text("kept", encoding="utf-8")
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(taken), ""))
+    occupied = tmp_path / "taken.svg"
+    occupied.mkdir()
+    (occupied / "kept").write_text("kept", encoding="utf-8")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(occupied), ""))
     fused.workspace.objective.menu.svg.trigger()
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
     assert "taken.svg" in fused.notice.text
     assert "is a folder" in fused.notice.text
-    assert (taken / "kept").read_text(encoding="utf-8") == "kept"
+    assert (occupied / "kept").read_text(encoding="utf-8") == "kept"
     assert not list(tmp_path.glob(".taken*"))
 
 
@@ -194,10 +194,10 @@ def test_a_click_on_a_count_shows_its_image_and_the_image_on_screen_is_marked(co
     assert figure._selected == here
     other = next(item.key for item in workspace.queue.shown() if item.key != here)
     row = [item.key for item in workspace.queue.shown()].index(other)
-    place = next(
+    position = next(
         QPointF(60, y).toPoint() for y in range(figure.height()) if figure.part_at(QPointF(60, y)) == row
     )
-    qtbot.mouseClick(figure, LEFT, pos=place)
+    qtbot.mouseClick(figure, LEFT, pos=position)
     qtbot.waitUntil(lambda: workspace.reviewing.session.scene.image.id == other, timeout=LONG)
     assert figure._selected == other
     assert workspace.queue.current == other
@@ -259,11 +259,11 @@ def test_a_bin_of_the_calibration_walks_its_spots(against_truth, qtbot):
     spots = workspace.reviewing.spots
     inside = [index for index, spot in enumerate(spots) if spot.posterior >= 0.9]
     assert len(inside) > 1
-    seen = []
+    calls = []
     for _ in range(len(inside) + 1):
         workspace.trust.plot.bin_chosen.emit(0.9, 1.0)
-        seen.append(workspace.reviewing.current)
-    assert seen == [*inside, inside[0]]
+        calls.append(workspace.reviewing.current)
+    assert calls == [*inside, inside[0]]
     ((x, _),) = ringed(workspace.trust.plot.figure)
     assert x >= 0.9
 

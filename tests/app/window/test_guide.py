@@ -50,16 +50,16 @@ def test_pages_hold_words_of_the_programs_own_alone():
 
 @pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
 def test_every_part_of_a_workspace_has_a_page_of_its_own(bare_workspace):
-    kind, made = bare_workspace
-    mark_topics(made, kind)
+    kind, instance = bare_workspace
+    mark_topics(instance, kind)
     parts = [
-        tabs.widget(place)
-        for tabs in made.findChildren(QTabWidget)
+        tabs.widget(index)
+        for tabs in instance.findChildren(QTabWidget)
         if topic_of(tabs.parentWidget()) == f"{kind}/start"
-        for place in range(tabs.count())
+        for index in range(tabs.count())
     ]
-    for splitter in made.findChildren(QSplitter):
-        parts += [splitter.widget(place) for place in range(splitter.count())]
+    for splitter in instance.findChildren(QSplitter):
+        parts += [splitter.widget(index) for index in range(splitter.count())]
     without = [
         part
         for part in parts
@@ -71,9 +71,9 @@ def test_every_part_of_a_workspace_has_a_page_of_its_own(bare_workspace):
 
 @pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
 def test_the_pages_tell_of_every_column_of_every_table(bare_workspace):
-    kind, made = bare_workspace
-    mark_topics(made, kind)
-    for view in made.findChildren(QTableView):
+    kind, instance = bare_workspace
+    mark_topics(instance, kind)
+    for view in instance.findChildren(QTableView):
         header = view.horizontalHeader()
         if not header.isHidden():
             columns = range(view.model().columnCount())
@@ -106,8 +106,8 @@ def test_every_number_of_the_plots_of_clicks_has_an_entry(fused, qtbot):
     mark_topics(fused.workspace, "clicks")
     missing = {}
     for tabs in fused.workspace.findChildren(QTabWidget):
-        for place in range(tabs.count()):
-            tabs.setCurrentIndex(place)
+        for index in range(tabs.count()):
+            tabs.setCurrentIndex(index)
             idle(fused, qtbot)
             for menu in tabs.findChildren(PictureMenu):
                 if menu._place.isVisible() and isinstance(menu, FigureMenu):

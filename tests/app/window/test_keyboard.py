@@ -52,15 +52,15 @@ def test_focus_is_visible_and_named_and_esc_moves_it_to_the_canvas(fused, qtbot)
     workspace = _ready(fused, qtbot)
     takers = _takers(workspace)
     assert len(takers) > 15
-    for one in takers:
+    for widget in takers:
         fused.bar.help.setFocus()
-        place = QRect(one.mapTo(fused, one.rect().topLeft()), one.size()).adjusted(-2, -2, 2, 2)
-        before = fused.grab(place).toImage()
-        one.setFocus(Qt.FocusReason.TabFocusReason)
+        box = QRect(widget.mapTo(fused, widget.rect().topLeft()), widget.size()).adjusted(-2, -2, 2, 2)
+        before = fused.grab(box).toImage()
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
         QApplication.processEvents()
-        name = one.accessibleName()
-        assert name or one.property("text"), one
-        assert fused.grab(place).toImage() != before, name
+        name = widget.accessibleName()
+        assert name or widget.property("text"), widget
+        assert fused.grab(box).toImage() != before, name
         _press(qtbot, Qt.Key.Key_Escape)
         holder = QApplication.focusWidget()
         assert holder is workspace.canvas or workspace.canvas.isAncestorOf(holder), name

@@ -112,10 +112,10 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     words = [action.text() for action in fused_masks.menus.export_menu.actions()]
     assert {"Consensus…", "De-identified", "Raters' weights…", "Decisions…"} <= set(words)
     assert "Detections…" not in words
-    asked = []
+    requests = []
 
     def answer(_parent, _title, proposed, filters):
-        asked.append(proposed)
+        requests.append(proposed)
         chosen = next(choice for choice in filters.split(";;") if "seg.nrrd" in choice)
         return str(tmp_path / "mine"), chosen
 
@@ -124,7 +124,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
     qtbot.waitUntil(lambda: "Exported consensus of run" in fused_masks.status.message, timeout=LONG)
     idle(fused_masks, qtbot)
     item = fused_masks.document.contents.image(fused_masks.workspace.current_item())
-    assert item.name in asked[0]
+    assert item.name in requests[0]
     (mask,) = read_masks(tmp_path / "mine.seg.nrrd").masks
     assert mask.values.any()
 
@@ -132,14 +132,16 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
 def deidentified_dialog(window, qtbot):
     actions = window.menus.deidentified_menu.actions()
     next(action for action in actions if action.text() == "Consensus, de-identified…").trigger()
-    found = []
+    results = []
 
     def there():
-        found[:] = [dialog for dialog in window.findChildren(DeidentifiedExportDialog) if dialog.isVisible()]
-        return bool(found)
+        results[:] = [
+            dialog for dialog in window.findChildren(DeidentifiedExportDialog) if dialog.isVisible()
+        ]
+        return bool(results)
 
     qtbot.waitUntil(there, timeout=LONG)
-    return found[0]
+    return results[0]
 
 
 def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder, monkeypatch):
@@ -192,10 +194,10 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
 
 
 def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, monkeypatch):
-    asked = []
+    requests = []
 
     def answer(_parent, _title, proposed, _filters):
-        asked.append(proposed)
+        requests.append(proposed)
         return str(tmp_path / "seg.dcm"), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
@@ -203,7 +205,7 @@ def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, mon
     assert dialog.images.isHidden()  # these cases have masks alone
     dialog.formats.setCurrentText(FORMATS["dicom-seg"].words)
     dialog.accepting.click()
-    assert Path(asked[0]).name == "case-001-consensus_seg.dcm"
+    assert Path(requests[0]).name == "case-001-consensus_seg.dcm"
     qtbot.waitUntil(fused_masks.notice.isVisible, timeout=LONG)
     idle(fused_masks, qtbot)
     assert "without the DICOM series" in fused_masks.notice.text

@@ -52,13 +52,13 @@ def test_an_unknown_header_may_be_of_pairs(window, qtbot, folder, header):
 
 @pytest.mark.parametrize("sure", [True, False])
 def test_an_export_of_several_questions_asks_for_a_folder(window, qtbot, folder, tmp_path, monkeypatch, sure):
-    rows = [(*row, asked) for row in ROWS for asked in ("older?", "sharper?")]
+    rows = [(*row, requests) for row in ROWS for requests in ("older?", "sharper?")]
     brought(window, qtbot, write(folder / "two.csv", (*HEADER, "question"), rows), "4 comparisons")
-    out, asked = tmp_path / "out", []
+    out, requests = tmp_path / "out", []
     out.mkdir()
 
     def answer(_parent, words, _place):
-        asked.append(words)
+        requests.append(words)
         return str(out) if sure else ""
 
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", answer)
@@ -67,7 +67,7 @@ def test_an_export_of_several_questions_asks_for_a_folder(window, qtbot, folder,
     if sure:
         qtbot.waitUntil(lambda: "and 1 more." in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert asked == ["Export comparisons: select a folder for the files of 2 questions"]
+    assert requests == ["Export comparisons: select a folder for the files of 2 questions"]
     assert sorted(path.name for path in out.iterdir()) == (
         ["older_pairs.csv", "sharper_pairs.csv"] if sure else []
     )

@@ -40,8 +40,8 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
     window, qtbot, marked, tmp_path, as_truth
 ):
     picture, file = marked
-    found = [Detection(10.0, 20.0, "accepted", 1, 5, 0.9), Detection(30.5, 40.0, "undecided", 2, 4, 0.7)]
-    write_geojson(file, ImageDetections("smear.png", 120, 90, found))
+    results = [Detection(10.0, 20.0, "accepted", 1, 5, 0.9), Detection(30.5, 40.0, "undecided", 2, 4, 0.7)]
+    write_geojson(file, ImageDetections("smear.png", 120, 90, results))
     window.open_paths([picture, file])
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
     dialog = window.findChild(WhoMarkedDialog)

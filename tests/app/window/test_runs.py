@@ -91,25 +91,25 @@ def numbers_of(kind, study, run):
     (result,) = results
     if kind == "masks":
         (fusion,) = result.fusions
-        found = np.zeros(fusion.frame, dtype=np.float32)
+        values = np.zeros(fusion.frame, dtype=np.float32)
         there = tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))
-        found[there] = fusion.probability[0]
-        return found
+        values[there] = fusion.probability[0]
+        return values
     return result.fusion.posterior if kind == "labels" else result.entry[:, None]
 
 
-def alike(kind, found, expected):
-    if found.shape != expected.shape:
+def alike(kind, actual, expected):
+    if actual.shape != expected.shape:
         return False
-    return np.allclose(found, expected, rtol=1e-5, atol=1e-7, equal_nan=True)
+    return np.allclose(actual, expected, rtol=1e-5, atol=1e-7, equal_nan=True)
 
 
 def export(window, qtbot, monkeypatch, title, path, titles=None):
     """Export by the window's own action; the file's dialog answers by itself."""
-    asked = [] if titles is None else titles
+    requests = [] if titles is None else titles
 
     def answer(_parent, words, *_):
-        asked.append(words)
+        requests.append(words)
         return str(path), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
@@ -215,10 +215,10 @@ def test_a_decision_undone_after_a_fusion_is_not_exported(
     with Study.open(path) as study:
         decide(kind, study, 2)
     call("run", path, case.algorithms[1], "--kind", kind)
-    held = tmp_path / f"held{case.suffix}"
-    call("export", path, "--what", case.what, "-o", held)
+    second_path = tmp_path / f"held{case.suffix}"
+    call("export", path, "--what", case.what, "-o", second_path)
     capsys.readouterr()
-    assert not alike(kind, numbers_in(kind, held), numbers_in(kind, before)) or kind == "clicks"
+    assert not alike(kind, numbers_in(kind, second_path), numbers_in(kind, before)) or kind == "clicks"
 
     open_study(window, qtbot, path)
     window.show_workspace(kind)

@@ -143,10 +143,10 @@ def test_a_declined_offer_is_not_repeated(killed, window, qtbot):
 def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
     assert list((preferences.folder() / "whereabouts").glob("*.json"))
     opened.close()
-    again = MainWindow()
-    qtbot.addWidget(again)
-    offered(again, qtbot)
-    assert not again.reopen_bar.isVisibleTo(again)
+    second = MainWindow()
+    qtbot.addWidget(second)
+    offered(second, qtbot)
+    assert not second.reopen_bar.isVisibleTo(second)
     assert not list((preferences.folder() / "whereabouts").iterdir())
 
 
@@ -177,18 +177,18 @@ def test_an_unwritable_note_raises_no_error(tmp_path, study_file):
 
 def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     """Neither at the start, where one was and lately was, nor when the menu is opened."""
-    answers, asked = threading.Event(), []
+    answers, requests = threading.Event(), []
 
     def hangs(path):
-        asked.append(path)
+        requests.append(path)
         assert answers.wait(300)
         return False
 
-    place = Path("/unplugged/drive/s.rscope")
-    preferences.remember_recent(place)
+    destination = Path("/unplugged/drive/s.rscope")
+    preferences.remember_recent(destination)
     folder = preferences.folder() / "whereabouts"
     folder.mkdir(parents=True)
-    (folder / "1-1.json").write_text(json.dumps({"study": str(place), "kind": "clicks", "item": 1}))
+    (folder / "1-1.json").write_text(json.dumps({"study": str(destination), "kind": "clicks", "item": 1}))
     monkeypatch.setattr(Path, "is_file", hangs)
     monkeypatch.setattr("raterscope.app.window.session_restore.DRIVE_TIMEOUT_MS", 50)
     monkeypatch.setattr("raterscope.app.window.files.DRIVE_TIMEOUT_MS", 50)
@@ -196,9 +196,9 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     qtbot.addWidget(window)
     window.session_restore.offer()
     window.menus.menu.aboutToShow.emit()
-    qtbot.waitUntil(lambda: asked == [place, place], timeout=LONG)
+    qtbot.waitUntil(lambda: requests == [destination, destination], timeout=LONG)
     offered = [action.text() for action in window.menus.recent_menu.actions()]
-    assert offered == [str(place)]
+    assert offered == [str(destination)]
     assert window.files.folder() == ""
     qtbot.waitUntil(lambda: not window.jobs.busy, timeout=LONG)  # it is waited for no longer
     answers.set()

@@ -13,8 +13,8 @@ from tests.app.driving import LONG, idle
 
 def command(window, words):
     """Do what a command of the palette does."""
-    (one,) = (command for command in window.window_actions.commands() if command.words == words)
-    one.do()
+    (item,) = (command for command in window.window_actions.commands() if command.words == words)
+    item.do()
 
 
 @pytest.fixture
@@ -86,9 +86,9 @@ def test_a_folder_that_was_typed_stays_when_another_set_up_is_chosen(simulating)
 def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
-    asked = []
+    requests = []
     monkeypatch.setattr(
-        files, "_measured", lambda *given: asked.append(given[:3]) or tmp_path / "papers.html"
+        files, "_measured", lambda *arguments: requests.append(arguments[:3]) or tmp_path / "papers.html"
     )
     command(window, "Reproduce the papers…")
     (dialog,) = window.findChildren(PapersDialog)
@@ -96,6 +96,6 @@ def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monk
     dialog.complete.setChecked(True)
     dialog.accept()
     qtbot.waitUntil(lambda: bool(opened), timeout=LONG)
-    assert asked == [(tmp_path, None, True)]
+    assert requests == [(tmp_path, None, True)]
     assert opened == [str(tmp_path / "papers.html")]
     assert "Saved the page of the papers to" in window.status.message

@@ -58,9 +58,9 @@ def test_text_rows_and_buttons_grow_by_steps_of_ten_percent_and_go_back(fused, q
     assert fused.status.message == "Text size 120 %."
     _press(fused, qtbot, Qt.Key.Key_0)
     assert text_size() == 1
-    again = _heights(fused)
-    assert {name: again[name] for name in same if name in again} == {
-        name: before[name] for name in same if name in again
+    second = _heights(fused)
+    assert {name: second[name] for name in same if name in second} == {
+        name: before[name] for name in same if name in second
     }
 
 
@@ -93,9 +93,9 @@ def test_the_smallest_window_scrolls_with_text_twice_as_large(fused, qtbot):
         assert region.verticalScrollBar().maximum() == max(beyond.height(), 0)
         assert fused.rect().contains(region.mapTo(fused, QPoint(region.width() - 1, region.height() - 1)))
     shown = [fused.bar.fuse, fused.bar.help]
-    places = [region.geometry() for region in shown]
-    assert all(fused.bar.rect().contains(place) for place in places)
-    assert not places[0].intersects(places[1])
+    boxes = [region.geometry() for region in shown]
+    assert all(fused.bar.rect().contains(position) for position in boxes)
+    assert not boxes[0].intersects(boxes[1])
 
 
 def test_the_smallest_window_has_no_bars_in_its_regions_with_text_of_the_usual_size(fused, qtbot):

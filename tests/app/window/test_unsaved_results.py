@@ -86,7 +86,7 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
     qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     assert kept(decided) == "not saving: the study file is missing"
     assert not decided.moved_bar.there.isVisible()
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (given[2], ""))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *arguments: (arguments[2], ""))
     with qtbot.waitSignals([decided.document.replaced] * 2, timeout=LONG):
         click_button(qtbot, decided.moved_bar.copy)
     idle(decided, qtbot)
@@ -100,10 +100,10 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
 def at_work(opened, qtbot, monkeypatch):
     """Give what begins work that goes on until it is let go, as if it had been long under way."""
     monkeypatch.setattr(unsaved_results, "HARDLY_BEGUN", 0.0)
-    let_go = threading.Event()
+    release = threading.Event()
 
     def work(watch):
-        while not let_go.is_set():
+        while not release.is_set():
             watch(0.45, "fusing")
 
     def begin(title="Fusing 2 images"):
@@ -111,9 +111,9 @@ def at_work(opened, qtbot, monkeypatch):
         qtbot.waitUntil(lambda: job.fraction > 0, timeout=LONG)
         return job
 
-    begin.let_go = let_go.set
+    begin.let_go = release.set
     yield begin
-    let_go.set()
+    release.set()
 
 
 def test_closing_asks_before_it_stops_a_long_job(opened, qtbot, at_work):
@@ -175,10 +175,10 @@ def test_files_dropped_with_a_study_are_imported_into_it(opened, qtbot, at_work,
 
 
 def test_a_report_continues_after_leaving_the_study_and_delays_closing(opened, qtbot, at_work):
-    let_go = threading.Event()
+    release = threading.Event()
 
     def write(_study, watch):
-        while not let_go.is_set():
+        while not release.is_set():
             watch(0.2, "drawing")
 
     job = opened.document.read_beside("Writing the report", write, lasting=True)
@@ -189,34 +189,34 @@ def test_a_report_continues_after_leaving_the_study_and_delays_closing(opened, q
     opened.close()
     question = answer(opened, qtbot, "Cancel")
     assert question == "Writing the report is 20% done. Closing the window stops it."
-    let_go.set()
+    release.set()
     idle(opened, qtbot)
 
 
 def test_the_window_closes_when_everything_is_saved(opened, qtbot, study_file):
-    let_go = threading.Event()
-    opened.workspace.fusing.start(work_that_is_kept_when(let_go), [1])
+    release = threading.Event()
+    opened.workspace.fusing.start(work_that_is_kept_when(release), [1])
     qtbot.waitUntil(lambda: opened.document.keeping, timeout=LONG)
     opened.close()
     assert opened.isVisible()
     assert opened.status.message == "The window closes when everything is saved."
-    let_go.set()
+    release.set()
     qtbot.waitUntil(lambda: not opened.isVisible(), timeout=LONG)
     with Study.open(study_file) as study:
         assert len(study.decisions()) == 1
 
 
-def work_that_is_kept_when(let_go):
+def work_that_is_kept_when(release):
     """Fuse at once, and be long in writing it."""
 
     def gather(items, study, watch):
         return Inputs({"one": items[0]}, {"one": items[0]})
 
     def fuse(inputs, watch):
-        return one_by_one(inputs, None, lambda given, plan, watch: given, watch)
+        return one_by_one(inputs, None, lambda values, plan, watch: values, watch)
 
     def keep(answer, study, watch):
-        assert let_go.wait(300)
+        assert release.wait(300)
         study.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
 
     return FusionWork("clicks", "image", gather, fuse, keep)
@@ -291,13 +291,13 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
     unsaved, qtbot, tmp_path, study_file, monkeypatch
 ):
     window, _ = unsaved
-    place = tmp_path / "other disk" / "copy.rscope"
-    place.parent.mkdir()
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
+    path = tmp_path / "other disk" / "copy.rscope"
+    path.parent.mkdir()
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     with qtbot.waitSignal(window.document.replaced, timeout=LONG):
         qtbot.mouseClick(window.unsaved_bar.elsewhere, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
-    assert window.document.contents.path == place
+    assert window.document.contents.path == path
     assert len(window.document.contents.runs) == 1
     assert not window.unsaved_bar.isVisible()
     assert window.workspace.reviewing.session.scene.path is not None
@@ -395,20 +395,20 @@ def test_a_refused_result_shows_an_error_and_is_not_kept(opened, qtbot):
 def test_without_a_writable_folder_another_file_is_asked_for(
     window, qtbot, crowd_files, tmp_path, monkeypatch
 ):
-    gone, place = tmp_path / "gone" / "s.rscope", tmp_path / "there.rscope"
+    gone, path = tmp_path / "gone" / "s.rscope", tmp_path / "there.rscope"
     monkeypatch.setattr(importing, "new_study_path", lambda _file: gone)
-    asked = []
+    requests = []
 
     def choose(*_):
-        asked.append(window.notice.text)
-        return str(place), ""
+        requests.append(window.notice.text)
+        return str(path), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
     window.open_paths(crowd_files)
     qtbot.waitUntil(lambda: "truth.csv" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert asked == [f"s.rscope: cannot be created: there is no folder {gone.parent}."]
-    assert window.document.contents.path == place
+    assert requests == [f"s.rscope: cannot be created: there is no folder {gone.parent}."]
+    assert window.document.contents.path == path
     assert not window.notice.isVisible()
 
 

@@ -111,13 +111,13 @@ def test_a_bad_file_is_one_sentence_and_nothing_is_lost(opened, qtbot, tmp_path)
 
 def test_a_study_that_is_open_elsewhere_is_refused_and_the_present_one_stays(opened, qtbot, tmp_path):
     other = tmp_path / "other.rscope"
-    held = Study.create(other)
+    other_study = Study.create(other)
     opened.open_paths([other])
     qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
     idle(opened, qtbot)
     assert "other.rscope" in opened.notice.text
     assert opened.document.contents.path.name == "small.rscope"
-    held.close()
+    other_study.close()
 
 
 def test_a_damaged_study_is_reported(window, qtbot, tmp_path):
@@ -149,15 +149,15 @@ def test_a_moved_image_is_reported_and_found_in_another_folder(
     assert not window.notice.isVisible()
 
 
-@pytest.mark.parametrize("what", ["detections", "annotators", "decisions", "clicks"])
-def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monkeypatch, what):
+@pytest.mark.parametrize("kind", ["detections", "annotators", "decisions", "clicks"])
+def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monkeypatch, kind):
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_A)
-    out = tmp_path / f"{what}.csv"
+    out = tmp_path / f"{kind}.csv"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(out), ""))
-    action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{what.capitalize()}…")
+    action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{kind.capitalize()}…")
     action.trigger()
-    qtbot.waitUntil(lambda: f"Exported {what}" in fused.status.message, timeout=LONG)
+    qtbot.waitUntil(lambda: f"Exported {kind}" in fused.status.message, timeout=LONG)
     idle(fused, qtbot)
     with out.open(newline="", encoding="utf-8") as file:
         assert len(list(csv.reader(file))) > 1
@@ -228,8 +228,8 @@ def test_a_changed_image_is_reported_and_not_shown(window, qtbot, study_file, cr
     idle(window, qtbot)
     assert "one.png" in window.notice.text
     assert "no longer the image that was added" in window.notice.text
-    seen = window.workspace.canvas.grab().toImage().scaled(60, 40)
-    light = [seen.pixelColor(x, y).lightness() for x in range(60) for y in range(40)]
+    visible = window.workspace.canvas.grab().toImage().scaled(60, 40)
+    light = [visible.pixelColor(x, y).lightness() for x in range(60) for y in range(40)]
     assert sorted(light)[len(light) // 2] < 100  # the photograph's greys are 150 and more
 
 

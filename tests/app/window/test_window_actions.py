@@ -157,17 +157,17 @@ def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
     fused.workspace.whole.setSizes([400, 880])
     left = fused.workspace.whole.sizes()
     fused.close()
-    again = MainWindow()
-    qtbot.addWidget(again)
-    again.resize(1280, 800)
-    again.show()
-    again.open_paths([study_file])
-    qtbot.waitUntil(lambda: again.workspace is not None, timeout=LONG)
-    idle(again, qtbot)
-    assert again.workspace.right_tabs.currentWidget() is again.workspace.reliability
-    assert again.workspace.left_tabs.currentWidget() is again.workspace.history
-    assert again.workspace.whole.sizes() == pytest.approx(left, abs=2)
-    again.close()
+    second = MainWindow()
+    qtbot.addWidget(second)
+    second.resize(1280, 800)
+    second.show()
+    second.open_paths([study_file])
+    qtbot.waitUntil(lambda: second.workspace is not None, timeout=LONG)
+    idle(second, qtbot)
+    assert second.workspace.right_tabs.currentWidget() is second.workspace.reliability
+    assert second.workspace.left_tabs.currentWidget() is second.workspace.history
+    assert second.workspace.whole.sizes() == pytest.approx(left, abs=2)
+    second.close()
 
 
 def test_f11_fills_the_screen_and_escape_leaves_first_the_mode_then_the_screen(fused, qtbot):

@@ -15,14 +15,14 @@ from tests.app.kinds.masks.made import a_volume
 
 
 def studies(folder):
-    made = []
+    created = []
     for number in (1, 2):
-        place = folder / str(number)
-        place.mkdir()
-        made.append(place / "study.rscope")
-        with Study.create(made[-1]) as study:
-            store(read_files([a_volume(place / "chest.nii.gz", seed=number)]), study)
-    return made
+        path = folder / str(number)
+        path.mkdir()
+        created.append(path / "study.rscope")
+        with Study.create(created[-1]) as study:
+            store(read_files([a_volume(path / "chest.nii.gz", seed=number)]), study)
+    return created
 
 
 def opened(document, path, qtbot):
@@ -33,32 +33,32 @@ def opened(document, path, qtbot):
 
 def test_pixels_of_the_study_before_do_not_come_late(jobs, qtbot, tmp_path):
     first, second = studies(tmp_path)
-    let_go = {path.parent: threading.Event() for path in (first, second)}
-    begun = []
+    release = {path.parent: threading.Event() for path in (first, second)}
+    started = []
 
     def slowly(entry, path, watch):
-        begun.append(path.parent)
-        let_go[path.parent].wait(300)
+        started.append(path.parent)
+        release[path.parent].wait(300)
         return load_pixels(entry, path, watch)
 
     document = Document(jobs, jobs)
     loader = PixelLoader(document, jobs, slowly, jobs)
-    came = []
-    loader.pixels.connect(lambda _image, loaded: came.append(loaded.volume.values))
+    arrived = []
+    loader.pixels.connect(lambda _image, loaded: arrived.append(loaded.volume.values))
     before = opened(document, first, qtbot)
     loader.load(before, first.parent / "chest.nii.gz")
-    qtbot.waitUntil(lambda: begun == [first.parent], timeout=LONG)
+    qtbot.waitUntil(lambda: started == [first.parent], timeout=LONG)
     loader.forget()
     after = opened(document, second, qtbot)
     assert after.id == before.id
     loader.load(after, second.parent / "chest.nii.gz")
-    qtbot.waitUntil(lambda: begun == [first.parent, second.parent], timeout=LONG)
-    let_go[first.parent].set()
+    qtbot.waitUntil(lambda: started == [first.parent, second.parent], timeout=LONG)
+    release[first.parent].set()
     qtbot.wait(100)
-    let_go[second.parent].set()
-    qtbot.waitUntil(lambda: bool(came) and not jobs.busy, timeout=LONG)
+    release[second.parent].set()
+    qtbot.waitUntil(lambda: bool(arrived) and not jobs.busy, timeout=LONG)
     (volume,) = find_volumes(second.parent / "chest.nii.gz")
-    for values in came:
+    for values in arrived:
         np.testing.assert_array_equal(values, load_volume(volume).values)
     document.close()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)

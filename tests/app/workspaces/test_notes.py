@@ -23,9 +23,9 @@ __all__ = ["compiled", "masks_original", "masks_study", "opened_masks"]
 @pytest.mark.parametrize("bare_workspace", ["clicks", "masks", "labels", "pairs"], indirect=True)
 def test_blind_mode_is_seen_in_every_workspace_as_long_as_it_is_on(bare_workspace, qtbot):
     _, workspace = bare_workspace
-    place = workspace.parentWidget()
-    place.show()
-    qtbot.waitExposed(place)
+    widget = workspace.parentWidget()
+    widget.show()
+    qtbot.waitExposed(widget)
     assert not workspace.notes.isVisible()
     workspace.core.toggle_blind()
     assert workspace.notes.isVisible()
@@ -37,7 +37,7 @@ def test_blind_mode_is_seen_in_every_workspace_as_long_as_it_is_on(bare_workspac
 
 def test_non_convergence_is_noted_with_advice_while_the_result_is_shown(opened_masks, qtbot):
     workspace = opened_masks.workspace
-    for iterations, said in (("1", True), ("500", False)):
+    for iterations, text in (("1", True), ("500", False)):
         plan = MaskPlan.make("laplace", {"max_iterations": iterations})
         before = len(opened_masks.document.contents.runs)
         workspace.fuse_panel.run_requested.emit(RunRequest(plan.algorithm, plan.settings, all_items=True))
@@ -45,9 +45,9 @@ def test_non_convergence_is_noted_with_advice_while_the_result_is_shown(opened_m
         idle(opened_masks, qtbot)
         go_to(opened_masks, qtbot, "first")
         words = workspace.notes.notes().get("Not converged", "")
-        assert bool(words) == said
-        assert workspace.notes.isVisible() == said
-        if said:
+        assert bool(words) == text
+        assert workspace.notes.isVisible() == text
+        if text:
             assert "“Iterations”" in words
             press(opened_masks, qtbot, Qt.Key.Key_Tab)  # news come and go: the note stays
             assert workspace.notes.notes()["Not converged"] == words
@@ -56,26 +56,26 @@ def test_non_convergence_is_noted_with_advice_while_the_result_is_shown(opened_m
 def cut_off_labels(path):
     rows = ["annotator,task,label"]
     rows += [
-        f"ann {who},cell-{task},{'no' if (task + who) % 3 == 0 else 'yes'}"
+        f"ann {annotator},cell-{task},{'no' if (task + annotator) % 3 == 0 else 'yes'}"
         for task in range(8)
-        for who in range(5)
+        for annotator in range(5)
     ]
     table = path.with_suffix(".csv")
     table.write_text("\n".join(rows) + "\n")
     with Study.create(path) as study:
         store(read_files([table]), study)
-        asked = labels.gather([question.id for question in study.questions()], study)
+        requested = labels.gather([question.id for question in study.questions()], study)
         plan = LabelPlan.make("ibcc", {"iterations": "1", "tolerance": "1e-12"})
-        labels.keep(labels.fuse_inputs(asked, plan), study)
+        labels.keep(labels.fuse_inputs(requested, plan), study)
 
 
 def cut_off_clicks(path):
     rng = np.random.default_rng(5)
     rows = ["annotator,image,width,height,x,y"]
-    for who in range(8):
+    for annotator in range(8):
         for x, y in ((40, 40), (120, 50), (60, 130)):
             dx, dy = rng.normal(0, 1.5, 2)
-            rows.append(f"volunteer {who},one.png,240,180,{x + dx:.2f},{y + dy:.2f}")
+            rows.append(f"volunteer {annotator},one.png,240,180,{x + dx:.2f},{y + dy:.2f}")
     table = path.with_suffix(".csv")
     table.write_text("\n".join(rows) + "\n")
     with Study.create(path) as study:

@@ -32,10 +32,10 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
     panel, changes = workspace.changes_panel, workspace.runs.changes.changes
     assert changes.in_words() in panel.summary.text()
     assert panel.view.model().rowCount() == changes.count > 1
-    for place, modifiers in ((0, CTRL), (1, CTRL), (0, CTRL | SHIFT)):
+    for position, modifiers in ((0, CTRL), (1, CTRL), (0, CTRL | SHIFT)):
         press(window, qtbot, Qt.Key.Key_J, modifiers)
         idle(window, qtbot)
-        change, spot = changes.listed[place], workspace.reviewing.spot
+        change, spot = changes.listed[position], workspace.reviewing.spot
         assert workspace.current_item() == change.item
         assert (spot.x, spot.y) == pytest.approx(change.point)
     press(window, qtbot, Qt.Key.Key_B, CTRL)

@@ -40,9 +40,9 @@ def work(kept, fuse) -> FusionWork:
     return FusionWork("clicks", "image", gather, fuse_all, keep)
 
 
-def endless(begun):
-    def fuse(given, plan, watch):
-        begun.set()
+def endless(started):
+    def fuse(inputs, plan, watch):
+        started.set()
         while True:
             watch(0.5, "fusing")
 
@@ -51,24 +51,24 @@ def endless(begun):
 
 def test_a_replaced_fusion_is_not_reported_as_cancelled(fusing, qtbot):
     fusing, jobs = fusing
-    said, kept, begun = [], [], threading.Event()
-    fusing.message.connect(said.append)
-    fusing.start(work(kept, endless(begun)), [1])
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    messages, kept, started = [], [], threading.Event()
+    fusing.message.connect(messages.append)
+    fusing.start(work(kept, endless(started)), [1])
+    qtbot.waitUntil(started.is_set, timeout=LONG)
     with qtbot.waitSignal(fusing.stored, timeout=LONG):
-        fusing.start(work(kept, lambda given, plan, watch: given), [2])
+        fusing.start(work(kept, lambda inputs, plan, watch: inputs), [2])
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
     assert kept == [2]
-    assert said == []
+    assert messages == []
 
 
 def test_a_fusion_that_is_cancelled_leaves_the_study_as_it_was(fusing, qtbot):
     fusing, jobs = fusing
-    said, kept, begun = [], [], threading.Event()
-    fusing.message.connect(said.append)
-    fusing.start(work(kept, endless(begun)), [1])
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    messages, kept, started = [], [], threading.Event()
+    fusing.message.connect(messages.append)
+    fusing.start(work(kept, endless(started)), [1])
+    qtbot.waitUntil(started.is_set, timeout=LONG)
     fusing.cancel()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
     assert kept == []
-    assert said == ["The fusion was cancelled. The study is unchanged."]
+    assert messages == ["The fusion was cancelled. The study is unchanged."]

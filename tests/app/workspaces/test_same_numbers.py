@@ -133,24 +133,24 @@ def test_the_stop_rule_of_a_watched_source(waiting, qtbot, images_only, tmp_path
     waiting.files.close_study()
     idle(waiting, qtbot)
     source = tmp_path / "clicks.csv"
-    source.write_text(HEADER + "".join(visit(who, "one.png") for who in range(9)))
+    source.write_text(HEADER + "".join(visit(annotator, "one.png") for annotator in range(9)))
     assert main(["watch", str(images_only), str(source), "--once"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    told = [line for line in lines if line["event"] in ("image", "settled")][-1]
+    text = [line for line in lines if line["event"] in ("image", "settled")][-1]
     open_study(waiting, qtbot, images_only)
     stream = waiting.workspace.stream
     stream.resume_requested.emit()
     wait_for(waiting, qtbot, 9)
-    assert stream._firm.text() == (FIRM if told["firm"] else LOOSE)
+    assert stream._firm.text() == (FIRM if text["firm"] else LOOSE)
     (now,) = waiting.workspace.streaming.live.following.watched.values()
-    assert told["expected_changes"] == pytest.approx(now.outlook.expected, abs=1e-6)
-    assert told["detections"] == int(now.fusion.detection.detected.sum())
+    assert text["expected_changes"] == pytest.approx(now.outlook.expected, abs=1e-6)
+    assert text["detections"] == int(now.fusion.detection.detected.sum())
     more = stream.stopping.more
-    number = told["expected_changes"]
+    number = text["expected_changes"]
     shown = "under 0.1" if 0 < number < 0.1 else f"{number:.1f}"
     assert stream._outlook.text().startswith(f"{more} more: {shown} changes")
     line = next(line for line in waiting.workspace.queue.view.lines if line.title == "one.png")
-    assert ("(enough)" in line.detail) == told["firm"]
+    assert ("(enough)" in line.detail) == text["firm"]
 
 
 @pytest.mark.usefixtures("compiled")

@@ -10,25 +10,25 @@ MOST_STEPS = 60
 
 def left(window) -> int:
     """How many items the queue says are left in the study."""
-    told = window.workspace.queue._progress.accessibleName()
-    found = re.search(r"([\d,]+) (?:left in the study|(?:disputed )?\w+ matter)", told)
-    return int(found[1].replace(",", "")) if found else 0
+    text = window.workspace.queue._progress.accessibleName()
+    result = re.search(r"([\d,]+) (?:left in the study|(?:disputed )?\w+ matter)", text)
+    return int(result[1].replace(",", "")) if result else 0
 
 
 def nothing_left(window) -> bool:
     return "Nothing disputed is left" in window.status.message
 
 
-def walk(window, qtbot, keys, place, check=lambda: None) -> list[int]:
+def walk(window, qtbot, keys, position, check=lambda: None) -> list[int]:
     """Press keys in turn until the window says that nothing is left; gives what was left after each."""
-    seen = [left(window)]
+    observed = [left(window)]
     for step in range(MOST_STEPS):
-        press(window, qtbot, keys[step % len(keys)], on=place)
-        seen.append(left(window))
+        press(window, qtbot, keys[step % len(keys)], on=position)
+        observed.append(left(window))
         check()
         if nothing_left(window):
-            return seen
-    raise AssertionError(f"still {seen[-1]} left after {MOST_STEPS} keys: {seen}")
+            return observed
+    raise AssertionError(f"still {observed[-1]} left after {MOST_STEPS} keys: {observed}")
 
 
 def decisions(window, path):

@@ -18,7 +18,9 @@ COMPARABLE = "comparable"
 
 
 def main() -> None:
-    kinds = [one.name for one in pkgutil.iter_modules(calibration.__path__) if not one.name.startswith("_")]
+    kinds = [
+        item.name for item in pkgutil.iter_modules(calibration.__path__) if not item.name.startswith("_")
+    ]
     parser = argparse.ArgumentParser(description=calibration.__doc__)
     parser.add_argument("--kind", choices=kinds)
     parser.add_argument("--write", action="store_true", help="replace the table of comparable crowds")

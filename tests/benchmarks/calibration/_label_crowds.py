@@ -73,7 +73,7 @@ def draw(crowd: LabelCrowd, seed: int) -> tuple[Labels, ClassArray]:
     if crowd.rare:
         shares = np.append(0.9, np.full(size - 1, 0.1 / (size - 1)))
     truth = rng.choice(size, crowd.tasks, p=shares)
-    who = rng.random((crowd.tasks, crowd.annotators)).argsort(axis=1)[:, : crowd.each].ravel()
+    annotator = rng.random((crowd.tasks, crowd.annotators)).argsort(axis=1)[:, : crowd.each].ravel()
     task = np.repeat(np.arange(crowd.tasks), crowd.each)
     usual = _without_diagonal(rng.dirichlet(np.ones(size), size))
     rates = _rates(crowd, usual, shares, rng)
@@ -85,27 +85,27 @@ def draw(crowd: LabelCrowd, seed: int) -> tuple[Labels, ClassArray]:
     elif crowd.cause == "mixtures":
         weight = rng.gamma(0.6 * (3 * np.eye(size)[truth] + usual[truth]) + 1e-6)
         apparent = _draw((weight / weight.sum(axis=1, keepdims=True))[task], rng)
-    label = _draw(rates[who, apparent], rng)
+    label = _draw(rates[annotator, apparent], rng)
     if crowd.cause == "difficulty":
         guessed = rng.random(len(task)) < 2 * crowd.hard * rng.beta(0.7, 1.5, crowd.tasks)[task]
         label = np.where(guessed, _draw((0.5 * np.eye(size) + 0.5 * usual)[truth[task]], rng), label)
     names = tuple(map(str, range(size)))
-    tasks, annotators = (tuple(map(str, range(many))) for many in (crowd.tasks, crowd.annotators))
-    return Labels(task, who, label, tasks, annotators, names, names), truth.astype(np.int16)
+    tasks, annotators = (tuple(map(str, range(count))) for count in (crowd.tasks, crowd.annotators))
+    return Labels(task, annotator, label, tasks, annotators, names, names), truth.astype(np.int16)
 
 
 def _rates(crowd: LabelCrowd, usual: FloatArray, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draw the annotators' confusion matrices, (K, J, J)."""
-    size, many = crowd.classes, crowd.annotators
-    skill = rng.uniform(*crowd.skills, many)
+    size, count = crowd.classes, crowd.annotators
+    skill = rng.uniform(*crowd.skills, count)
     right = 1 / (1 + np.exp(-(np.log(skill / (1 - skill))[:, None] + rng.normal(0, 0.5, size))))
-    wrong = _without_diagonal(rng.gamma(np.broadcast_to(3 * usual + 0.1, (many, size, size))))
+    wrong = _without_diagonal(rng.gamma(np.broadcast_to(3 * usual + 0.1, (count, size, size))))
     rates = (1 - right)[:, :, None] * wrong
     rates[:, np.arange(size), np.arange(size)] = right
-    for one in range(int(crowd.careless * many)):
+    for item in range(int(crowd.careless * count)):
         always = np.full(size, 0.02 / size)
         always[rng.integers(size)] += 0.98
-        rates[one] = (np.full(size, 1 / size), always, shares)[one % 3]
+        rates[item] = (np.full(size, 1 / size), always, shares)[item % 3]
     return rates
 
 

@@ -35,12 +35,12 @@ def after_decisions(
         box = tuple(slice(a, a + n) for a, n in zip(region.origin, region.shape, strict=True))
         inside = truth[box] ^ (generator.random() < wrong)
         known[box] = np.where(region.voxels(), inside, known[box])
-    again = fuse(replace(masks, known=known))
+    second = fuse(replace(masks, known=known))
     votes = masks.values.sum(axis=0)
     free = (votes > 0) & (votes < len(masks.values)) & (known == OPEN)
     losses = []
-    for found in (before, again):
-        chance = place_in_frame(found, found.probability[0], masks.origin, masks.shape)[free].astype(float)
+    for result in (before, second):
+        chance = place_in_frame(result, result.probability[0], masks.origin, masks.shape)[free].astype(float)
         chance = np.clip(chance, 1e-3, 1 - 1e-3)
         losses.append(float(-np.log(np.where(truth[free], chance, 1 - chance)).mean()))
     return losses[0], losses[1], int(free.sum())
@@ -51,15 +51,15 @@ def decision_rows(seeds: Sequence[int] = range(5)) -> Iterator[Row]:
     cases = [simulate_case(seed, (40, 110, 110), _SPACING, 6) for seed in seeds]
     for wrong, words in ((0.0, "correct"), (0.2, "1 in 5 wrong")):
         for count in COUNTS:
-            found = [
-                after_decisions(Masks(one.masks, tuple("abcdef"), _SPACING), one.truth, count, wrong, seed)
-                for seed, one in zip(seeds, cases, strict=True)
+            results = [
+                after_decisions(Masks(item.masks, tuple("abcdef"), _SPACING), item.truth, count, wrong, seed)
+                for seed, item in zip(seeds, cases, strict=True)
             ]
-            found = [one for one in found if one[2]]
-            if not found:
+            results = [item for item in results if item[2]]
+            if not results:
                 continue
-            whole = sum(one[2] for one in found)
-            old, new = (sum(one[at] * one[2] for one in found) / whole for at in (0, 1))
+            total = sum(item[2] for item in results)
+            old, new = (sum(item[at] * item[2] for item in results) / total for at in (0, 1))
             number = "all" if count > 1000 else str(count)
             name = f"undecided, log loss, {number} decided {words} (before)"
-            yield Row("masks", name, "simulated nodules, 6 raters", old, new, whole)
+            yield Row("masks", name, "simulated nodules, 6 raters", old, new, total)

@@ -72,41 +72,41 @@ class Run:
         known to hold no structure.
         """
         votes = list(self.votes)
-        ends = np.cumsum([len(one) for one in self.true])[:-1]
+        ends = np.cumsum([len(image) for image in self.true])[:-1]
         if verdict is not None:
             parts = np.split(verdict.astype(np.int8), ends)
-            votes = [replace(one, verdict=part) for one, part in zip(votes, parts, strict=True)]
+            votes = [replace(image, verdict=part) for image, part in zip(votes, parts, strict=True)]
         if viewed is not None:
             votes = [
-                replace(one, viewed=part) for one, part in zip(votes, np.split(viewed, ends), strict=True)
+                replace(image, viewed=part) for image, part in zip(votes, np.split(viewed, ends), strict=True)
             ]
         if negative is not None:
             none = np.zeros(len(self.true[negative]), dtype=np.int8)
             votes[negative] = replace(votes[negative], control=False, verdict=none)
         settings = PLAN.detection
         assert isinstance(settings, DEMSettings)
-        found = learn(
+        result = learn(
             votes,
-            [one.clicks.annotators for one in self.images],
-            [one.detection.posterior for one in self.alone],
+            [image.clicks.annotators for image in self.images],
+            [image.detection.posterior for image in self.alone],
             settings,
             silent,
         )
-        return np.concatenate([one.posterior for one in found])
+        return np.concatenate([image.posterior for image in result])
 
 
 def rows() -> list[Row]:
     """Measure on simulated smears, and on real crowds where RATERSCOPE_DATA says where they are."""
-    found: list[Row] = []
+    results: list[Row] = []
     for name, groups in crowds().items():
-        found += list(_rows_of(name, [fused(images) for images in groups]))
+        results += list(_rows_of(name, [fused(images) for images in groups]))
         if any(image.biased for images in groups for image in images):
             published = [[replace(image, biased=False) for image in images] for images in groups]
-            found += list(_rows_of(f"{name}, truth as published", [fused(images) for images in published]))
+            results += list(_rows_of(f"{name}, truth as published", [fused(images) for images in published]))
     for annotators in SMALL:
         runs = [fused(smears(100 * annotators + seed, 8, annotators)) for seed in range(4)]
-        found += list(_rows_of_few(f"smears, crowd of {annotators}", runs))
-    return found
+        results += list(_rows_of_few(f"smears, crowd of {annotators}", runs))
+    return results
 
 
 def crowds() -> dict[str, list[list[Image]]]:
@@ -156,12 +156,14 @@ def malaria(folder: Path) -> list[Image]:
             cells[row["image_id"]].append(row)
     rng, images = np.random.default_rng(7), []
     ability = rng.beta(6, 2, 20)
-    for found in cells.values():
-        places = np.array([(float(row["cx"]), float(row["cy"])) for row in found])
-        ill = np.array([row["is_parasite"] == "1" for row in found])
-        alike = places[~ill][rng.random(int((~ill).sum())) < 0.12]
-        size = float(found[0]["width"]), float(found[0]["height"])
-        images.append(Image(_clicks(rng, places[ill], alike, ability, size, 6.0, 4.0), places[ill], 30.0))
+    for result in cells.values():
+        positions = np.array([(float(row["cx"]), float(row["cy"])) for row in result])
+        ill = np.array([row["is_parasite"] == "1" for row in result])
+        alike = positions[~ill][rng.random(int((~ill).sum())) < 0.12]
+        size = float(result[0]["width"]), float(result[0]["height"])
+        images.append(
+            Image(_clicks(rng, positions[ill], alike, ability, size, 6.0, 4.0), positions[ill], 30.0)
+        )
     return images
 
 
@@ -177,12 +179,14 @@ def _clicks(
     people = len(ability)
     lure = rng.beta(1, repelled, len(artefacts))
     chance = np.vstack([np.tile(ability, (len(structures), 1)), np.tile(lure[:, None], (1, people))])
-    place, who = np.nonzero(rng.random(chance.shape) < chance)
-    points = np.vstack([structures, artefacts])[place] + rng.normal(0, scatter, (len(place), 2))
+    position, annotator = np.nonzero(rng.random(chance.shape) < chance)
+    points = np.vstack([structures, artefacts])[position] + rng.normal(0, scatter, (len(position), 2))
     strays = int(rng.poisson(0.3 * people))
     points = np.clip(np.vstack([points, rng.uniform(0, size, (strays, 2))]), 0, size)
-    who = np.append(who, rng.integers(0, people, strays))
-    return Clicks(points[:, 0], points[:, 1], who, tuple(f"w{k}" for k in range(people)), (0.0, 0.0, *size))
+    annotator = np.append(annotator, rng.integers(0, people, strays))
+    return Clicks(
+        points[:, 0], points[:, 1], annotator, tuple(f"w{k}" for k in range(people)), (0.0, 0.0, *size)
+    )
 
 
 def fused(images: Sequence[Image]) -> Run:
@@ -192,9 +196,9 @@ def fused(images: Sequence[Image]) -> Run:
         fusion = fuse(image.clicks, PLAN)
         if len(fusion.clustering):
             if image.biased:
-                places = fusion.clustering.mean
+                positions = fusion.clustering.mean
                 image = replace(
-                    image, truth=image.truth + displacement(places, image.truth, 2 * image.radius)
+                    image, truth=image.truth + displacement(positions, image.truth, 2 * image.radius)
                 )
             stray = stray_chance(image.clicks.merged()[0], fusion.clustering)
             kept.append(image)
@@ -208,8 +212,11 @@ def fused(images: Sequence[Image]) -> Run:
 
 def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
     before = [run.posteriors() for run in runs]
-    posterior, true = np.concatenate(before), np.concatenate([one for run in runs for one in run.true])
-    share = np.concatenate([one.share for run in runs for one in run.votes])
+    posterior, true = (
+        np.concatenate(before),
+        np.concatenate([measurement for run in runs for measurement in run.true]),
+    )
+    share = np.concatenate([measurement.share for run in runs for measurement in run.votes])
     count = len(true)
 
     def row(number: str, nominal: float, measured: float, count: int = count) -> Row:
@@ -219,7 +226,8 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
     yield row("posterior, calibration error", 0.025, calibration(posterior, true).error)
     if len(runs) > 1:
         errors = [
-            calibration(one, np.concatenate(run.true)).error for one, run in zip(before, runs, strict=True)
+            calibration(measurement, np.concatenate(run.true)).error
+            for measurement, run in zip(before, runs, strict=True)
         ]
         worst = before[int(np.argmax(errors))]
         yield row("the same, worst run", 0.05, max(errors), len(worst))
@@ -272,7 +280,7 @@ def _order_of(run: Run, posterior: FloatArray, way: str, most: int) -> np.ndarra
     if NO_ORDER in way:
         return np.random.default_rng([most, len(order)]).permutation(order)
     if BY_IMAGE in way:
-        image = np.repeat(np.arange(len(run.true)), [len(one) for one in run.true])
+        image = np.repeat(np.arange(len(run.true)), [len(clicks) for clicks in run.true])
         doubt = np.bincount(image, np.minimum(posterior, 1 - posterior) * _disputed(posterior))
         rank = np.argsort(np.argsort(-doubt))
         return order[np.argsort(rank[image[order]], kind="stable")]
@@ -349,27 +357,27 @@ def _area(score: FloatArray, true: np.ndarray) -> float:
 
 
 def _together(run: Run) -> list[Fusion]:
-    return learn_from_each_other([one.clicks for one in run.images], run.alone, PLAN)
+    return learn_from_each_other([image.clicks for image in run.images], run.alone, PLAN)
 
 
 def _f_two(runs: Sequence[Run]) -> tuple[float, float, float]:
     """Give F2 over all images together, its mean over images, and that mean were all clusters detected."""
-    found, every = [], []
+    results, every = [], []
     for run in runs:
         for image, fusion in zip(run.images, _together(run), strict=True):
-            places, detected = fusion.clustering.mean, fusion.detection.detected
-            found.append(evaluate(places[detected], image.truth, image.radius))
-            every.append(evaluate(places, image.truth, image.radius))
-    pooled = _score(*np.sum([_counts(one) for one in found], axis=0))
+            positions, detected = fusion.clustering.mean, fusion.detection.detected
+            results.append(evaluate(positions[detected], image.truth, image.radius))
+            every.append(evaluate(positions, image.truth, image.radius))
+    pooled = _score(*np.sum([_counts(item) for item in results], axis=0))
     means = [
-        float(np.mean([_score(*_counts(one)) for one in some if any(_counts(one))]))
-        for some in (found, every)
+        float(np.mean([_score(*_counts(item)) for item in some if any(_counts(item))]))
+        for some in (results, every)
     ]
     return pooled, means[0], means[1]
 
 
-def _counts(one: Evaluation) -> tuple[int, int, int]:
-    return one.true_positive, one.false_positive, one.false_negative
+def _counts(evaluation: Evaluation) -> tuple[int, int, int]:
+    return evaluation.true_positive, evaluation.false_positive, evaluation.false_negative
 
 
 def _score(hits: int, false: int, missed: int) -> float:
@@ -381,14 +389,14 @@ def _precision(runs: Sequence[Run]) -> tuple[float, int]:
     inside = []
     for run in runs:
         fusions = _together(run)
-        names, rates = pool_rates(fusions, [one.clicks.annotators for one in run.images])
+        names, rates = pool_rates(fusions, [result.clicks.annotators for result in run.images])
         index = {name: row for row, name in enumerate(names)}
         right = np.zeros(len(names))
         for image, fusion, true in zip(run.images, fusions, run.true, strict=True):
             rows = [index[name] for name in image.clicks.annotators]
             right[rows] += fusion.marked @ true.astype(np.float64)
-        seen = rates.clicks >= 10
-        share = right[seen] / rates.clicks[seen]
-        _, low, high = rates.precision[seen].T
+        is_known = rates.clicks >= 10
+        share = right[is_known] / rates.clicks[is_known]
+        _, low, high = rates.precision[is_known].T
         inside += list((low <= share) & (share <= high))
     return float(np.mean(inside)) if inside else math.nan, len(inside)

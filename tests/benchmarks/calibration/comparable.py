@@ -44,13 +44,15 @@ def _of_clicks() -> Iterator[Row]:
     groups = clicks.crowds()
     groups.pop("artefacts alone, crowd of 8")  # a crowd without any structure is no crowd to compare with
     groups |= {
-        f"simulated smears, crowd of {many}": [clicks.smears(3000 + many, 10, many)] for many in (12, 100)
+        f"simulated smears, crowd of {count}": [clicks.smears(3000 + count, 10, count)] for count in (12, 100)
     }
     for name, runs in groups.items():
         fused = [clicks.fused(images) for images in runs]
-        chance = np.concatenate([one.posteriors() for one in fused])
-        right = np.concatenate([one for each in fused for one in each.true])
-        per_item = float(np.mean([len(np.unique(one.clicks.annotator)) for each in runs for one in each]))
+        chance = np.concatenate([fusion.posteriors() for fusion in fused])
+        right = np.concatenate([fusion for each in fused for fusion in each.true])
+        per_item = float(
+            np.mean([len(np.unique(fusion.clicks.annotator)) for each in runs for fusion in each])
+        )
         yield from _probabilities("clicks", name, per_item, 0, chance, right, "simulated smears" not in name)
 
 
@@ -60,30 +62,30 @@ def _of_masks() -> Iterator[Row]:
             chances, marks, covered, judged = [], [], [], []
             for number, (values, _) in enumerate(cases):
                 left_out = number % len(values)
-                rest = [q for q in range(len(values)) if q != left_out]
-                rest = rest if raters is None else rest[:raters]
-                found = masks.products(values[rest], spacing)
-                if found is None:
+                remaining = [q for q in range(len(values)) if q != left_out]
+                remaining = remaining if raters is None else remaining[:raters]
+                result = masks.products(values[remaining], spacing)
+                if result is None:
                     continue
-                judged.append((found, values[rest].sum(axis=0), values[left_out]))
+                judged.append((result, values[remaining].sum(axis=0), values[left_out]))
             for half in (0, 1):
-                others = [one for one, _, _ in judged[1 - half :: 2]]
+                others = [item for item, _, _ in judged[1 - half :: 2]]
                 learnt = pool_calibrations([masks.without_ratios(judged[half][0]), *others])[0]
-                for found, votes, mask in judged[half::2]:
-                    disputed = (votes > 0) & (votes < found.raters)
-                    chance = replace(found, curve=learnt.curve).another_rater()
-                    chances.append(masks.whole(found, chance, votes.shape)[disputed])
+                for result, votes, mask in judged[half::2]:
+                    disputed = (votes > 0) & (votes < result.raters)
+                    chance = replace(result, curve=learnt.curve).another_rater()
+                    chances.append(masks.whole(result, chance, votes.shape)[disputed])
                     marks.append(mask[disputed])
                     reach = learnt.multiplier(BAND)
-                    covered.append(float((masks.beyond(found, mask) <= reach).mean()))
-            many = float(np.mean([len(values) - 1 for values, _ in cases])) if raters is None else 2.0
+                    covered.append(float((masks.beyond(result, mask) <= reach).mean()))
+            count = float(np.mean([len(values) - 1 for values, _ in cases])) if raters is None else 2.0
             data = name if raters is None else f"{name}, two of them"
             chance, mark = np.concatenate(chances), np.concatenate(marks)
             sample = "simulated" not in name
-            yield from _probabilities("masks", data, many, 0, chance, mark, sample)
+            yield from _probabilities("masks", data, count, 0, chance, mark, sample)
             error = float(np.std(covered, ddof=1) / np.sqrt(len(covered)))
             yield Row("masks", "band", data, BAND, float(np.mean(covered)), len(covered), error,
-                      per_item=many, in_sample=sample)  # fmt: skip
+                      per_item=count, in_sample=sample)  # fmt: skip
 
 
 def _of_labels() -> Iterator[Row]:
@@ -118,24 +120,24 @@ def _simulated(each: int, classes: int) -> tuple[Labels, ClassArray]:
     chance = generator.uniform(0.55, 0.95, annotators)[annotator] * hard[task]
     wrong = generator.random(len(task)) > chance
     label = np.where(wrong, (truth[task] + generator.integers(1, classes, len(task))) % classes, truth[task])
-    people, names = (tuple(map(str, range(many))) for many in (annotators, classes))
+    people, names = (tuple(map(str, range(count))) for count in (annotators, classes))
     return Labels(task, annotator, label, tuple(map(str, range(tasks))), people, names, names), truth
 
 
 def _of_pairs() -> Iterator[Row]:
     for votes, people, biased in ((10, 80, 8), (20, 80, 8), (60, 80, 8), (150, 60, 6), (300, 40, 4)):
         data = f"simulated, {votes} x {people}, {biased} biased"
-        found = []
+        results = []
         for number in range(PAIRS_RUNS):
             crowd = pairs.Crowd(votes, people, biased, 9000 + number)
-            found.append(pairs._rates(fuse(crowd.pairs).flagged, crowd.biased)[0])
+            results.append(pairs._rates(fuse(crowd.pairs).flagged, crowd.biased)[0])
         fair = [
             float(fuse(pairs.Crowd(votes, people, 0, 9000 + number).pairs).flagged.any())
             for number in range(PAIRS_RUNS)
         ]
         for number, nominal, values in (
-            ("false discoveries", pairs.RATE, found),
+            ("false discoveries", pairs.RATE, results),
             ("fair crowds", 0.05, fair),
         ):
-            one = pairs._row(number, data, nominal, np.array(values))
-            yield replace(one, per_item=float(votes))
+            item = pairs._row(number, data, nominal, np.array(values))
+            yield replace(item, per_item=float(votes))

@@ -42,8 +42,8 @@ def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, fl
     top = posterior >= most[:, None] - 1e-9
     hit = top[each, truth] / top.sum(axis=1)
     loss = -np.log(np.maximum(posterior[each, truth], 1e-12)).mean()
-    place = np.minimum((most * _BINS).astype(int), _BINS - 1)
-    gap = np.abs(np.bincount(place, most - hit, minlength=_BINS)).sum() / len(truth)
+    bin_index = np.minimum((most * _BINS).astype(int), _BINS - 1)
+    gap = np.abs(np.bincount(bin_index, most - hit, minlength=_BINS)).sum() / len(truth)
     return float(hit.mean()), float(loss), float(gap)
 
 
@@ -53,19 +53,19 @@ def rows() -> list[Row]:
 
     root = os.environ.get("RATERSCOPE_DATA")
     crowds = {name: labelled(Path(root), name) for name in SETS} if root else {}
-    found = []
+    results = []
     for method in METHODS if root else ():
-        found += _of_crowds(method, crowds)
+        results += _of_crowds(method, crowds)
     for method in METHODS:
         for kind in KINDS:
-            found += _of_simulation(method, kind)
+            results += _of_simulation(method, kind)
     for name, (labels, truth) in crowds.items():
-        found += _of_decisions(name, labels, truth)
+        results += _of_decisions(name, labels, truth)
     for kind, some in KINDS.items():
         for at, crowd in enumerate(some[:: max(1, len(some) // 2)]):
             name = f"simulated, {kind} {at + 1}"
-            found += _of_decisions(name, *draw(crowd, 100 + at))
-    return [*found, *_summed(found)]
+            results += _of_decisions(name, *draw(crowd, 100 + at))
+    return [*results, *_summed(results)]
 
 
 def _summed(rows: list[Row]) -> list[Row]:
@@ -78,12 +78,12 @@ def _summed(rows: list[Row]) -> list[Row]:
             decided += ", 1 in 5 wrong" if row.data.endswith("wrong") else ""
             where = "simulated" if crowd.startswith("simulated") else "real crowds"
             groups.setdefault(f"{where}, {decided}", []).append(row.measured)
-    found = []
+    results = []
     for data, values in groups.items():
         mean = float(np.exp(np.log(values).mean()))
-        found.append(Row("labels", f"{_RATIO}, mean", data, 1.0, mean, len(values)))
-        found.append(Row("labels", f"{_RATIO}, worst", data, 1.03, max(values), len(values)))
-    return found
+        results.append(Row("labels", f"{_RATIO}, mean", data, 1.0, mean, len(values)))
+        results.append(Row("labels", f"{_RATIO}, worst", data, 1.03, max(values), len(values)))
+    return results
 
 
 def _fused(method: str, labels: Labels) -> LabelFusion:
@@ -91,7 +91,7 @@ def _fused(method: str, labels: Labels) -> LabelFusion:
 
 
 def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> list[Row]:
-    found, figures, worst, unvoted = [], [], math.inf, []
+    results, figures, worst, unvoted = [], [], math.inf, []
     for name, (labels, truth) in crowds.items():
         fusion = _fused(method, labels)
         accuracy, loss, gap = measured(fusion.posterior, truth)
@@ -105,7 +105,7 @@ def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> lis
         error = math.sqrt(accuracy * (1 - accuracy) / count)
         if method != "ibcc":
             nominal = EBCC.get(name, vote)
-            found.append(
+            results.append(
                 Row(
                     "labels",
                     f"{method}: accuracy (EBCC published, or vote)",
@@ -116,19 +116,21 @@ def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> lis
                     error,
                 )
             )
-        found.append(
+        results.append(
             Row("labels", f"{method}: calibration error", name, GOALS["calibration error"], gap, count)
         )
     data = f"{len(crowds)} crowds"
     values = [*np.mean(figures, axis=0).tolist(), worst]
-    found += [
+    results += [
         Row("labels", f"{method}: {number}", data, goal, value, len(crowds))
         for (number, goal), value in zip(GOALS.items(), values, strict=True)
     ]
     if unvoted:
         share = float(np.mean(unvoted))
-        found.append(Row("labels", f"{method}: class without votes is right", data, 0.8, share, len(unvoted)))
-    return found
+        results.append(
+            Row("labels", f"{method}: class without votes is right", data, 0.8, share, len(unvoted))
+        )
+    return results
 
 
 def _of_simulation(method: str, kind: str) -> list[Row]:
@@ -152,29 +154,29 @@ def _of_decisions(name: str, labels: Labels, truth: ClassArray) -> list[Row]:
     before = _fused("pooled", labels)
     order = np.argsort(-np.where(truth == OPEN, -1.0, before.entropy()), kind="stable")
     most = min(int((disputed(before.posterior) & (truth != OPEN)).sum()), int((truth != OPEN).sum()) // 2)
-    found = []
+    results = []
     for count, wrong in [*((count, False) for count in (*DECIDED, most)), (DECIDED[-1], True), (most, True)]:
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[order[:count]] = truth[order[:count]]
         if wrong:
             fifth = order[:count:5]
             known[fifth] = (truth[fifth] + 1) % len(labels.classes)
-        rest = np.where(known == OPEN, truth, OPEN).astype(np.int16)
+        remaining = np.where(known == OPEN, truth, OPEN).astype(np.int16)
         after = _fused("pooled", replace(labels, known=known))
-        ratio = measured(after.posterior, rest)[1] / measured(before.posterior, rest)[1]
+        ratio = measured(after.posterior, remaining)[1] / measured(before.posterior, remaining)[1]
         here = f"{name}, {'all ' if count == most else ''}{count} decided" + (
             ", 1 in 5 wrong" if wrong else ""
         )
-        many = int((rest != OPEN).sum())
-        found.append(Row("labels", _RATIO, here, 1.0, ratio, many))
+        size = int((remaining != OPEN).sum())
+        results.append(Row("labels", _RATIO, here, 1.0, ratio, size))
         if not wrong:
-            doubt = [disputed(one.posterior)[known == OPEN].sum() for one in (before, after)]
+            doubt = [disputed(item.posterior)[known == OPEN].sum() for item in (before, after)]
             if doubt[0] >= _FEW:
                 ratio = float(doubt[1] / doubt[0])
-                found.append(Row("labels", "disputed others, ratio", here, 1.1, ratio, int(doubt[0])))
-            crossed = _crossed(before.posterior, after.posterior, rest)
-            found.append(Row("labels", "others that cross .5 away from truth", here, 0.01, crossed, many))
-    return found
+                results.append(Row("labels", "disputed others, ratio", here, 1.1, ratio, int(doubt[0])))
+            crossed = _crossed(before.posterior, after.posterior, remaining)
+            results.append(Row("labels", "others that cross .5 away from truth", here, 0.01, crossed, size))
+    return results
 
 
 def disputed(posterior: FloatArray) -> NDArray[np.bool_]:
@@ -185,5 +187,5 @@ def disputed(posterior: FloatArray) -> NDArray[np.bool_]:
 def _crossed(before: FloatArray, after: FloatArray, truth: ClassArray) -> float:
     """Give the share of tasks whose true class had a posterior above .5, and has not."""
     judged = np.flatnonzero(truth != OPEN)
-    was, now = (one[judged, truth[judged]] for one in (before, after))
+    was, now = (item[judged, truth[judged]] for item in (before, after))
     return float(((was > 0.5) & (now <= 0.5)).mean())

@@ -35,15 +35,15 @@ Spacing = tuple[float, float, float]
 
 def rows() -> list[Row]:
     """Measure the three products on development data and on simulated raters of a known outline."""
-    found: list[Row] = []
+    results: list[Row] = []
     for name, cases, spacing in _sets():
-        found += _another_rater(name, cases, spacing, None)
-        found += _another_rater(f"{name}, two raters", cases, spacing, 2)
+        results += _another_rater(name, cases, spacing, None)
+        results += _another_rater(f"{name}, two raters", cases, spacing, 2)
         if cases[0][1] is not None:
-            found += _true_outline(name, cases, spacing)
-            found += _with_gold(name, cases, spacing)
-    found += decision_rows()
-    return found
+            results += _true_outline(name, cases, spacing)
+            results += _with_gold(name, cases, spacing)
+    results += decision_rows()
+    return results
 
 
 def log_loss(chance: NDArray[np.floating], right: BoolArray) -> float:
@@ -65,17 +65,17 @@ def products(values: BoolArray, spacing: Spacing) -> Calibration | None:
 
 
 def whole(
-    found: Calibration, values: NDArray[np.float32], shape: tuple[int, ...], beyond: float = 0.0
+    calibration: Calibration, values: NDArray[np.float32], shape: tuple[int, ...], beyond: float = 0.0
 ) -> NDArray[np.float32]:
     """Lay a map on the whole image."""
     out = np.full(shape, beyond, dtype=np.float32)
-    out[tuple(slice(at, at + n) for at, n in zip(found.origin, values.shape, strict=True))] = values
+    out[tuple(slice(at, at + n) for at, n in zip(calibration.origin, values.shape, strict=True))] = values
     return out
 
 
-def beyond(found: Calibration, mask: BoolArray) -> NDArray[np.float64]:
+def beyond(calibration: Calibration, mask: BoolArray) -> NDArray[np.float64]:
     """Give |mean| over scale along the outline of a mask; beyond the maps it is far."""
-    return crossings(mask, whole(found, found.ratio, mask.shape, -1e6))
+    return crossings(mask, whole(calibration, calibration.ratio, mask.shape, -1e6))
 
 
 def _sets() -> Iterator[tuple[str, list[Case], Spacing]]:
@@ -88,40 +88,40 @@ def _sets() -> Iterator[tuple[str, list[Case], Spacing]]:
     else:
         print("RATERSCOPE_DATA is not set: simulated raters alone", file=sys.stderr)
     spacing = (1.5, 0.9, 0.9)
-    found = [simulate_case(seed, (40, 110, 110), spacing, 6) for seed in range(10)]
-    yield "simulated nodules, 6 raters", [(one.masks, one.truth) for one in found], spacing
+    results = [simulate_case(seed, (40, 110, 110), spacing, 6) for seed in range(10)]
+    yield "simulated nodules, 6 raters", [(item.masks, item.truth) for item in results], spacing
 
 
 def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: int | None) -> Iterator[Row]:
     """Leave raters out; what even cases give is judged on the odd cases, and what odd give on the even."""
     left_out = [
-        (number, found, values[rest].sum(axis=0), values[p])
+        (number, result, values[remaining].sum(axis=0), values[p])
         for number, (values, _) in enumerate(cases)
-        for p, rest in _rests(number, len(values), raters)
-        if (found := products(values[rest], spacing)) is not None
+        for p, remaining in _rests(number, len(values), raters)
+        if (result := products(values[remaining], spacing)) is not None
     ]
     chances, shares, marks = [], [], []
     covered: dict[int, list[NDArray[np.floating]]] = {}
     for half in (0, 1):
-        here = [one for one in left_out if one[0] % 2 == half]
-        others = [one[1] for one in left_out if one[0] % 2 != half]
+        here = [item for item in left_out if item[0] % 2 == half]
+        others = [item[1] for item in left_out if item[0] % 2 != half]
         if not here:
             continue
         learnt = pool_calibrations([without_ratios(here[0][1]), *others])[0]
-        for number, found, votes, mask in here:
-            disputed = (votes > 0) & (votes < found.raters)
-            chance = replace(found, curve=learnt.curve).another_rater()
-            chances.append(whole(found, chance, votes.shape)[disputed])
-            shares.append(votes[disputed] / found.raters)
+        for number, result, votes, mask in here:
+            disputed = (votes > 0) & (votes < result.raters)
+            chance = replace(result, curve=learnt.curve).another_rater()
+            chances.append(whole(result, chance, votes.shape)[disputed])
+            shares.append(votes[disputed] / result.raters)
             marks.append(mask[disputed])
-            away = beyond(found, mask)
+            away = beyond(result, mask)
             covered.setdefault(number, []).append((away[:, None] <= learnt.multipliers).mean(axis=0))
-    chance, share, mark = (np.concatenate(one) for one in (chances, shares, marks))
+    chance, share, mark = (np.concatenate(item) for item in (chances, shares, marks))
     yield Row("masks", "another rater, log loss (vote share)", name, log_loss(share, mark),
               log_loss(chance, mark), len(mark))  # fmt: skip
     yield Row("masks", "another rater, calibration error (goal)", name, 0.05,
               calibration_error(chance, mark), len(mark))  # fmt: skip
-    by_case = np.array([np.mean(one, axis=0) for one in covered.values()])
+    by_case = np.array([np.mean(item, axis=0) for item in covered.values()])
     for at, level in enumerate(LEVELS):
         error = float(by_case[:, at].std(ddof=1) / np.sqrt(len(by_case)))
         yield Row("masks", f"band of another rater, {100 * level:.0f} %", name, level,
@@ -131,36 +131,41 @@ def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: i
 def _rests(number: int, raters: int, kept: int | None) -> Iterator[tuple[int, list[int]]]:
     """Give raters to be left out of a case, each with the others, or with as many of them as are kept."""
     for p in sorted((number + turn) % raters for turn in range(min(_ROUND, raters))):
-        rest = [q for q in range(raters) if q != p]
-        yield p, rest if kept is None else [rest[(number + p + j) % len(rest)] for j in range(kept)]
+        remaining = [q for q in range(raters) if q != p]
+        yield (
+            p,
+            remaining
+            if kept is None
+            else [remaining[(number + p + j) % len(remaining)] for j in range(kept)],
+        )
 
 
-def without_ratios(found: Calibration) -> Calibration:
+def without_ratios(calibration: Calibration) -> Calibration:
     """Take a case's own left-out raters away, so that it does not judge itself."""
-    return replace(found, ratios=None, tried=None, marked=None)
+    return replace(calibration, ratios=None, tried=None, marked=None)
 
 
 def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:
     """Estimate offset and correlation from some cases, and judge them on the rest beside the assumption."""
-    found = [products(values, spacing) for values, _ in cases]
-    usable = [(one, *case) for one, case in zip(found, cases, strict=True) if one is not None]
+    results = [products(values, spacing) for values, _ in cases]
+    usable = [(item, *case) for item, case in zip(results, cases, strict=True) if item is not None]
     for count in (3, 10):
         assumed, estimated, truths = [], [], []
         gold = {round(at * len(usable) / count) for at in range(count)}
         parts = [
-            truth[tuple(slice(at, at + n) for at, n in zip(one.origin, one.ratio.shape, strict=True))]
+            truth[tuple(slice(at, at + n) for at, n in zip(item.origin, item.ratio.shape, strict=True))]
             if number in gold and truth is not None
             else None
-            for number, (one, _, truth) in enumerate(usable)
+            for number, (item, _, truth) in enumerate(usable)
         ]
-        for number, one in enumerate(calibrate_with_truth([one for one, _, _ in usable], parts)):
+        for number, item in enumerate(calibrate_with_truth([item for item, _, _ in usable], parts)):
             before, values, truth = usable[number]
             if number in gold or truth is None:
                 continue
             votes = values.sum(axis=0)
             disputed = (votes > 0) & (votes < len(values))
             assumed.append(whole(before, before.true_outline(), votes.shape)[disputed])
-            estimated.append(whole(one, one.true_outline(), votes.shape)[disputed])
+            estimated.append(whole(item, item.true_outline(), votes.shape)[disputed])
             truths.append(truth[disputed])
         if truths:
             right = np.concatenate(truths)
@@ -175,21 +180,21 @@ def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[R
 def _true_outline(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:
     chances, shares, truths, covered = [], [], [], []
     for values, truth in cases:
-        found = products(values, spacing)
-        if found is None or truth is None:
+        result = products(values, spacing)
+        if result is None or truth is None:
             continue
         votes = values.sum(axis=0)
         disputed = (votes > 0) & (votes < len(values))
-        chances.append(whole(found, found.true_outline(), votes.shape)[disputed])
+        chances.append(whole(result, result.true_outline(), votes.shape)[disputed])
         shares.append(votes[disputed] / len(values))
         truths.append(truth[disputed])
-        covered.append((beyond(found, truth)[:, None] <= np.array(found.multipliers)).mean(axis=0))
-    chance, share, right = (np.concatenate(one) for one in (chances, shares, truths))
+        covered.append((beyond(result, truth)[:, None] <= np.array(result.multipliers)).mean(axis=0))
+    chance, share, right = (np.concatenate(item) for item in (chances, shares, truths))
     yield Row("masks", "true outline, log loss (vote share)", name, log_loss(share, right),
               log_loss(chance, right), len(right))  # fmt: skip
     yield Row("masks", "true outline, calibration error (goal)", name, 0.05,
               calibration_error(chance, right), len(right))  # fmt: skip
     for at, level in enumerate(LEVELS):
-        each = np.array([one[at] for one in covered])
+        each = np.array([item[at] for item in covered])
         yield Row("masks", f"band holds the true outline, {100 * level:.0f} %", name, level,
                   float(each.mean()), len(each), float(each.std(ddof=1) / np.sqrt(len(each))))  # fmt: skip

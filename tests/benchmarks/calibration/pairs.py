@@ -43,27 +43,32 @@ class Crowd:
     def __init__(self, votes: int, people: int, biased: int, run: int) -> None:
         rng = np.random.default_rng([votes, people, biased, run])
         score = rng.normal(size=ITEMS)
-        who = np.repeat(np.arange(people), votes)
-        left = rng.integers(ITEMS, size=len(who))
-        right = (left + rng.integers(1, ITEMS, size=len(who))) % ITEMS
+        annotator = np.repeat(np.arange(people), votes)
+        left = rng.integers(ITEMS, size=len(annotator))
+        right = (left + rng.integers(1, ITEMS, size=len(annotator))) % ITEMS
         bias = np.zeros(people)
         bias[:biased] = BIAS * rng.choice([-1, 1], biased)
         self.noise = rng.uniform(0.5, 1.5, people)
         self.score = score
         self.difference = score[left] - score[right]
-        seen = self.difference + bias[who] + self.noise[who] * rng.normal(size=len(who))
+        observed = self.difference + bias[annotator] + self.noise[annotator] * rng.normal(size=len(annotator))
         self.pairs = Pairs(
-            who, left, right, np.sign(seen), tuple(map(str, range(people))), tuple(map(str, range(ITEMS)))
+            annotator,
+            left,
+            right,
+            np.sign(observed),
+            tuple(map(str, range(people))),
+            tuple(map(str, range(ITEMS))),
         )
         self.biased = bias != 0
         self.bias = 2 * ndtr(bias / self.noise) - 1
 
     def oracle(self) -> np.ndarray:
         """Flag with the true scores and noise."""
-        who, people = self.pairs.annotator, len(self.biased)
-        mean = 2 * ndtr(self.difference / self.noise[who]) - 1
-        total = np.bincount(who, self.pairs.choice - mean, people)
-        spread = np.sqrt(np.bincount(who, 1 - mean**2, people))
+        annotator, people = self.pairs.annotator, len(self.biased)
+        mean = 2 * ndtr(self.difference / self.noise[annotator]) - 1
+        total = np.bincount(annotator, self.pairs.choice - mean, people)
+        spread = np.sqrt(np.bincount(annotator, 1 - mean**2, people))
         return np.asarray(benjamini_hochberg(2 * ndtr(-np.abs(total / spread)), RATE))
 
 
@@ -78,12 +83,12 @@ def rows() -> list[Row]:
 def _grid(runs: int) -> Iterator[Row]:
     for votes, people, share in GRID:
         data = f"{votes} votes x {people}, {share:.0%} biased"
-        many = max(round(share * people), 1)
-        found, open_, oracle, inside, reached = [], [], [], [], []
+        count = max(round(share * people), 1)
+        results, open_, oracle, inside, reached = [], [], [], [], []
         for run in range(runs):
-            crowd = Crowd(votes, people, many, run)
+            crowd = Crowd(votes, people, count, run)
             fusion = fuse(crowd.pairs)
-            found.append(_rates(fusion.flagged, crowd.biased))
+            results.append(_rates(fusion.flagged, crowd.biased))
             assert fusion.q_value is not None
             assert fusion.detectable is not None
             open_.append(_rates(fusion.q_value <= RATE, crowd.biased))
@@ -92,7 +97,7 @@ def _grid(runs: int) -> Iterator[Row]:
             # offenders whose bias is as large as the one that is said to be detectable, or a little more
             near = crowd.biased & (np.abs(np.abs(crowd.bias) - fusion.detectable) < 0.05)
             reached += fusion.flagged[near].tolist()
-        wrong, right = np.array(found).T
+        wrong, right = np.array(results).T
         yield _row("false discovery rate", data, RATE, wrong)
         yield _row("power (nominal: the oracle's)", data, float(np.mean(oracle, axis=0)[1]), right)
         yield _row(
@@ -158,11 +163,11 @@ def _decisions(runs: int) -> Iterator[Row]:
 
 def _paper(runs: int) -> Iterator[Row]:
     for p1, p2 in ((0.1, 0.4), (0.4, 0.4), (0.4, 0.7)):
-        found = []
+        results = []
         for run in range(runs):
             crowd = study_crowd(p1, p2, run)
-            found.append(_rates(fuse(crowd.pairs).flagged, crowd.biased))
-        wrong, right = np.array(found).T
+            results.append(_rates(fuse(crowd.pairs).flagged, crowd.biased))
+        wrong, right = np.array(results).T
         data = f"paper's study, p1 {p1:g}, p2 {p2:g}"
         yield _row("false discovery rate", data, RATE, wrong)
         yield _row("power", data, 1.0, right)

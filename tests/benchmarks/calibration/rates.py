@@ -34,65 +34,65 @@ def rows() -> list[Row]:
     """Measure on public crowds with truths, and on simulated ones."""
     from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
 
-    found: list[Row] = []
+    results: list[Row] = []
     root = Path(os.environ["RATERSCOPE_DATA"])
     names = sorted(path.stem.removesuffix("_truth") for path in (root / "labels").glob("*_truth.csv"))
     crowds = [(name, *labelled(root, name)) for name in names]
     for title, method in (("pooled", pooled), ("ibcc", ibcc)):
         measured = [_against_truth(labels, truth, method(labels)) for _, labels, truth in crowds]
-        found += _covered(f"{len(crowds)} crowds, {title}", measured)
+        results += _covered(f"{len(crowds)} crowds, {title}", measured)
     for classes in (2, 5, 10, 30):
         shape = (198, 5000) if classes == 30 else (60, 600)
         measured = [_simulated(seed, classes, *shape) for seed in range(1 if classes == 30 else 3)]
-        found += _covered(f"simulated, {classes} classes, pooled", measured)
+        results += _covered(f"simulated, {classes} classes, pooled", measured)
     for before, after in ((0.87, 0.65), (0.87, 0.72), (0.9, 0.75), (0.95, 0.8), (0.75, 0.9)):
-        found += _changes(before, after)
-    return [*found, *_copying()]
+        results += _changes(before, after)
+    return [*results, *_copying()]
 
 
 def _covered(data: str, measured: list[Measured]) -> list[Row]:
-    found = []
+    results = []
     for name in ("entries", "accuracies", "crowd's entries"):
         all_of = [one[name] for one in measured if len(one[name][0])]
         shares, widths = (np.array([values[at].mean() for values in all_of]) for at in (0, 1))
         error = float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan")
         count = sum(len(inside) for inside, _ in all_of)
-        found.append(
+        results.append(
             Row("rates", f"95 % intervals of {name}", data, 0.95, float(shares.mean()), count, error)
         )
         if len(shares) > 1:
-            found.append(
+            results.append(
                 Row("rates", f"the same, worst crowd, {name}", data, 0.85, float(shares.min()), len(shares))
             )
-        found.append(Row("rates", f"mean width, {name}", data, float("nan"), float(widths.mean()), count))
+        results.append(Row("rates", f"mean width, {name}", data, float("nan"), float(widths.mean()), count))
     errors = [one["errors"][0] for one in measured if len(one["errors"][0])]
     mean = float(np.mean([one.mean() for one in errors]))
-    return [*found, Row("rates", "mean error of accuracy", data, 0.05, mean, sum(map(len, errors)))]
+    return [*results, Row("rates", "mean error of accuracy", data, 0.05, mean, sum(map(len, errors)))]
 
 
 def _against_truth(labels: Labels, truth: ClassArray, fusion: LabelFusion) -> Measured:
     rates = rates_of(labels, fusion)
     known = truth[labels.task] != OPEN
-    who, true, said = labels.annotator[known], truth[labels.task][known], labels.label[known]
+    annotator, true, answers = labels.annotator[known], truth[labels.task][known], labels.label[known]
     counts = np.zeros(rates.mean.shape)
-    np.add.at(counts, (who, true, said), 1.0)
+    np.add.at(counts, (annotator, true, answers), 1.0)
     votes = counts.sum(axis=2)
     share = counts / np.maximum(votes, 1)[:, :, None]
     return _compared(rates, share, votes >= _LEAST_ROW, counts)
 
 
-def _compared(rates: Rates, true: FloatArray, seen: NDArray[np.bool_], counts: FloatArray) -> Measured:
+def _compared(rates: Rates, true: FloatArray, is_known: NDArray[np.bool_], counts: FloatArray) -> Measured:
     """Give what is inside its interval, and widths: entries, accuracies, the crowd's entries; errors."""
     votes = counts.sum(axis=(1, 2))
     right = np.trace(counts, axis1=1, axis2=2) / np.maximum(votes, 1)
     mean, low, high = rates.accuracies()
     some, many = votes >= _LEAST_ROW, votes >= _LEAST_VOTES
-    whole = counts.sum(axis=0)
-    rows = whole.sum(axis=1)
+    total = counts.sum(axis=0)
+    rows = total.sum(axis=1)
     crowd = rates.together(np.flatnonzero(rates.given)).interval()
-    share = whole / np.maximum(rows, 1)[:, None]
+    share = total / np.maximum(rows, 1)[:, None]
     return {
-        "entries": _inside(rates.interval(), true, seen),
+        "entries": _inside(rates.interval(), true, is_known),
         "accuracies": _inside((low, high), right, some),
         "crowd's entries": _inside((crowd[0][0], crowd[1][0]), share, rows >= _LEAST_CROWD_ROW),
         "errors": (np.abs(mean - right)[many], np.empty(0)),
@@ -102,7 +102,7 @@ def _compared(rates: Rates, true: FloatArray, seen: NDArray[np.bool_], counts: F
 def _inside(
     ends: tuple[FloatArray, FloatArray], true: FloatArray, some: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    low, high = (one[some].ravel() for one in ends)
+    low, high = (item[some].ravel() for item in ends)
     values = true[some].ravel()
     return ((low - 1e-9 <= values) & (values <= high + 1e-9)).astype(np.float64), high - low
 
@@ -115,48 +115,48 @@ def _simulated(seed: int, classes: int, annotators: int, tasks: int) -> Measured
     true *= ((1 - good)[:, None] / true.sum(axis=2))[:, :, None]
     true[:, np.arange(classes), np.arange(classes)] = good[:, None]
     task = np.repeat(np.arange(tasks), 5)
-    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :5].ravel()
-    above = rng.random(len(task))[:, None] > true[who, truth[task]].cumsum(axis=1)
-    labels = _labels(task, who, np.minimum(above.sum(axis=1), classes - 1), classes)
+    annotator = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :5].ravel()
+    above = rng.random(len(task))[:, None] > true[annotator, truth[task]].cumsum(axis=1)
+    labels = _labels(task, annotator, np.minimum(above.sum(axis=1), classes - 1), classes)
     counts = np.zeros(true.shape)
-    np.add.at(counts, (who, truth[task], labels.label), 1.0)
+    np.add.at(counts, (annotator, truth[task], labels.label), 1.0)
     return _compared(rates_of(labels, pooled(labels)), true, counts.sum(axis=2) >= _LEAST_ROW // 2, counts)
 
 
 def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20) -> list[Row]:
     """Let half of the annotators change after half of their votes."""
-    found, alarms = [], []
+    results, alarms = [], []
     for seed in range(_CROWDS):
         rng = np.random.default_rng(seed)
         truth = rng.integers(0, 3, tasks)
-        task, who = np.repeat(np.arange(tasks), annotators), np.tile(np.arange(annotators), tasks)
-        changed = (who < annotators // 2) & (task >= tasks // 2)
+        task, annotator = np.repeat(np.arange(tasks), annotators), np.tile(np.arange(annotators), tasks)
+        changed = (annotator < annotators // 2) & (task >= tasks // 2)
         right = rng.random(len(task)) < np.where(changed, after, before)
         wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
-        labels = _labels(task, who, np.where(right, truth[task], wrong), 3)
+        labels = _labels(task, annotator, np.where(right, truth[task], wrong), 3)
         p = constancy(labels, ibcc(labels)).p < FALSE_ALARMS
-        found.append(p[: annotators // 2].mean())
+        results.append(p[: annotators // 2].mean())
         alarms.append(p[annotators // 2 :].mean())
     data, count = f"simulated, {before:g} to {after:g}, 300 votes", _CROWDS * annotators // 2
     return [
-        Row("rates", "changes found", data, 0.9, float(np.mean(found)), count),
+        Row("rates", "changes found", data, 0.9, float(np.mean(results)), count),
         Row("rates", "false changes", data, FALSE_ALARMS, float(np.mean(alarms)), count),
     ]
 
 
 def _copying() -> list[Row]:
     """Find rings of copiers, and nobody where two share a misunderstanding."""
-    found = []
+    results = []
     for ring, annotators in ((6, 40), (15, 40), (15, 20), (20, 25)):
-        whole, others = [], []
+        full, others = [], []
         for seed in range(_RINGS):
             labels = _ring(seed, ring, annotators)
             groups = find_copies(labels, pooled(labels)).groups()
-            whole.append(groups == (tuple(range(ring)),))
+            full.append(groups == (tuple(range(ring)),))
             others.append(any(member >= ring for group in groups for member in group))
         data = f"simulated, {ring} of {annotators}"
-        found += [
-            Row("rates", "a ring is one group", data, 1.0, float(np.mean(whole)), _RINGS),
+        results += [
+            Row("rates", "a ring is one group", data, 1.0, float(np.mean(full)), _RINGS),
             Row("rates", "others are accused", data, 0.0, float(np.mean(others)), _RINGS),
         ]
     accused = []
@@ -165,7 +165,7 @@ def _copying() -> list[Row]:
         accused.append(len(find_copies(labels, pooled(labels)).groups()) > 0)
     data = "simulated, 2 of 40"
     return [
-        *found,
+        *results,
         Row("rates", "same misunderstanding is accused", data, 0.0, float(np.mean(accused)), _RINGS),
     ]
 
@@ -176,21 +176,21 @@ def _ring(seed: int, ring: int, annotators: int) -> Labels:
     truth = rng.integers(0, 5, 300)
     good = rng.uniform(0.6, 0.9, annotators)
     wrong = (truth[:, None] + rng.integers(1, 5, (300, annotators))) % 5
-    said = np.where(rng.random((300, annotators)) < good, truth[:, None], wrong)
-    task, who = np.nonzero(rng.random((300, annotators)) < 0.5)
+    answers = np.where(rng.random((300, annotators)) < good, truth[:, None], wrong)
+    task, annotator = np.nonzero(rng.random((300, annotators)) < 0.5)
     if ring:
-        said[:, 1:ring] = np.where(rng.random((300, ring - 1)) < 0.99, said[:, :1], said[:, 1:ring])
+        answers[:, 1:ring] = np.where(rng.random((300, ring - 1)) < 0.99, answers[:, :1], answers[:, 1:ring])
     else:
         swapped = np.array([0, 1, 3, 2, 4])[truth]
-        said[:, :2] = np.where(rng.random((300, 2)) < 0.95, swapped[:, None], said[:, :2])
-    return _labels(task, who, said[task, who], 5)
+        answers[:, :2] = np.where(rng.random((300, 2)) < 0.95, swapped[:, None], answers[:, :2])
+    return _labels(task, annotator, answers[task, annotator], 5)
 
 
 def _labels(
-    task: NDArray[np.integer], who: NDArray[np.integer], label: NDArray[np.integer], classes: int
+    task: NDArray[np.integer], annotator: NDArray[np.integer], label: NDArray[np.integer], classes: int
 ) -> Labels:
-    names = [tuple(map(str, range(int(many)))) for many in (task.max() + 1, who.max() + 1, classes)]
+    names = [tuple(map(str, range(int(count)))) for count in (task.max() + 1, annotator.max() + 1, classes)]
     return Labels(
-        task.astype(np.int32), who.astype(np.int32), label.astype(np.int16), names[0], names[1], names[2],
-        names[2],
+        task.astype(np.int32), annotator.astype(np.int32), label.astype(np.int16), names[0], names[1],
+        names[2], names[2],
     )  # fmt: skip

@@ -22,10 +22,10 @@ FOUND = (0.9, 0.5)
 
 def rows() -> list[Row]:
     """Measure log loss by votes alone and with scores, without decisions and after the most disputed."""
-    found: list[Row] = []
+    results: list[Row] = []
     for name, groups in crowds().items():
-        found += list(_rows_of(name, [fused(images) for images in groups]))
-    return found
+        results += list(_rows_of(name, [fused(images) for images in groups]))
+    return results
 
 
 def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
@@ -36,17 +36,17 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
         scored = [_scored(run, area, seed) for seed, run in enumerate(runs)]
         now = [run.posteriors() for run in scored]
         then = [run.posteriors(verdict) for run, verdict in zip(scored, verdicts, strict=True)]
-        every = [np.ones(len(one), dtype=bool) for one in alone]
+        every = [np.ones(len(item), dtype=bool) for item in alone]
         left = [verdict < 0 for verdict in verdicts]
         for words, before, with_scores, kept in (
             ("votes > with scores", alone, now, every),
             (f"the same, k = {REJECTED}", after, then, left),
         ):
-            label, count = f"scores, AUC {area:g}: loss, {words}", sum(int(one.sum()) for one in kept)
+            label, count = f"scores, AUC {area:g}: loss, {words}", sum(int(item.sum()) for item in kept)
             losses = _loss(runs, before, kept), _loss(runs, with_scores, kept)
             yield Row("clicks", label, name, *losses, count)
         if not any(true.any() for run in runs for true in run.true):
-            undecided = np.concatenate([one[rows] for one, rows in zip(then, left, strict=True)])
+            undecided = np.concatenate([item[rows] for item, rows in zip(then, left, strict=True)])
             yield Row(
                 "clicks", f"scores, AUC {area:g}: false detections, k = {REJECTED}", name, 0.1,
                 float(np.mean(undecided >= 0.5)), len(undecided),
@@ -56,10 +56,10 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
 def _scored(run: Run, area: float, seed: int) -> Run:
     """Give each cluster a score, normal and so far apart, or none."""
     rng, votes = np.random.default_rng([16, seed]), []
-    for one, true in zip(run.votes, run.true, strict=True):
+    for item, true in zip(run.votes, run.true, strict=True):
         score = rng.normal(AREAS[area] * true, 1.0)
         there = np.where(true | (AREAS[area] == 0), *FOUND)
-        votes.append(replace(one, score=np.where(rng.random(len(true)) < there, score, np.nan)))
+        votes.append(replace(item, score=np.where(rng.random(len(true)) < there, score, np.nan)))
     return replace(run, votes=votes)
 
 
@@ -67,7 +67,7 @@ def _started(run: Run, verdict: np.ndarray) -> Run:
     """Let learning start from posteriors after the decisions, as it does where scores are given."""
     settings = PLAN.detection
     assert isinstance(settings, DEMSettings)
-    parts = np.split(verdict.astype(np.int8), np.cumsum([len(one) for one in run.true])[:-1])
+    parts = np.split(verdict.astype(np.int8), np.cumsum([len(item) for item in run.true])[:-1])
     alone = []
     for fusion, votes, part in zip(run.alone, run.votes, parts, strict=True):
         posterior = posterior_by_votes(replace(votes, verdict=part), settings, silent)
@@ -85,6 +85,6 @@ def _decided(run: Run, posterior: FloatArray) -> np.ndarray:
 
 
 def _loss(runs: Sequence[Run], posteriors: Sequence[FloatArray], kept: Sequence[np.ndarray]) -> float:
-    chosen = np.concatenate([one[rows] for one, rows in zip(posteriors, kept, strict=True)])
+    chosen = np.concatenate([item[rows] for item, rows in zip(posteriors, kept, strict=True)])
     true = np.concatenate([np.concatenate(run.true)[rows] for run, rows in zip(runs, kept, strict=True)])
     return log_loss(chosen, true)

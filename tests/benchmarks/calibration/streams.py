@@ -64,23 +64,23 @@ class Step:
 
 def rows() -> list[Row]:
     """Measure on simulated smears, and on a real crowd where RATERSCOPE_DATA says where it is."""
-    found: list[Row] = []
+    results: list[Row] = []
     for name, runs in crowds().items():
-        found += [*_agreement(name, runs), *_stopping(name, runs)]
-    return found
+        results += [*_agreement(name, runs), *_stopping(name, runs)]
+    return results
 
 
 def crowds() -> dict[str, list[list[Clicks]]]:
     """Gather the clicks of all crowds: for each name its runs of images."""
     groups = {
-        "smears, crowd of 36": [[one.clicks for one in smears(5, 8, 36)]],
+        "smears, crowd of 36": [[item.clicks for item in smears(5, 8, 36)]],
         "few structures, many artefacts": [sparse(seed) for seed in (6, 12)],
     }
     if folder := os.environ.get("RATERSCOPE_DATA"):
-        chosen = [one.clicks for one in quantius(Path(folder)) if one.subset][:6]
+        chosen = [item.clicks for item in quantius(Path(folder)) if item.subset][:6]
         groups["quantius, 6 images"] = [chosen]
     return {
-        name: [[replace(one, time=None) for one in images] for images in runs]
+        name: [[replace(item, time=None) for item in images] for images in runs]
         for name, runs in groups.items()
     }
 
@@ -98,12 +98,12 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
     total, differ = 0, dict.fromkeys(ways, 0)
     announced: dict[bool, list[bool]] = {True: [], False: []}
     for images in runs:
-        alone = [fuse(one, PLAN) for one in images]
+        alone = [fuse(image, PLAN) for image in images]
         fused = learn_from_each_other(images, alone, PLAN)
         beside, halves = [], list(alone)
         for number, clicks in enumerate(images):
-            rest = [other for other in range(len(images)) if other != number]
-            others = [(images[other], fused[other]) for other in rest]
+            remaining = [other for other in range(len(images)) if other != number]
+            others = [(images[other], fused[other]) for other in remaining]
             (state,) = share_streams([clicks], [restart_stream(clicks, STREAM)], STREAM, others=others)
             beside.append(state.fusion)
         for half in (0, 1):
@@ -111,36 +111,38 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
         notice = grouping_notice(add_half_detections(images, alone, fused, PLAN))
         announced[_differ_by_halves(images, alone, fused)].append(notice is not None)
         for seed in range(2):
-            total += sum(int(one.detection.detected.sum()) for one in fused)
-            came = [shuffled(one, seed, number) for number, one in enumerate(images)]
+            total += sum(int(image.detection.detected.sum()) for image in fused)
+            ordered = [shuffled(image, seed, number) for number, image in enumerate(images)]
             states = []
-            for clicks in came:
+            for clicks in ordered:
                 state = begin_stream(until(clicks, FIRST), STREAM)
                 for number in range(FIRST + 1, len(clicks.annotators) + 1, 4):
                     state = advance_stream(state, until(clicks, number), STREAM)
                 states.append(advance_stream(state, clicks, STREAM))
-            settled = share_streams(came, [restart_stream(one, STREAM) for one in came], STREAM)
-            found = (
-                alone, beside, halves, [one.fusion for one in states], [one.fusion for one in settled]
+            settled = share_streams(ordered, [restart_stream(image, STREAM) for image in ordered], STREAM)
+            result = (
+                alone, beside, halves, [image.fusion for image in states], [image.fusion for image in settled]
             )  # fmt: skip
-            for way, other in zip(differ, found, strict=True):
-                differ[way] += sum(count_changes(one, two) for one, two in zip(fused, other, strict=True))
-    for depends, said in announced.items():
-        if said:
+            for way, other in zip(differ, result, strict=True):
+                differ[way] += sum(
+                    count_changes(image, second) for image, second in zip(fused, other, strict=True)
+                )
+    for depends, text in announced.items():
+        if text:
             words = f"runs whose halves {'differ' if depends else 'agree'}: announced"
-            yield Row("clicks", words, name, float(depends), float(np.mean(said)), len(said))
+            yield Row("clicks", words, name, float(depends), float(np.mean(text)), len(text))
     for way, number in differ.items():
         yield Row("clicks", f"detections unlike Fuse's, {way}", name, 0.02, number / max(total, 1), total)
 
 
 def _differ_by_halves(images: Sequence[Clicks], alone: Sequence[Fusion], fused: Sequence[Fusion]) -> bool:
     """Tell whether halves drawn at random, fused by themselves, differ in over 2 % of the detections."""
-    differ, detected = [], sum(int(one.detection.detected.sum()) for one in fused)
+    differ, detected = [], sum(int(fusion.detection.detected.sum()) for fusion in fused)
     for seed in range(DRAWN):
         order = np.random.default_rng([17, seed]).permutation(len(images))
         for half in (order[::2], order[1::2]):
             learnt = learn_from_each_other([images[i] for i in half], [alone[i] for i in half], PLAN)
-            differ += [count_changes(fused[i], one) for i, one in zip(half, learnt, strict=True)]
+            differ += [count_changes(fused[i], fusion) for i, fusion in zip(half, learnt, strict=True)]
     return sum(differ) / DRAWN > 0.02 * detected
 
 
@@ -148,21 +150,21 @@ def _stopping(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
     steps = [step for number, images in enumerate(runs) for step in _steps(images, number)]
     if not steps:
         return
-    expected = np.array([one.outlook.expected for one in steps])
-    came = np.array([one.changed for one in steps])
-    late = np.array([one.annotators >= LATER for one in steps])
+    expected = np.array([stage.outlook.expected for stage in steps])
+    arrived = np.array([stage.changed for stage in steps])
+    late = np.array([stage.annotators >= LATER for stage in steps])
     for words, rows_ in (("", np.ones(len(steps), dtype=bool)), (f" from {LATER} annotators", late)):
         if rows_.any():
-            happened, number = came[rows_], int(rows_.sum())
+            happened, number = arrived[rows_], int(rows_.sum())
             yield Row(
                 "clicks", f"expected changes{words}", name, float(expected[rows_].mean()),
                 float(happened.mean()), number, float(happened.std() / math.sqrt(number)),
             )  # fmt: skip
-    chance = np.array([one.outlook.any for one in steps])
+    chance = np.array([stage.outlook.any for stage in steps])
     for low, high in BOUNDS:
         here = (chance >= low) & (chance < high)
         if here.any():
-            share = float((came[here] > 0).mean())
+            share = float((arrived[here] > 0).mean())
             yield Row(
                 "clicks", f"chance of a change, {low:.1f} to {min(high, 1):.1f}", name,
                 float(chance[here].mean()), share, int(here.sum()),
@@ -170,41 +172,41 @@ def _stopping(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
             )  # fmt: skip
     stops = _first_stops(steps)
     if stops:
-        shares = [one.changed / max(one.outlook.detections, 1) for one in stops]
+        shares = [stage.changed / max(stage.outlook.detections, 1) for stage in stops]
         yield Row(
             "clicks", "firm: share of decisions that changed", name, STOPPING.limit, float(np.mean(shares)),
             len(stops), float(np.std(shares) / math.sqrt(len(stops))),
         )  # fmt: skip
         yield Row(
-            "clicks", "images called firm", name, math.nan, len(stops) / len({one.image for one in steps})
+            "clicks", "images called firm", name, math.nan, len(stops) / len({stage.image for stage in steps})
         )
 
 
 def _first_stops(steps: Sequence[Step]) -> list[Step]:
     """Give the step at which each image is first called firm; images that never are have none."""
     firm: dict[int, Step] = {}
-    for one in sorted(steps, key=lambda one: one.annotators):
-        if one.firm:
-            firm.setdefault(one.image, one)
+    for step in sorted(steps, key=lambda step: step.annotators):
+        if step.firm:
+            firm.setdefault(step.image, step)
     return list(firm.values())
 
 
 def _steps(images: Sequence[Clicks], run: int) -> Iterator[Step]:
     """Fuse all images together after every annotator."""
-    came = [shuffled(one, run, number) for number, one in enumerate(images)]
+    ordered = [shuffled(one, run, number) for number, one in enumerate(images)]
     fusions: list[list[Fusion]] = []
     outlooks: list[list[Outlook]] = []
-    for annotators in range(FIRST, min(len(one.annotators) for one in came) + 1):
-        now = [until(one, annotators) for one in came]
+    for annotators in range(FIRST, min(len(one.annotators) for one in ordered) + 1):
+        now = [until(one, annotators) for one in ordered]
         fusions.append(learn_from_each_other(now, [fuse(one, PLAN) for one in now], PLAN))
-        held = experiences_of(fusions[-1], [one.annotators for one in now])
+        experiences = experiences_of(fusions[-1], [one.annotators for one in now])
         outlooks.append(
             [
                 predict_outlook(clicks, fusion, PLAN, STOPPING, experience=one)
-                for clicks, fusion, one in zip(now, fusions[-1], held, strict=True)
+                for clicks, fusion, one in zip(now, fusions[-1], experiences, strict=True)
             ]
         )
-    for image in range(len(came)):
+    for image in range(len(ordered)):
         history = StreamHistory.none()
         for step in range(len(fusions) - STOPPING.more):
             fusion, ahead = fusions[step][image], outlooks[step][image]

@@ -14,9 +14,9 @@ def click(canvas, x, y):
     QTest.mouseClick(canvas, LEFT, pos=at(canvas, x, y))
 
 
-def drag(canvas, *places, release=True):
-    QTest.mousePress(canvas, LEFT, pos=at(canvas, *places[0]))
-    for place in places[1:]:
-        QTest.mouseMove(canvas, at(canvas, *place))
+def drag(canvas, *positions, release=True):
+    QTest.mousePress(canvas, LEFT, pos=at(canvas, *positions[0]))
+    for position in positions[1:]:
+        QTest.mouseMove(canvas, at(canvas, *position))
     if release:
-        QTest.mouseRelease(canvas, LEFT, pos=at(canvas, *places[-1]))
+        QTest.mouseRelease(canvas, LEFT, pos=at(canvas, *positions[-1]))

@@ -35,9 +35,9 @@ def at(canvas, x, y) -> QPoint:
 
 
 def colours(canvas, x, y, reach=3) -> set[str]:
-    picture, place = canvas.grab().toImage(), at(canvas, x, y)
+    picture, position = canvas.grab().toImage(), at(canvas, x, y)
     around = range(-reach, reach + 1)
-    return {picture.pixelColor(place.x() + i, place.y() + j).name() for i in around for j in around}
+    return {picture.pixelColor(position.x() + i, position.y() + j).name() for i in around for j in around}
 
 
 def test_the_whole_image_is_in_sight_at_first_and_after_resizing(canvas):
@@ -70,13 +70,13 @@ def test_a_click_on_a_spot_chooses_it_and_on_the_ground_nothing(canvas, qtbot):
 
 
 def test_a_double_click_beside_the_spots_gives_its_place(canvas, qtbot):
-    places = []
-    canvas.place_double_clicked.connect(lambda x, y: places.append((x, y)))
+    positions = []
+    canvas.place_double_clicked.connect(lambda x, y: positions.append((x, y)))
     qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=at(canvas, 100, 20))
     qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=at(canvas, 50, 60))
     qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
-    assert len(places) == 1
-    assert places[0] == pytest.approx((100, 20), abs=0.3)
+    assert len(positions) == 1
+    assert positions[0] == pytest.approx((100, 20), abs=0.3)
 
 
 def test_dragging_pans_and_chooses_nothing(canvas, qtbot):
@@ -92,32 +92,32 @@ def test_dragging_pans_and_chooses_nothing(canvas, qtbot):
 
 
 def test_the_wheel_zooms_about_the_mouse(canvas):
-    place = QPointF(at(canvas, 150, 100))
+    point = QPointF(at(canvas, 150, 100))
     event = QWheelEvent(
-        place, place, QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+        point, point, QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
     before = canvas.viewport
     QApplication.sendEvent(canvas, event)
     assert canvas.viewport.scale > 1.3 * before.scale
-    x, y = before.to_image(place.x(), place.y())
-    assert canvas.viewport.to_screen(x, y) == pytest.approx((place.x(), place.y()), abs=0.51)
+    x, y = before.to_image(point.x(), point.y())
+    assert canvas.viewport.to_screen(x, y) == pytest.approx((point.x(), point.y()), abs=0.51)
 
 
 def test_keys_zoom_pan_and_fit(canvas, qtbot):
-    whole = canvas.viewport
+    initial = canvas.viewport
     qtbot.keyClick(canvas, Qt.Key.Key_Plus)
-    assert canvas.viewport.scale == pytest.approx(1.25 * whole.scale)
+    assert canvas.viewport.scale == pytest.approx(1.25 * initial.scale)
     x, _ = canvas.viewport.centre
     qtbot.keyClick(canvas, Qt.Key.Key_Right)
     assert canvas.viewport.centre[0] > x
     qtbot.keyClick(canvas, Qt.Key.Key_0)
-    assert canvas.viewport == whole
+    assert canvas.viewport == initial
 
 
 def test_a_spot_can_be_added_by_keyboard_alone(canvas, qtbot):
-    places, modes = [], []
-    canvas.place_chosen.connect(lambda x, y: places.append((x, y)))
+    positions, modes = [], []
+    canvas.place_chosen.connect(lambda x, y: positions.append((x, y)))
     canvas.mode_changed.connect(modes.append)
     canvas.set_mode("add")
     x, y = canvas.viewport.centre
@@ -125,14 +125,14 @@ def test_a_spot_can_be_added_by_keyboard_alone(canvas, qtbot):
     qtbot.keyClick(canvas, Qt.Key.Key_Up, Qt.KeyboardModifier.ShiftModifier)
     qtbot.keyClick(canvas, Qt.Key.Key_Return)
     scale = canvas.viewport.scale
-    assert places == [pytest.approx((x + 8 / scale, y - 1 / scale))]
+    assert positions == [pytest.approx((x + 8 / scale, y - 1 / scale))]
     qtbot.keyClick(canvas, Qt.Key.Key_Escape)
     assert modes == ["add", "look"]
 
 
 def test_the_selected_spot_can_be_moved(canvas, qtbot):
     moved = []
-    canvas.spot_moved.connect(lambda *what: moved.append(what))
+    canvas.spot_moved.connect(lambda *arguments: moved.append(arguments))
     canvas.set_mode("move")
     assert canvas.mode == "look"  # nothing is selected
     canvas.select(1)
@@ -145,11 +145,11 @@ def test_the_selected_spot_can_be_moved(canvas, qtbot):
 
 
 def test_no_place_outside_the_image_can_be_chosen(canvas, qtbot):
-    places = []
-    canvas.place_chosen.connect(lambda x, y: places.append((x, y)))
+    positions = []
+    canvas.place_chosen.connect(lambda x, y: positions.append((x, y)))
     canvas.set_mode("add")
     qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
-    assert places == []
+    assert positions == []
 
 
 def test_a_decision_changes_what_is_drawn_of_that_spot(canvas):
@@ -224,15 +224,15 @@ def test_the_overview_shows_when_not_all_is_in_sight_and_leads_elsewhere(canvas,
 
 
 def test_a_chip_shows_a_layer_and_says_so(canvas, qtbot):
-    told = []
-    canvas.layer_toggled.connect(lambda *what: told.append(what))
+    messages = []
+    canvas.layer_toggled.connect(lambda *arguments: messages.append(arguments))
     chip = canvas._chips._chips["truth"]
     qtbot.keyClick(chip, Qt.Key.Key_Space)
-    assert told == [("truth", True)]
+    assert messages == [("truth", True)]
     assert canvas.layer_visible("truth")
     canvas.set_layer_visible("truth", False)
     assert not chip.isChecked()
-    assert told == [("truth", True)]
+    assert messages == [("truth", True)]
 
 
 def test_an_extent_without_area_is_refused(canvas):
@@ -258,9 +258,9 @@ def test_space_held_shows_the_image_alone(canvas, qtbot):
 def many(x, y):
     """Clicks on one place, more than are sorted at once, of which one alone lies elsewhere."""
     count = 25_000
-    places = np.full((2, count), 300.0)
-    places[:, 0] = x, y
-    return ClickMarks(*places, np.repeat([0, 1], [1, count - 1]))
+    positions = np.full((2, count), 300.0)
+    positions[:, 0] = x, y
+    return ClickMarks(*positions, np.repeat([0, 1], [1, count - 1]))
 
 
 def test_very_many_clicks_are_prepared_aside_and_then_shown_hidden_and_replaced(canvas, qtbot):

@@ -127,10 +127,10 @@ def test_hiding_and_soloing_choose_whose_clicks_are_painted():
 
 def test_outliers_are_told_apart_by_shape():
     layer = ClickLayer()
-    one = np.array([100.0])
+    item = np.array([100.0])
     pictures = []
     for inlier in (0.9, 0.1):
-        layer.set_clicks(ClickMarks(one, one, np.array([0]), np.array([inlier])))
+        layer.set_clicks(ClickMarks(item, item, np.array([0]), np.array([inlier])))
         pictures.append(_painted(layer, 4.0, 800))
     assert pictures[0].pixelColor(401, 398).name() == "#e69f00"
     assert pictures[1].pixelColor(401, 398).name() != "#e69f00"
@@ -169,12 +169,12 @@ def test_a_finer_density_tells_apart_what_a_coarse_one_merges():
     layer.set_clicks(clicks, np.ones(10_000, dtype=bool), (0.0, 0.0, 20_000.0, 20_000.0), FINE_BINS)
     assert layer.highest_at(1.0) > 10 * layer.highest_at(0.03)
 
-    def painted(place: float) -> float:
+    def painted(position: float) -> float:
         picture = QImage(3, 3, QImage.Format.Format_RGB32)
         picture.fill(QColor("#000000"))
         with QPainter(picture) as painter:
-            painter.translate(1 - place, 1 - 9000)
-            layer.paint(painter, 1.0, QRectF(place - 1, 8999, 3, 3))
+            painter.translate(1 - position, 1 - 9000)
+            layer.paint(painter, 1.0, QRectF(position - 1, 8999, 3, 3))
         return picture.pixelColor(1, 1).lightnessF()
 
     assert painted(9080) < 0.5 * min(painted(9000), painted(9160))
@@ -236,9 +236,9 @@ def test_tiles_fit_without_a_seam_and_are_painted_once():
     _shown(cache, view.panned(5, 5))
     assert len(painted) <= before + 4
     cache.clear_rect(QRectF(33, -22, 1, 1))
-    again = len(painted)
+    second = len(painted)
     _shown(cache, view.panned(5, 5))
-    assert len(painted) == again + 1
+    assert len(painted) == second + 1
 
 
 def test_in_a_hurry_slow_tiles_are_stretched_and_then_painted_anew(monkeypatch):

@@ -131,18 +131,18 @@ def test_a_key_held_is_one_change(canvas, shapes, changes):
 
 
 def test_delete_asks_for_the_shape_chosen(canvas, shapes):
-    asked = []
-    shapes.delete_requested.connect(asked.append)
+    requests = []
+    shapes.delete_requested.connect(requests.append)
     QTest.keyClick(canvas, Qt.Key.Key_Delete)
     click(canvas, 100, 60)
     QTest.keyClick(canvas, Qt.Key.Key_Delete)
-    assert asked == ["square"]
+    assert requests == ["square"]
 
 
 def test_a_spot_under_the_line_is_still_chosen_by_a_click(canvas, shapes):
-    one, number = np.eye(2)[None] * 9, np.array([1])
+    item, number = np.eye(2)[None] * 9, np.array([1])
     canvas.set_detections(
-        DetectionMarks(np.array([180.0]), np.array([100.0]), one, np.array([0.9]), ("detected",), number)
+        DetectionMarks(np.array([180.0]), np.array([100.0]), item, np.array([0.9]), ("detected",), number)
     )
     spots = []
     canvas.spot_clicked.connect(spots.append)
@@ -178,12 +178,12 @@ def test_what_was_drawn_is_seen_where_it_was_drawn(canvas, shapes):
 def test_grips_of_a_dense_outline_lie_apart_and_the_points_between_them_follow():
     points = CIRCLE * 100
     grips = grips_of(points, closed=True)
-    places = points[grips]
-    assert np.hypot(*(places - np.roll(places, 1, axis=0)).T).min() > 12
+    positions = points[grips]
+    assert np.hypot(*(positions - np.roll(positions, 1, axis=0)).T).min() > 12
     assert 20 < len(grips) < 45
-    which = grips[5]
-    after = pulled(points, grips, which, np.array([10.0, 0.0]), closed=True)
-    np.testing.assert_allclose(after[which], points[which] + (10, 0))
+    index = grips[5]
+    after = pulled(points, grips, index, np.array([10.0, 0.0]), closed=True)
+    np.testing.assert_allclose(after[index], points[index] + (10, 0))
     still = np.ones(len(points), dtype=bool)
     still[grips[4] + 1 : grips[6]] = False
     np.testing.assert_array_equal(after[still], points[still])

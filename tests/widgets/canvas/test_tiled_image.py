@@ -39,8 +39,8 @@ class Tiles:
         self.read.append((level, row, column))
         if self.error is not None:
             raise self.error
-        place = np.s_[row * self.side : (row + 1) * self.side, column * self.side : (column + 1) * self.side]
-        return self.copies[level][place]
+        window = np.s_[row * self.side : (row + 1) * self.side, column * self.side : (column + 1) * self.side]
+        return self.copies[level][window]
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def checked() -> np.ndarray:
 
 
 def grey(canvas: ImageCanvas, x: float, y: float) -> int:
-    place = QPoint(*(round(one) for one in canvas.viewport.to_screen(x, y)))
-    return canvas.grab().toImage().pixelColor(place).red()
+    point = QPoint(*(round(value) for value in canvas.viewport.to_screen(x, y)))
+    return canvas.grab().toImage().pixelColor(point).red()
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.0, 5.0, 150.0])
@@ -84,13 +84,13 @@ def test_an_image_by_tiles_looks_as_the_same_image_does_in_memory(canvas, qtbot)
     canvas.set_image(tiles, EXTENT)
 
     def inside(x: int, y: int) -> bool:
-        return all(2 < place % SIDE < SIDE - 2 for place in canvas.viewport.to_image(x, y))
+        return all(2 < position % SIDE < SIDE - 2 for position in canvas.viewport.to_image(x, y))
 
     def same() -> bool:
-        found = canvas.grab().toImage()
+        result = canvas.grab().toImage()
         # Without what lies on top of the image, and the very edges of tiles.
-        places = [(x, y) for x in range(0, 340, 7) for y in range(50, 340, 7) if inside(x, y)]
-        away = [abs(found.pixelColor(*p).green() - expected.pixelColor(*p).green()) for p in places]
+        positions = [(x, y) for x in range(0, 340, 7) for y in range(50, 340, 7) if inside(x, y)]
+        away = [abs(result.pixelColor(*p).green() - expected.pixelColor(*p).green()) for p in positions]
         return max(away) <= 3
 
     qtbot.waitUntil(same)
@@ -169,9 +169,9 @@ def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch
     canvas.set_image(tiles, (0, 0, 4000, 4000))
     canvas.zoom(2.0 / canvas.viewport.scale)
     store = canvas._image._picture.store
-    for place in (300, 1500, 2700, 300):
-        canvas.centre_on(place, place)
-        key = (0, place // SIDE, place // SIDE)
+    for position in (300, 1500, 2700, 300):
+        canvas.centre_on(position, position)
+        key = (0, position // SIDE, position // SIDE)
         qtbot.waitUntil(lambda key=key: store.get(key) is not None)
         qtbot.waitUntil(lambda: not store._desk.wanted)
         assert store.get(key) is not None
@@ -184,15 +184,15 @@ def test_a_tile_that_cannot_be_read_is_told_once_and_the_rest_is_shown(canvas, q
     tiles = Tiles(checked())
     canvas.set_image(tiles, EXTENT)
     qtbot.waitUntil(lambda: grey(canvas, 450, 350) > 0)
-    told = []
-    canvas.image_refused.connect(told.append)
+    messages = []
+    canvas.image_refused.connect(messages.append)
     tiles.error = ValueError("smear.tif: is damaged.")
     canvas.zoom(2.0 / canvas.viewport.scale)
     canvas.centre_on(450, 350)
-    qtbot.waitUntil(lambda: bool(told))
+    qtbot.waitUntil(lambda: bool(messages))
     canvas.centre_on(150, 150)
     qtbot.wait(100)
-    assert told == ["smear.tif: is damaged."]
+    assert messages == ["smear.tif: is damaged."]
     assert abs(grey(canvas, 150, 150) - int(checked()[150, 150])) < 40
 
 
@@ -227,5 +227,5 @@ def test_clicks_lie_on_an_image_by_tiles_after_zooming_and_dragging(canvas, qtbo
     qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=start)
     qtbot.mouseMove(canvas, start + QPoint(40, 25))
     qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=start + QPoint(40, 25))
-    place = QPoint(*(round(one) for one in canvas.viewport.to_screen(450, 350)))
-    qtbot.waitUntil(lambda: canvas.grab().toImage().pixelColor(place).name() == "#e69f00")
+    point = QPoint(*(round(value) for value in canvas.viewport.to_screen(450, 350)))
+    qtbot.waitUntil(lambda: canvas.grab().toImage().pixelColor(point).name() == "#e69f00")

@@ -37,13 +37,13 @@ def test_the_patient_is_seen_as_radiologists_see_them_however_the_array_lies(gri
     assert planes["coronal"].letters == ("R", "L", "S", "I")
     assert planes["sagittal"].letters == ("A", "P", "S", "I")
     # x grows to the patient's left, y to the back, z to the head.
-    places = grid.to_patient(np.stack(np.indices(SHAPE), axis=-1).astype(float))
+    positions = grid.to_patient(np.stack(np.indices(SHAPE), axis=-1).astype(float))
     for name, (across, down, way_down) in {
         "axial": (0, 1, 1), "coronal": (0, 2, -1), "sagittal": (1, 2, -1),
     }.items():  # fmt: skip
-        seen = planes[name].cut(places, 1)
-        assert np.all(np.diff(seen[..., across], axis=1) > 0)
-        assert np.all(way_down * np.diff(seen[..., down], axis=0) > 0)
+        visible = planes[name].cut(positions, 1)
+        assert np.all(np.diff(visible[..., across], axis=1) > 0)
+        assert np.all(way_down * np.diff(visible[..., down], axis=0) > 0)
 
 
 @pytest.mark.parametrize("grid", list(grids())[::7])
@@ -60,14 +60,14 @@ def test_places_voxels_and_parts_agree_with_what_is_cut(grid):
             assert cut[int(y // high), int(x // wide)] == values[index]
             assert plane.index_at(x, y, index) == index
         for at in range(plane.slices):
-            whole = plane.cut(values, at)
-            assert np.array_equal(np.take(values, [at], axis=plane.normal), plane.uncut(whole))
-            found = plane.cut_crop(part, origin, at)
-            if found is None:
+            full = plane.cut(values, at)
+            assert np.array_equal(np.take(values, [at], axis=plane.normal), plane.uncut(full))
+            result = plane.cut_crop(part, origin, at)
+            if result is None:
                 assert not origin[plane.normal] <= at < stop[plane.normal]
                 continue
-            crop, (row, column) = found
-            assert np.array_equal(whole[row : row + crop.shape[0], column : column + crop.shape[1]], crop)
+            crop, (row, column) = result
+            assert np.array_equal(full[row : row + crop.shape[0], column : column + crop.shape[1]], crop)
             left, top, _, _ = plane.box_of(origin, part.shape)
             assert (left, top) == pytest.approx((column * wide, row * high))
 

@@ -16,9 +16,9 @@ def block(width: int) -> Shape:
 
 @pytest.fixture
 def outliner(qtbot):
-    made = Outliner()
-    yield made
-    made.stop()
+    instance = Outliner()
+    yield instance
+    instance.stop()
 
 
 def found(outliner, qtbot, index, keys):

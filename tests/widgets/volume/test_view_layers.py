@@ -27,9 +27,9 @@ def test_an_outline_runs_where_the_mask_ends_and_is_chosen_by_a_click(view, qtbo
     outlined(view, qtbot)
     axial = view.view("axial")
     # The ball's edge: 12 mm to the right of its middle, 16 voxels of 0.75 mm; the 16th is no longer inside.
-    place = QPointF(*axial.viewport.to_screen(*axial.plane.position_of((10, 30, 56)))).toPoint()
+    point = QPointF(*axial.viewport.to_screen(*axial.plane.position_of((10, 30, 56)))).toPoint()
     half_voxel = round(0.5 * 0.75 * axial.viewport.scale)
-    qtbot.mouseClick(axial, LEFT, pos=place - QPoint(half_voxel, 0))
+    qtbot.mouseClick(axial, LEFT, pos=point - QPoint(half_voxel, 0))
     qtbot.mouseClick(axial, LEFT, pos=screen(axial, (10, 30, 40)))
     assert chosen == ["r1"]
 
@@ -184,7 +184,7 @@ def test_a_right_click_offers_copies_and_a_right_drag_changes_the_window(view, q
     assert view.window_levels != before
     qtbot.mouseClick(part, RIGHT, pos=QPoint(60, 60))
     assert part.menu.menu.isVisible()
-    assert [one.text() for one in part.menu.menu.actions()] == ["Copy as image", "Save as PNG…"]
+    assert [action.text() for action in part.menu.menu.actions()] == ["Copy as image", "Save as PNG…"]
     part.menu.menu.close()
 
 
@@ -201,5 +201,5 @@ def test_the_copy_is_what_is_in_sight_without_the_frame_of_the_keys(view, qtbot)
     middle = QPoint(shown.width() // 2 + 30, shown.height() // 2 + 30)
     assert copied.pixelColor(middle) == shown.pixelColor(middle)
     edge = [QPoint(x, shown.height() // 3) for x in range(3)]
-    assert theme.DARK.accent in {shown.pixelColor(place).name() for place in edge}
-    assert theme.DARK.accent not in {copied.pixelColor(place).name() for place in edge}
+    assert theme.DARK.accent in {shown.pixelColor(position).name() for position in edge}
+    assert theme.DARK.accent not in {copied.pixelColor(position).name() for position in edge}

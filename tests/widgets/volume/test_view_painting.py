@@ -63,14 +63,14 @@ def test_a_stroke_is_given_up_with_its_tool_and_with_its_volume(view, qtbot):
 
 
 def test_brackets_change_the_brush_within_bounds(view, qtbot):
-    told, axial = [], view.view("axial")
-    view.brush_radius_changed.connect(told.append)
+    messages, axial = [], view.view("axial")
+    view.brush_radius_changed.connect(messages.append)
     qtbot.keyClick(axial, Qt.Key.Key_BracketRight)
     assert view.brush_radius == pytest.approx(3.6)
     for _ in range(40):
         qtbot.keyClick(axial, Qt.Key.Key_BracketLeft)
     assert view.brush_radius == 0.5
-    assert told[0] == pytest.approx(3.6)
+    assert messages[0] == pytest.approx(3.6)
 
 
 def test_the_mask_being_mended_is_shown(view, qtbot):

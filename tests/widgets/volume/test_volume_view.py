@@ -71,9 +71,9 @@ def test_the_cross_hair_moves_by_a_voxel_with_keys(view, qtbot):
 
 def test_zoom_pan_and_fit(view, qtbot):
     axial = view.view("axial")
-    whole = axial.viewport
+    initial = axial.viewport
     turn(axial, 2, Qt.KeyboardModifier.ControlModifier)
-    assert axial.viewport.scale > 1.3 * whole.scale
+    assert axial.viewport.scale > 1.3 * initial.scale
     assert view.crosshair == (10, 30, 40)
     before = axial.viewport
     drag(qtbot, axial, QPoint(200, 200), QPoint(12, -7), MIDDLE)
@@ -84,7 +84,7 @@ def test_zoom_pan_and_fit(view, qtbot):
     assert axial.viewport == before
     assert view.crosshair == (10, 30, 40)
     qtbot.keyClick(axial, Qt.Key.Key_0)
-    assert axial.viewport == whole
+    assert axial.viewport == initial
 
 
 def test_a_voxel_is_as_high_and_wide_as_in_the_patient(view):
@@ -103,9 +103,9 @@ def test_what_is_looked_at_is_in_the_middle_and_large_enough(view):
     for name in ("axial", "coronal", "sagittal"):
         part = view.view(name)
         left, top, right, bottom = part.plane.box_of((4, 10, 12), (2, 6, 6))
-        seen = part.viewport.visible
-        assert seen[0] <= left < right <= seen[2]
-        assert seen[1] <= top < bottom <= seen[3]
+        visible = part.viewport.visible
+        assert visible[0] <= left < right <= visible[2]
+        assert visible[1] <= top < bottom <= visible[3]
         assert (right - left) * part.viewport.scale > 30
 
 
@@ -113,15 +113,15 @@ def test_what_is_looked_at_is_in_the_middle_and_large_enough(view):
 
 
 def test_a_double_click_makes_a_view_large_and_three_again(view, qtbot):
-    told = []
-    view.layout_changed.connect(told.append)
+    messages = []
+    view.layout_changed.connect(messages.append)
     coronal = view.view("coronal")
     qtbot.mouseDClick(coronal, LEFT, pos=QPoint(60, 60))
     assert view.view("axial").isHidden()
     assert coronal.width() == view.width()
     qtbot.keyClick(coronal, Qt.Key.Key_Return)
     assert not view.view("axial").isHidden()
-    assert told == ["coronal", "three"]
+    assert messages == ["coronal", "three"]
 
 
 def test_an_image_is_one_view_without_strip_or_cross_hair(view):

@@ -23,8 +23,8 @@ def screen(part, index) -> QPoint:
 
 
 def colour(part, index, beside=(0, 0)) -> tuple[int, int, int]:
-    picture, place = part.grab().toImage(), screen(part, index) + QPoint(*beside)
-    return picture.pixelColor(place).getRgb()[:3]
+    picture, point = part.grab().toImage(), screen(part, index) + QPoint(*beside)
+    return picture.pixelColor(point).getRgb()[:3]
 
 
 def colours(part) -> set[str]:
@@ -34,9 +34,9 @@ def colours(part) -> set[str]:
 
 
 def turn(part, notches, keys=Qt.KeyboardModifier.NoModifier, at=(100, 100)):
-    place = QPointF(*at)
+    point = QPointF(*at)
     event = QWheelEvent(
-        place, place, QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton, keys,
+        point, point, QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton, keys,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
     QApplication.sendEvent(part, event)

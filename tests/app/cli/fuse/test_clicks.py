@@ -161,8 +161,8 @@ def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
     assert [image["image"] for image in record["images"]] == ["a.png", "b.png"]
     assert all(image["iterations"] > 0 and image["objective"] is not None for image in record["images"])
     assert fuse(clicks, tmp_path / "again", "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
-    again = json.loads((tmp_path / "again" / "run.json").read_text())
-    assert again["digest"] == record["digest"]
+    second = json.loads((tmp_path / "again" / "run.json").read_text())
+    assert second["digest"] == record["digest"]
     for name in ("detections.csv", "annotators.csv", "clicks.csv"):
         assert (out / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
@@ -516,13 +516,13 @@ def test_crowds_of_several_sizes_need_the_truth(clicks, tmp_path, capsys):
 
 
 def test_scores_of_a_program_come_into_the_record_and_the_detections(clicks, tmp_path, capsys):
-    found = [
+    results = [
         ("a.png", 30.5, 40.5, 7),
         ("a.png", 150.2, 60.1, 3),
         ("a.png", 10, 190, 1),
         ("b.png", "", "", ""),
     ]
-    scores = write(tmp_path / "found.csv", ("image", "x", "y", "score"), found)
+    scores = write(tmp_path / "found.csv", ("image", "x", "y", "score"), results)
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--scores", scores) == 0
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert (record["scores"]["images"], record["scores"]["detections"]) == (2, 3)

@@ -220,8 +220,8 @@ def test_the_matrices_of_a_dynamic_model_are_written_step_by_step(fuse, tmp_path
     votes = write_votes(tmp_path / "votes.csv", times=True)
     for steps, expected in (("last", [120]), ("all", list(range(1, 121))), ("4", [1, 41, 80, 120])):
         out, _ = fuse(votes, "--algorithm", "dynibcc", "--steps", steps, "--set", "communities=no")
-        found = {int(row["step"]) for row in rows_of(out / "confusion.csv") if row["annotator"] == LIAR}
-        assert sorted(found) == expected
+        results = {int(row["step"]) for row in rows_of(out / "confusion.csv") if row["annotator"] == LIAR}
+        assert sorted(results) == expected
 
 
 def test_votes_of_two_files_are_one_crowd(fuse, votes, tmp_path):

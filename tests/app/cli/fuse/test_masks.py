@@ -140,10 +140,10 @@ def test_the_same_input_gives_the_same_files(fuse, tmp_path):
     fuse(*files)
     for name, values in zip(("consensus.nii.gz", "uncertainty.nii.gz"), first, strict=True):
         np.testing.assert_array_equal(read(out / name)[0], values)
-    again = json.loads((out / "run.json").read_text())
-    assert again["digest"] == record["digest"]
-    assert again["settings"]["algorithm"] == "laplace"
-    assert {source["file"] for source in again["inputs"]} == {path.name for path in files}
+    second = json.loads((out / "run.json").read_text())
+    assert second["digest"] == record["digest"]
+    assert second["settings"]["algorithm"] == "laplace"
+    assert {source["file"] for source in second["inputs"]} == {path.name for path in files}
 
 
 def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
@@ -254,8 +254,8 @@ class TestOddRaters:
         assert "only one rater" in output
 
     def test_all_empty(self, fuse, tmp_path):
-        nothing = np.zeros(SHAPE, np.uint8)
-        out, output = fuse(*(write(tmp_path / f"r{n}.nii.gz", nothing) for n in range(3)))
+        empty = np.zeros(SHAPE, np.uint8)
+        out, output = fuse(*(write(tmp_path / f"r{n}.nii.gz", empty) for n in range(3)))
         assert not read(out / "consensus_mask.nii.gz")[0].any()
         assert "No rater marked anything" in output
 
@@ -405,10 +405,10 @@ def test_one_rater_is_fused_and_not_compared(fuse, tmp_path):
 @pytest.mark.parametrize("ending", [".nii.gz", ".nrrd", ".png", ".dcm"])
 def test_a_file_of_no_bytes_is_called_empty(tmp_path, capsys, ending):
     files = [str(path) for path in four_raters(tmp_path)[:2]]
-    nothing = tmp_path / f"nothing{ending}"
-    nothing.touch()
+    empty = tmp_path / f"nothing{ending}"
+    empty.touch()
     options = ["--naming", "{annotator}", "-o", str(tmp_path / "out")]
-    assert main(["fuse", "masks", *files, str(nothing), *options]) == 1
+    assert main(["fuse", "masks", *files, str(empty), *options]) == 1
     assert f"nothing{ending}: is empty; expected an image or a mask." in capsys.readouterr().err
 
 

@@ -140,9 +140,9 @@ def test_comparisons_of_two_files_are_one_crowd(fuse, crowd, tmp_path):
 def test_a_file_without_a_question_joins_the_only_one_on_the_same_items(fuse, tmp_path):
     rows = answers()
     named = write(tmp_path / "named.csv", (*HEADER, "question"), [(*row, "older?") for row in rows[:4000]])
-    rest = write(tmp_path / "rest.csv", HEADER, rows[4000:])
+    remaining = write(tmp_path / "rest.csv", HEADER, rows[4000:])
     second = write(tmp_path / "other.csv", HEADER, [(a, x + "'", y + "'", c) for a, x, y, c in rows[:2000]])
-    _, output = fuse(named, rest)
+    _, output = fuse(named, remaining)
     assert "6,600 comparisons by 55 annotators of 16 items, fused" in output
     _, output = fuse(named, second)
     assert "of 2 questions" in output
@@ -163,9 +163,9 @@ def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
 
 def test_excluded_annotators_are_as_if_they_had_not_been_there(fuse, crowd, tmp_path):
     left_out = {UGLY[0], BAD[3]}
-    rest = write(tmp_path / "rest.csv", HEADER, [row for row in answers() if row[0] not in left_out])
+    remaining = write(tmp_path / "rest.csv", HEADER, [row for row in answers() if row[0] not in left_out])
     out, _ = fuse(crowd, "--exclude", *left_out)
-    expected, _ = fuse(rest, folder="rest")
+    expected, _ = fuse(remaining, folder="rest")
     for name in ("annotators.csv", "ranking.csv"):
         assert (out / name).read_bytes() == (expected / name).read_bytes()
     assert record(out)["excluded"] == sorted(left_out)

@@ -85,10 +85,10 @@ def test_a_look_that_was_not_stored_is_repeated(file: Path, follower: Follower) 
     grow(file, HEADER + "ann,a.png,1,2\n")
     follower.catch_up()
     grow(file, "bob,a.png,3,4\n,,\nann,a.png,1,2\n")
-    lost, again = look(file, follower.position), look(file, follower.position)
-    assert rows_of(lost.table) == rows_of(again.table) == [BOB, ANN]
-    assert lost.position == again.position
-    assert lost.notices == again.notices
+    lost, second = look(file, follower.position), look(file, follower.position)
+    assert rows_of(lost.table) == rows_of(second.table) == [BOB, ANN]
+    assert lost.position == second.position
+    assert lost.notices == second.notices
 
 
 def test_a_look_that_is_cancelled_changes_nothing(file: Path, follower: Follower) -> None:
@@ -111,7 +111,7 @@ def test_who_marked_nothing_has_looked(file: Path, follower: Follower) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         ("bob,a.png,abc,2", 'line 3, field x: "abc" is not a number; expected a position in pixels.'),
         ("bob,a.png,nan,2", 'line 3, field x: "nan" is not a number; expected a position in pixels.'),
@@ -126,17 +126,17 @@ def test_who_marked_nothing_has_looked(file: Path, follower: Follower) -> None:
     ],
 )
 def test_one_bad_line_is_refused_and_the_others_go_on(
-    file: Path, follower: Follower, line: str, said: str
+    file: Path, follower: Follower, line: str, text: str
 ) -> None:
-    rest = "".join(f'"ann",a.png,{x},2\n' for x in range(3))
-    grow(file, f"{HEADER}ann,a.png,1,2\n{line}\n{rest}")
+    remaining = "".join(f'"ann",a.png,{x},2\n' for x in range(3))
+    grow(file, f"{HEADER}ann,a.png,1,2\n{line}\n{remaining}")
     assert follower.catch_up() == [ANN] + [("ann", "a.png", float(x), 2.0, None) for x in range(3)]
-    assert follower.notices == [f"clicks.csv, {said}"]
+    assert follower.notices == [f"clicks.csv, {text}"]
     assert follower.refused == 1
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         ("[1, 2]", "is not an object"),
         ('{"annotator": "bob"', "is not JSON"),
@@ -152,7 +152,7 @@ def test_one_bad_line_is_refused_and_the_others_go_on(
         ('{"annotator": "bob", "image": "' + "a" * 2_000_000 + '"}', "is longer than 1 MB"),
     ],
 )
-def test_one_bad_object_is_refused_and_the_others_go_on(tmp_path: Path, line: str, said: str) -> None:
+def test_one_bad_object_is_refused_and_the_others_go_on(tmp_path: Path, line: str, text: str) -> None:
     file = tmp_path / "clicks.jsonl"
     grow(file, f'{{"annotator":"ann","image":"a.png","x":1,"y":2}}\n{line}\n')
     grow(file, '{"worker":"bob","img":"a.png","cx":3,"cy":4}\n{"worker":"cy","img":"a.png"}\n')
@@ -161,7 +161,7 @@ def test_one_bad_object_is_refused_and_the_others_go_on(tmp_path: Path, line: st
     assert follower.looked == {("cy", "a.png")}
     assert len(follower.notices) == follower.refused == 1
     assert follower.notices[0].startswith("clicks.jsonl, line 2")
-    assert said in follower.notices[0]
+    assert text in follower.notices[0]
 
 
 def test_many_bad_lines_are_counted(file: Path, follower: Follower) -> None:
@@ -364,7 +364,7 @@ def test_what_is_no_table_of_clicks_is_refused(file: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         None,
         [],
@@ -383,9 +383,9 @@ def test_what_is_no_table_of_clicks_is_refused(file: Path, tmp_path: Path) -> No
         {"exports": {"waiting": [["a"]]}},
     ],
 )
-def test_a_position_that_is_none_is_refused(told: object) -> None:
+def test_a_position_that_is_none_is_refused(text: object) -> None:
     with pytest.raises(InputError, match="is not a position"):
-        Position.from_dict(told)  # type: ignore[arg-type]
+        Position.from_dict(text)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])

@@ -94,10 +94,10 @@ def test_classes_named_as_a_column_have_one_of_their_own(tmp_path: Path) -> None
 
 
 def test_many_tasks_are_all_written_and_in_order(tmp_path: Path) -> None:
-    many = 40_000
-    tasks = tuple(f"t{number}" for number in range(many))
+    count = 40_000
+    tasks = tuple(f"t{number}" for number in range(count))
     rng = np.random.default_rng(1)
-    posterior = rng.dirichlet([1.0, 1.0], many)
+    posterior = rng.dirichlet([1.0, 1.0], count)
     reported: list[float] = []
     path = write_crowdkit_probabilities(
         tmp_path / "p.csv",
@@ -263,8 +263,8 @@ def test_crowdkit_reads_its_layouts(tmp_path: Path) -> None:
     )
     ours = pandas.read_csv(path, index_col=["worker", "label"])
     pandas.testing.assert_frame_equal(ours.sort_index(), errors, check_names=False)
-    again = aggregation.DawidSkene(1).fit(votes, initial_error=ours)
-    assert (again.labels_ == truth.loc[again.labels_.index]).mean() > 0.97
+    second = aggregation.DawidSkene(1).fit(votes, initial_error=ours)
+    assert (second.labels_ == truth.loc[second.labels_.index]).mean() > 0.97
 
 
 def test_crowdkit_truth_leaves_out_what_is_not_known(tmp_path: Path) -> None:

@@ -248,8 +248,8 @@ def test_label_studio_annotators(written) -> None:
 
 def test_who_skipped_the_brush_has_found_nothing(written) -> None:
     done = region("brushlabels", format="rle", rle=painted(MASK))
-    nothing = {"completed_by": 8, "result": [region("choices")]}
-    masks = by_key(read_masks(written(studio({"completed_by": 7, "result": [done]}, nothing))))
+    empty = {"completed_by": 8, "result": [region("choices")]}
+    masks = by_key(read_masks(written(studio({"completed_by": 7, "result": [done]}, empty))))
     assert not masks["annotator 8", "a.png", "cell"].any()
 
 

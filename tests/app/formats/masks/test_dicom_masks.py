@@ -175,9 +175,9 @@ def test_segmentations_as_highdicom_reads_them(real_data: Path, name: str) -> No
     array = volume.array[..., 0]
     order = [volume.map_indices_to_reference(np.array([[at, 0, 0]]))[0] for at in range(len(array))]
     for at, position in enumerate(order):
-        which = mask.grid.to_index(position)
-        np.testing.assert_allclose(which[1:], 0, atol=1e-3)
-        np.testing.assert_allclose(mask.whole()[round(float(which[0]))], array[at], atol=1e-6)
+        index = mask.grid.to_index(position)
+        np.testing.assert_allclose(index[1:], 0, atol=1e-3)
+        np.testing.assert_allclose(mask.whole()[round(float(index[0]))], array[at], atol=1e-6)
 
 
 def test_a_label_map_with_missing_slices(real_data: Path) -> None:
@@ -189,9 +189,9 @@ def test_a_label_map_with_missing_slices(real_data: Path) -> None:
     volume = seg.get_volume(combine_segments=False, allow_missing_positions=True)
     array = volume.array[..., list(seg.segment_numbers).index(1)]
     for at in range(len(array)):
-        which = liver.grid.to_index(volume.map_indices_to_reference(np.array([[at, 0, 0]]))[0])
-        np.testing.assert_allclose(which, np.rint(which), atol=1e-3)
-        np.testing.assert_array_equal(liver.whole()[round(float(which[0]))], array[at] > 0)
+        index = liver.grid.to_index(volume.map_indices_to_reference(np.array([[at, 0, 0]]))[0])
+        np.testing.assert_allclose(index, np.rint(index), atol=1e-3)
+        np.testing.assert_array_equal(liver.whole()[round(float(index[0]))], array[at] > 0)
 
 
 def test_a_label_map_of_several_segments(tmp_path: Path, series: Callable[..., VolumeFile], blobs) -> None:

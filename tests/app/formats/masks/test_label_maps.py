@@ -84,9 +84,9 @@ def test_images_are_no_masks(tmp_path: Path) -> None:
     assert holds_masks(scan) is False
     with pytest.raises(InputError, match=r"ct\.nii: has negative values; expected a mask"):
         read_masks(scan)
-    many = nifti(tmp_path / "many.nii", np.arange(2000, dtype=np.int16).reshape(2, 25, 40))
+    count = nifti(tmp_path / "many.nii", np.arange(2000, dtype=np.int16).reshape(2, 25, 40))
     with pytest.raises(InputError, match="more than 1000 different values"):
-        read_masks(many)
+        read_masks(count)
     doubtful = nifti(tmp_path / "doubtful.nii", random.integers(0, 60, (4, 20, 20)).astype(np.uint8))
     assert holds_masks(doubtful) is None
     assert holds_masks(tmp_path) is False

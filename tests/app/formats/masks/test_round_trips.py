@@ -55,9 +55,9 @@ class Case:
     column: np.ndarray
     spacing: tuple[float, float]
 
-    def world(self, which: int, row: float, column: float) -> np.ndarray:
+    def world(self, name: int, row: float, column: float) -> np.ndarray:
         """Where a voxel's centre is, by the files' own numbers."""
-        return self.places[which] + self.column * row * self.spacing[0] + self.row * column * self.spacing[1]
+        return self.places[name] + self.column * row * self.spacing[0] + self.row * column * self.spacing[1]
 
 
 @pytest.fixture(scope="module")
@@ -128,10 +128,10 @@ def slicer_masks(path: Path, count: int) -> Iterator[tuple[str, np.ndarray, sitk
 def check_places(image: sitk.Image, case: Case) -> None:
     """Every corner of an image lies where the series has it."""
     slices, rows, columns = case.volume.grid.shape
-    for which in (0, slices - 1):
+    for index in (0, slices - 1):
         for row, column in ((0, 0), (rows - 1, 0), (0, columns - 1)):
-            position = image.TransformIndexToPhysicalPoint((column, row, which))
-            np.testing.assert_allclose(position, case.world(which, row, column), atol=NEAR)
+            position = image.TransformIndexToPhysicalPoint((column, row, index))
+            np.testing.assert_allclose(position, case.world(index, row, column), atol=NEAR)
 
 
 def seg_masks(path: Path, case: Case) -> Iterator[tuple[str, np.ndarray]]:
@@ -156,8 +156,8 @@ def check_frames(path: Path, case: Case) -> None:
     for frame in data.PerFrameFunctionalGroupsSequence:
         position = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, dtype=float)
         source = frame.DerivationImageSequence[0].SourceImageSequence[0]
-        which = slice_of(source, case.volume)
-        np.testing.assert_allclose(position, case.places[which], atol=NEAR)
+        index = slice_of(source, case.volume)
+        np.testing.assert_allclose(position, case.places[index], atol=NEAR)
 
 
 def slice_of(reference: pydicom.Dataset, volume: VolumeFile) -> int:
@@ -176,13 +176,13 @@ def contour_masks(path: Path, case: Case) -> Iterator[tuple[str, np.ndarray]]:
         mask = np.zeros(shape, dtype=bool)
         for contour in roi.ContourSequence:
             (image,) = contour.ContourImageSequence
-            which = slice_of(image, case.volume)
-            away = np.array(contour.ContourData, dtype=float).reshape(-1, 3) - case.places[which]
+            index = slice_of(image, case.volume)
+            away = np.array(contour.ContourData, dtype=float).reshape(-1, 3) - case.places[index]
             assert np.abs(away @ normal).max() <= NEAR
             points = np.column_stack(
                 [away @ case.column / case.spacing[0], away @ case.row / case.spacing[1]]
             )
-            mask[which] ^= grid_points_in_poly(shape[1:], points)
+            mask[index] ^= grid_points_in_poly(shape[1:], points)
         yield names[roi.ReferencedROINumber], mask
 
 
@@ -229,9 +229,9 @@ def check_resampled(case: Case, masks: dict[str, np.ndarray], paths: list[Path])
         else itk_masks(paths, list(masks))
     )
     for name, mask, image in read:
-        for which, position in enumerate(case.places):
+        for objects, position in enumerate(case.places):
             index = image.TransformPhysicalPointToContinuousIndex(position.tolist())
             np.testing.assert_allclose(index, np.rint(index), atol=1e-3)
             np.testing.assert_array_equal(
-                mask[round(index[2])], masks[name][which], err_msg=f"{name} {which}"
+                mask[round(index[2])], masks[name][objects], err_msg=f"{name} {objects}"
             )

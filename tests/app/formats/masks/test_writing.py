@@ -173,12 +173,12 @@ def test_dicom_probabilities(tmp_path: Path, series: Callable[..., VolumeFile]) 
 
 def test_an_empty_consensus_can_be_written(tmp_path: Path, series: Callable[..., VolumeFile]) -> None:
     volume = series(SHAPE)
-    nothing = [Structure("a", np.zeros(SHAPE, dtype=bool))]
+    empty = [Structure("a", np.zeros(SHAPE, dtype=bool))]
     for kind in ("nifti", "seg.nrrd", "dicom-seg"):
-        (path,) = write_masks(tmp_path / kind, kind, nothing, volume.grid, source=volume)
+        (path,) = write_masks(tmp_path / kind, kind, empty, volume.grid, source=volume)
         (mask,) = read_masks(path, [volume]).masks
         assert not mask.whole().any()
-    write_masks(tmp_path / "rt", "rtstruct", nothing, volume.grid, source=volume)
+    write_masks(tmp_path / "rt", "rtstruct", empty, volume.grid, source=volume)
 
 
 @pytest.mark.parametrize("turn", [STRAIGHT, OBLIQUE])
@@ -198,10 +198,10 @@ def test_contours(tmp_path: Path, blobs, series: Callable[..., VolumeFile], turn
             positions = np.array(contour.ContourData, dtype=float).reshape(-1, 3)
             slices, rows, columns = volume.grid.to_index(positions).T
             assert np.ptp(slices) < 1e-3
-            which = round(slices[0])
+            index = round(slices[0])
             referenced = contour.ContourImageSequence[0].ReferencedSOPInstanceUID
-            assert referenced == volume.instances[which]
-            filled[which] ^= polygon2mask(SHAPE[1:], np.column_stack([rows, columns]))
+            assert referenced == volume.instances[index]
+            filled[index] ^= polygon2mask(SHAPE[1:], np.column_stack([rows, columns]))
         np.testing.assert_array_equal(filled, mask)
 
 

@@ -132,8 +132,8 @@ def test_copies_are_left_out_and_said(tmp_path: Path) -> None:
 def test_a_repeated_scan_is_as_many_volumes(tmp_path: Path) -> None:
     series(tmp_path, AcquisitionNumber=1)
     for k in range(6):
-        again = image(SLICES[k] + 1, (1.0, 2.0, 2.0 * k), AcquisitionNumber=2)
-        save(again, tmp_path / f"again{k}.dcm")
+        repeated = image(SLICES[k] + 1, (1.0, 2.0, 2.0 * k), AcquisitionNumber=2)
+        save(repeated, tmp_path / f"again{k}.dcm")
     first, second = find_volumes(tmp_path)
     np.testing.assert_array_equal(load_volume(first).values, SLICES - 24)
     np.testing.assert_array_equal(load_volume(second).values, SLICES + 1)

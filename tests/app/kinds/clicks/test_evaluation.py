@@ -35,8 +35,8 @@ def tables(tmp_path):
     return clicks, truth
 
 
-@pytest.mark.parametrize(("radius", "found"), [(None, (2, 3)), (4.0, (0, 0))])
-def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
+@pytest.mark.parametrize(("radius", "result"), [(None, (2, 3)), (4.0, (0, 0))])
+def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, result):
     clicks, truth = map(str, tables)
     option = [] if radius is None else ["--radius", str(radius)]
     path = tmp_path / "one.rscope"
@@ -51,8 +51,8 @@ def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
         _, _, (measured,) = measure_runs([1], used, study)
         text = write_report(study, tmp_path / "report.html").read_text().replace("\xa0", " ")
     with (tmp_path / "out" / "evaluation.csv").open() as file:
-        assert tuple(int(row["matched"]) for row in csv.DictReader(file))[:2] == found
-    assert measured.row.true_positive == sum(found)
+        assert tuple(int(row["matched"]) for row in csv.DictReader(file))[:2] == result
+    assert measured.row.true_positive == sum(result)
     assert f"within {used:g} px, mean over 2 images: sensitivity {measured.row.sensitivity:.3f}" in output
     assert f"true position within {used:g} px" in text
     assert f"sensitivity {share(measured.row.sensitivity)}" in text

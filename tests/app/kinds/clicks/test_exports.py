@@ -42,8 +42,8 @@ def fused(tmp_path_factory):
     with Study.open(path) as study:
         first = study.images()[0].id
 
-        def say(verb, **place):
-            study.record(Decision(verb=verb, item=first, subject=SpotSubject(**place)))
+        def say(verb, **position):
+            study.record(Decision(verb=verb, item=first, subject=SpotSubject(**position)))
 
         say("reject", x=30.0, y=40.0)
         say("move", x=92.0, y=41.0, from_x=90.0, from_y=40.0)

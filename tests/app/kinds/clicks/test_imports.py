@@ -66,55 +66,55 @@ def held(path):
     return clicks, truth
 
 
-def assert_same(found, expected):
-    assert set(found) == set(expected)
+def assert_same(actual, expected):
+    assert set(actual) == set(expected)
     for key, points in expected.items():
-        assert len(found[key]) == len(points)
+        assert len(actual[key]) == len(points)
         np.testing.assert_allclose(
-            np.reshape(found[key], (-1, 2)), np.reshape(sorted(points), (-1, 2)), atol=1e-6
+            np.reshape(actual[key], (-1, 2)), np.reshape(sorted(points), (-1, 2)), atol=1e-6
         )
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_each_program_s_files_become_the_clicks_that_they_are(bring, tmp_path, smears, name):
+def test_each_program_s_files_become_the_clicks_that_they_are(import_files, tmp_path, smears, name):
     files = WRITERS[name](tmp_path, CROWD)
-    bring(*files, *smears)
+    import_files(*files, *smears)
     # A table without rows cannot be read; of who marked nothing napari tells nothing.
     expected = {key: points for key, points in CROWD.items() if points or name != "napari"}
     assert_same(held(tmp_path / "s.rscope")[0], expected)
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_or_the_truth(bring, tmp_path, smears, name):
+def test_or_the_truth(import_files, tmp_path, smears, name):
     only = {key: points for key, points in CROWD.items() if key[0] == "bob"}
-    bring(*smears)
-    bring("--kind", "truth", *WRITERS[name](tmp_path, only))
+    import_files(*smears)
+    import_files("--kind", "truth", *WRITERS[name](tmp_path, only))
     clicks, truth = held(tmp_path / "s.rscope")
     assert not clicks
     assert_same(truth, {image: points for (_, image), points in only.items()})
 
 
-def test_a_folder_dropped_brings_photographs_and_points(bring, tmp_path, smears):
+def test_a_folder_dropped_brings_photographs_and_points(import_files, tmp_path, smears):
     folder = tmp_path / "all"
     folder.mkdir()
     geojson(folder, CROWD)
     for path in smears:
         path.rename(folder / path.name)
-    bring(folder)
+    import_files(folder)
     assert_same(held(tmp_path / "s.rscope")[0], CROWD)
 
 
-def test_photographs_come_in_as_images_before_and_after_their_clicks(bring, tmp_path, smears):
+def test_photographs_come_in_as_images_before_and_after_their_clicks(import_files, tmp_path, smears):
     """Greys that compress like a mask's are no probabilities unless something says so."""
-    assert "2 images." in bring(smears[0].parent)
-    bring(*label_studio(tmp_path, CROWD))
+    assert "2 images." in import_files(smears[0].parent)
+    import_files(*label_studio(tmp_path, CROWD))
     (tmp_path / "s.rscope").unlink()
     (tmp_path / "c.csv").write_text("annotator,image,x,y\nann,smear1,1,2\nann,smear2,1,2\n")
-    bring(tmp_path / "c.csv", "--extent", *SIZE)
+    import_files(tmp_path / "c.csv", "--extent", *SIZE)
     disc = np.zeros(SIZE[::-1], dtype=np.uint8)
     disc[50:90, 40:80] = 255  # what would be a mask, were it not called as what was clicked on
     Image.fromarray(disc).save(smears[0])
-    assert "2 images" in bring(*smears)
+    assert "2 images" in import_files(*smears)
     with Study.open(tmp_path / "s.rscope") as study:
         assert [study.locate(entry) is not None for entry in study.images()] == [True, True]
         assert not mask_entries(study)
@@ -129,64 +129,66 @@ def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, caps
     of_one = {key: points for key, points in CROWD.items() if key[1] == "smear1.png"}
     assert_same(held(study)[0], of_one)
     assert main(["import", str(study), str(smears[1]), str(table)]) == 0
-    with Study.open(study) as one:
-        numbers = [len(one.clicks(entry.id).merged()[0]) for entry in one.images()]
+    with Study.open(study) as item:
+        numbers = [len(item.clicks(entry.id).merged()[0]) for entry in item.images()]
     assert numbers == [3, 4]
 
 
-def test_greys_are_probabilities_where_the_name_says_so(bring, tmp_path, smears):
+def test_greys_are_probabilities_where_the_name_says_so(import_files, tmp_path, smears):
     masks = [
         photograph(tmp_path / f"smear1_{annotator}_prob.png", seed)
         for seed, annotator in enumerate(("ann", "bob"), 5)
     ]
-    output = bring(smears[0], *masks)
+    output = import_files(smears[0], *masks)
     assert "1 image." in output
     with Study.open(tmp_path / "s.rscope") as study:
         assert {entry.annotator for entry in mask_entries(study)} == {"ann", "bob"}
 
 
-def test_a_map_of_many_labels_is_still_a_mask_beside_its_photograph(bring, tmp_path, smears):
+def test_a_map_of_many_labels_is_still_a_mask_beside_its_photograph(import_files, tmp_path, smears):
     y, x = np.mgrid[: SIZE[1], : SIZE[0]]
     cells = (y // 24) * 13 + x // 25 + 1
     Image.fromarray(cells.astype(np.uint8)).save(tmp_path / "smear1_ann.png")
-    bring(smears[0], tmp_path / "smear1_ann.png")
+    import_files(smears[0], tmp_path / "smear1_ann.png")
     with Study.open(tmp_path / "s.rscope") as study:
         assert len(mask_entries(study)) == cells.max()
 
 
 class TestWhoAndWhere:
-    def test_a_file_that_tells_nobody_is_asked_about(self, bring, tmp_path, smears):
+    def test_a_file_that_tells_nobody_is_asked_about(self, import_files, tmp_path, smears):
         path = tmp_path / "marks.geojson"
         path.write_text(json.dumps(feature({"type": "Point", "coordinates": [1, 2]})))
-        assert "marks.geojson: its annotator is unknown; give --annotator" in bring(smears[0], path)
-        bring(smears[0], path, "--annotator", "ann")
+        assert "marks.geojson: its annotator is unknown; give --annotator" in import_files(smears[0], path)
+        import_files(smears[0], path, "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
 
-    def test_a_name_tells_who_the_only_image_at_hand_tells_where(self, bring, tmp_path, smears):
-        bring(smears[0])
+    def test_a_name_tells_who_the_only_image_at_hand_tells_where(self, import_files, tmp_path, smears):
+        import_files(smears[0])
         for annotator in ("ann", "bob"):
             content = feature({"type": "Point", "coordinates": [1, 2]})
             (tmp_path / f"{annotator}.geojson").write_text(json.dumps(content))
-        bring(tmp_path / "ann.geojson", tmp_path / "bob.geojson")
+        import_files(tmp_path / "ann.geojson", tmp_path / "bob.geojson")
         assert set(held(tmp_path / "s.rscope")[0]) == {("ann", "smear1.png"), ("bob", "smear1.png")}
 
-    def test_of_several_images_the_file_must_tell_which(self, bring, tmp_path, smears):
+    def test_of_several_images_the_file_must_tell_which(self, import_files, tmp_path, smears):
         path = tmp_path / "ann.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
-        bring(*smears)
-        output = bring(path, "--annotator", "ann")
+        import_files(*smears)
+        output = import_files(path, "--annotator", "ann")
         assert output.startswith("ann.csv: does not name its image, and there are 2")
 
-    def test_the_image_is_found_wherever_it_stands_in_the_name_of_the_file(self, bring, tmp_path, smears):
+    def test_the_image_is_found_wherever_it_stands_in_the_name_of_the_file(
+        self, import_files, tmp_path, smears
+    ):
         path = tmp_path / "Points on smear2 (final).csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
-        bring(*smears, path, "--annotator", "ann")
+        import_files(*smears, path, "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear2.png"): [(2.5, 1.5)]}
 
-    def test_photographs_that_come_with_true_places_are_no_masks(self, bring, tmp_path, smears):
+    def test_photographs_that_come_with_true_places_are_no_masks(self, import_files, tmp_path, smears):
         path = tmp_path / "smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
-        output = bring(*smears, path, "--kind", "truth")
+        output = import_files(*smears, path, "--kind", "truth")
         assert "2 images." in output
         assert held(tmp_path / "s.rscope")[1]["smear2.png"] == [(2.5, 1.5)]
 
@@ -205,20 +207,22 @@ class TestWhoAndWhere:
             ),
         ],
     )
-    def test_what_is_to_be_exported_otherwise_is_told(self, bring, tmp_path, smears, name, content, words):
+    def test_what_is_to_be_exported_otherwise_is_told(
+        self, import_files, tmp_path, smears, name, content, words
+    ):
         (tmp_path / name).write_text(content)
-        assert words in bring(smears[0], tmp_path / name, "--annotator", "ann")
+        assert words in import_files(smears[0], tmp_path / name, "--annotator", "ann")
 
-    def test_a_pattern_tells_both(self, bring, tmp_path, smears):
+    def test_a_pattern_tells_both(self, import_files, tmp_path, smears):
         path = tmp_path / "ann-on-smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
-        bring(*smears)
-        bring(path, "--naming", "{annotator}-on-{item}")
+        import_files(*smears)
+        import_files(path, "--naming", "{annotator}-on-{item}")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear2.png"): [(2.5, 1.5)]}
 
-    def test_a_file_called_truth_is_the_truth(self, bring, tmp_path, smears):
+    def test_a_file_called_truth_is_the_truth(self, import_files, tmp_path, smears):
         files = labelme(tmp_path, {("truth", "smear1.png"): [(3, 4)], ("ann", "smear1.png"): [(5, 6)]})
-        bring(*smears, *files)
+        import_files(*smears, *files)
         clicks, truth = held(tmp_path / "s.rscope")
         assert clicks == {("ann", "smear1.png"): [(5, 6)]}
         assert truth["smear1.png"] == [(3, 4)]
@@ -230,28 +234,28 @@ class TestWhoAndWhere:
         assert {table.images for table in tables} == {("smear1.png",)}
         assert {table.annotators for table in tables} == {("ann",)}
 
-    def test_columns_named_by_hand_go_before_what_napari_means(self, bring, tmp_path, smears):
+    def test_columns_named_by_hand_go_before_what_napari_means(self, import_files, tmp_path, smears):
         path = tmp_path / "odd.csv"
         path.write_text("axis-0,axis-1,annotator,image\n1,2,ann,smear1\n")
-        bring(smears[0], path, "--map", "axis-0=x", "axis-1=y")
+        import_files(smears[0], path, "--map", "axis-0=x", "axis-1=y")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
 
-    def test_properties_of_a_layer_are_no_labels(self, bring, tmp_path, smears):
+    def test_properties_of_a_layer_are_no_labels(self, import_files, tmp_path, smears):
         path = tmp_path / "layer.csv"
         path.write_text("index,axis-0,axis-1,annotator,image,label\n0,1,2,ann,smear1.png,cell\n")
-        bring(smears[0], path)
+        import_files(smears[0], path)
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(2.5, 1.5)]}
         with Study.open(tmp_path / "s.rscope") as study:
             assert not study.questions()
 
-    def test_masks_and_points_in_one_file_both_come_in(self, bring, tmp_path, smears):
+    def test_masks_and_points_in_one_file_both_come_in(self, import_files, tmp_path, smears):
         shapes = [
             {"label": "s", "shape_type": "point", "points": [[1, 2]]},
             {"label": "s", "shape_type": "polygon", "points": [[10, 10], [20, 10], [20, 20], [10, 20]]},
         ]
         content = {"shapes": shapes, "imagePath": "smear1.png", "imageWidth": SIZE[0], "imageHeight": SIZE[1]}
         (tmp_path / "a.json").write_text(json.dumps(content))
-        bring(smears[0], tmp_path / "a.json", "--annotator", "ann")
+        import_files(smears[0], tmp_path / "a.json", "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
         with Study.open(tmp_path / "s.rscope") as study:
             assert [entry.voxels for entry in mask_entries(study)] == [100]
@@ -293,7 +297,7 @@ def test_any_split_of_a_crowd_over_files_and_programs_is_the_same_crowd(tmp_path
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_real_crowd_in_each_program_s_files(real_data, bring, tmp_path, name):
+def test_a_real_crowd_in_each_program_s_files(real_data, import_files, tmp_path, name):
     """Clicks of paid annotators on micrographs, and the exact truth: the same whichever way they come."""
     quantius = real_data / "clicks" / "quantius"
     crowd = defaultdict(list)
@@ -307,12 +311,12 @@ def test_a_real_crowd_in_each_program_s_files(real_data, bring, tmp_path, name):
     files = [quantius / "images" / image for image in sorted({image for _, image in crowd})]
     paths = WRITERS[name](tmp_path, crowd)
     reading = ["--naming", "{item}_{annotator}"] if name in ("geojson", "napari") else []
-    bring(*files, *paths, *reading)
+    import_files(*files, *paths, *reading)
     assert_same(held(tmp_path / "s.rscope")[0], crowd)
 
 
-def test_real_micrographs_in_greys_come_in_as_images(real_data, bring, tmp_path):
-    assert bring(real_data / "clicks" / "quantius" / "images").startswith("24 images.")
+def test_real_micrographs_in_greys_come_in_as_images(real_data, import_files, tmp_path):
+    assert import_files(real_data / "clicks" / "quantius" / "images").startswith("24 images.")
     with Study.open(tmp_path / "s.rscope") as study:
         assert not mask_entries(study)
 

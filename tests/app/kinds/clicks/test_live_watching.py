@@ -98,11 +98,11 @@ def test_a_replay_ends_with_all_the_clicks(order: str) -> None:
     first = pending.clicks(1)
     assert len(first.annotators) == 2
     if order == "time":
-        begun = {
+        started = {
             name: min(t for a, t in zip(annotator, time, strict=True) if NAMES[a] == name)
             for name in NAMES[:5]
         }
-        assert list(first.annotators) == sorted(begun, key=begun.__getitem__)[:2]
+        assert list(first.annotators) == sorted(started, key=started.__getitem__)[:2]
 
 
 def test_a_replay_at_random_is_another_with_another_seed() -> None:

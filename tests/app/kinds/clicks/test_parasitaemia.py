@@ -175,9 +175,9 @@ def test_the_formula_stands_beside_the_figure_with_its_numbers():
 
 
 def test_a_thin_film_tells_the_share_of_red_cells_and_the_parasites_in_a_microlitre():
-    found = told([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
-    assert found["Infected red cells, thin film"].in_words() == "1.00 %"
-    density = found["Per microlitre, by red cells"]
+    result = told([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
+    assert result["Infected red cells, thin film"].in_words() == "1.00 %"
+    density = result["Per microlitre, by red cells"]
     assert density.rate.value == pytest.approx(50_000)
     assert density.formula == "50 × 5,000,000 /µl / 5,000 red cells"
     # Jeffreys' interval of 50 of 5,000, by the beta distribution of another library.

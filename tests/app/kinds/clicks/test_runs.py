@@ -75,7 +75,7 @@ def many_processes(monkeypatch):
 def workers_alone(monkeypatch):
     """Leave all work to the workers, even while they start."""
     monkeypatch.setattr(runs, "_WORTH_PROCESSES", 0.0)
-    monkeypatch.setattr(runs, "in_processes", lambda *given: in_processes(*given[:4]))
+    monkeypatch.setattr(runs, "in_processes", lambda *arguments: in_processes(*arguments[:4]))
 
 
 def same(first, second):
@@ -261,9 +261,9 @@ def test_reliabilities_start_the_clustering_of_the_next_image(strays):
     carried = runs.fuse_images({name: strays[name] for name in names}, plan)
     first, second = (carried[name].fusion.clustering for name in names)
     reliability = dict(zip(strays[names[0]].annotators, first.reliability.tolist(), strict=True))
-    again = fuse(strays[names[1]], plan, reliability=reliability).clustering
+    repeated = fuse(strays[names[1]], plan, reliability=reliability).clustering
     separate = fuse(strays[names[1]], plan).clustering
-    np.testing.assert_array_equal(second.inlier, again.inlier)
+    np.testing.assert_array_equal(second.inlier, repeated.inlier)
     assert not np.allclose(second.inlier, separate.inlier)
     reverse = runs.fuse_images({name: strays[name] for name in names[::-1]}, plan)
     np.testing.assert_array_equal(reverse[names[1]].fusion.clustering.inlier, separate.inlier)

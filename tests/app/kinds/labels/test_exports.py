@@ -50,10 +50,10 @@ def study(tmp_path, original):
 
 @pytest.fixture
 def export(study, capsys):
-    def leave(what, *more, suffix=".csv"):
-        out = study.with_name(f"{what}{suffix}")
+    def leave(kind, *more, suffix=".csv"):
+        out = study.with_name(f"{kind}{suffix}")
         capsys.readouterr()
-        assert run("export", study, "--what", what, *more, "-o", out) == 0, capsys.readouterr().err
+        assert run("export", study, "--what", kind, *more, "-o", out) == 0, capsys.readouterr().err
         return out
 
     return leave
@@ -72,8 +72,8 @@ def test_decided_tasks_have_the_last_word(export):
 
 
 def test_labels_for_crowd_kit_are_read_back(export):
-    found = read_labels(export("labels", "--format", "crowd-kit"))
-    (table,) = found
+    stored = read_labels(export("labels", "--format", "crowd-kit"))
+    (table,) = stored
     assert isinstance(table, TrueLabels)
     labels = {task: table.classes[at] for task, at in zip(table.tasks, table.label, strict=True)}
     assert labels == {f"t{t}": CLASSES[number] for t, number in enumerate(truth())} | {
@@ -199,10 +199,10 @@ def test_a_truth_that_was_imported_is_not_taken_for_a_decision(tmp_path, refusal
     assert "no decision" in refusal("export", path, "--what", "decided", "-o", tmp_path / "x.csv")
 
 
-@pytest.mark.parametrize("what", ["roc-curves", "rates-over-time"])
-def test_curves_leave_as_tables_and_drawings(study, tmp_path, export, refusal, what):
-    if what == "roc-curves":
-        assert "holds no known truths" in refusal("export", study, "--what", what, "-o", tmp_path / "x.csv")
+@pytest.mark.parametrize("kind", ["roc-curves", "rates-over-time"])
+def test_curves_leave_as_tables_and_drawings(study, tmp_path, export, refusal, kind):
+    if kind == "roc-curves":
+        assert "holds no known truths" in refusal("export", study, "--what", kind, "-o", tmp_path / "x.csv")
         assert run("import", study, write_truth(tmp_path / "truth.csv"), "--kind", "true-labels") == 0
-    assert len({row["method"] for row in rows_of(export(what))}) >= 2
-    assert export(what, suffix=".svg").read_bytes().startswith(b"<svg ")
+    assert len({row["method"] for row in rows_of(export(kind))}) >= 2
+    assert export(kind, suffix=".svg").read_bytes().startswith(b"<svg ")

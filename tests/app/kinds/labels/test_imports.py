@@ -27,12 +27,12 @@ def study(tmp_path):
 
 
 @pytest.fixture
-def bring(study):
-    def bring(*paths, **options):
+def import_files(study):
+    def import_files(*paths, **options):
         at_hand = StudyImages(tuple(study.images()), study.path, tasks_of(study))
         return " ".join(store(read_files(paths, at_hand=at_hand, **options), study))
 
-    return bring
+    return import_files
 
 
 def written(path, *lines):
@@ -62,9 +62,9 @@ def digits(folder, names):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
+def test_votes_and_truths_in_whichever_order(import_files, study, tmp_path, order):
     files = [votes(tmp_path / "votes.csv"), truths(tmp_path / "truth.csv")]
-    output = bring(*(files[at] for at in order))
+    output = import_files(*(files[at] for at in order))
     assert "votes.csv: 8 votes by 2 annotators on 4 tasks." in output
     assert "truth.csv: the truth of 2 tasks." in output
     (question,) = study.questions()
@@ -73,7 +73,7 @@ def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
     assert study.vote_set(question.id).truth.tolist() == [0, 1, -1, -1]
 
 
-def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring, study, tmp_path):
+def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(import_files, study, tmp_path):
     tasks = [
         f"{annotator},{question},c{at},{label}"
         for question, labels in (("species", ("cat", "dog")), ("age", ("old", "young")))
@@ -82,25 +82,25 @@ def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring,
     ]
     votes = written(tmp_path / "votes.csv", "annotator,question,task,label", *tasks)
     named = written(tmp_path / "named.csv", "question,task,label", "age,c0,young", "species,c1,cat")
-    bring(votes, named)
+    import_files(votes, named)
     species, age = study.questions()
     assert (species.scheme.classes, age.scheme.classes) == (("cat", "dog"), ("old", "young"))
     assert study.vote_set(species.id).truth.tolist() == [-1, 0]
     assert study.vote_set(age.id).truth.tolist() == [1, -1]
-    bring(written(tmp_path / "unnamed_truth.csv", "task,label", "c1,old"))
+    import_files(written(tmp_path / "unnamed_truth.csv", "task,label", "c1,old"))
     assert study.vote_set(species.id).truth.tolist() == [-1, 0]
     assert study.vote_set(age.id).truth.tolist() == [1, 0]
 
 
-def test_truths_without_votes_are_refused_in_one_sentence(bring, tmp_path):
+def test_truths_without_votes_are_refused_in_one_sentence(import_files, tmp_path):
     with pytest.raises(InputError, match="import the votes first"):
-        bring(truths(tmp_path / "truth.csv"))
+        import_files(truths(tmp_path / "truth.csv"))
 
 
-def test_what_is_said_to_be_true_is_no_vote(bring, study, tmp_path):
-    bring(votes(tmp_path / "votes.csv"))
+def test_what_is_said_to_be_true_is_no_vote(import_files, study, tmp_path):
+    import_files(votes(tmp_path / "votes.csv"))
     expert = written(tmp_path / "expert.csv", "annotator,task,label", "eve,c2,dog")
-    bring(expert, kind="true-labels")
+    import_files(expert, kind="true-labels")
     (question,) = study.questions()
     assert len(study.vote_set(question.id).task) == 8
     assert study.vote_set(question.id).truth.tolist() == [-1, -1, 1, -1]
@@ -109,17 +109,17 @@ def test_what_is_said_to_be_true_is_no_vote(bring, study, tmp_path):
 
 class TestPictures:
     @pytest.mark.parametrize("first", ["pictures", "votes", "together"])
-    def test_pictures_show_the_tasks_of_their_names(self, bring, study, tmp_path, first):
+    def test_pictures_show_the_tasks_of_their_names(self, import_files, study, tmp_path, first):
         pictures = digits(tmp_path / "pictures", [f"c{at}.png" for at in range(4)])
         table = votes(tmp_path / "votes.csv")
         if first == "together":
-            bring(table, tmp_path / "pictures")
+            import_files(table, tmp_path / "pictures")
         elif first == "votes":
-            bring(table)
-            assert "4 tasks have a picture now." in bring(*pictures)
+            import_files(table)
+            assert "4 tasks have a picture now." in import_files(*pictures)
         else:
-            bring(*pictures, kind="image")
-            bring(table)
+            import_files(*pictures, kind="image")
+            import_files(table)
         (question,) = study.questions()
         names = {entry.id: entry.name for entry in study.images()}
         picture_names = {task: names[image] for task, image in pictures_of(study, question.id).items()}
@@ -127,27 +127,27 @@ class TestPictures:
         assert not study.items()["clicks"]
         assert not study.items()["masks"]
 
-    def test_the_table_may_name_the_pictures(self, bring, study, tmp_path):
+    def test_the_table_may_name_the_pictures(self, import_files, study, tmp_path):
         digits(tmp_path / "pictures", ["one.png", "two.png"])
         table = written(
             tmp_path / "votes.csv", "annotator,task,label,image_url",
             "ann,c0,cat,https://example.org/a/one.png", "bob,c0,dog,https://example.org/a/one.png",
             "ann,c1,cat,two.png",
         )  # fmt: skip
-        bring(tmp_path / "pictures", table)
+        import_files(tmp_path / "pictures", table)
         (question,) = study.questions()
         assert sorted(pictures_of(study, question.id)) == [0, 1]
 
-    def test_masks_beside_labels_are_still_masks(self, bring, study, tmp_path):
+    def test_masks_beside_labels_are_still_masks(self, import_files, study, tmp_path):
         masks = digits(tmp_path / "masks", ["case7_anna.png", "case7_bob.png"])
-        bring(votes(tmp_path / "votes.csv"), *masks)
+        import_files(votes(tmp_path / "votes.csv"), *masks)
         assert not any(pictures_of(study, question.id) for question in study.questions())
         (image,) = study.items()["masks"]
         assert {entry.annotator for entry in mask_entries(study, image.id)} == {"anna", "bob"}
 
 
 class TestBothAtOnce:
-    def test_choices_and_brushes_of_one_file(self, bring, study, tmp_path):
+    def test_choices_and_brushes_of_one_file(self, import_files, study, tmp_path):
         box = {"original_width": 40, "original_height": 30, "type": "rectanglelabels", "to_name": "image",
                "from_name": "where", "value": {"x": 10, "y": 10, "width": 30, "height": 40, "rotation": 0,
                                                "rectanglelabels": ["cell"]}}  # fmt: skip
@@ -158,26 +158,26 @@ class TestBothAtOnce:
             {"completed_by": annotator, "result": [box, of_region, choice]} for annotator in (1, 2)
         ]}  # fmt: skip
         path = written(tmp_path / "export.json", json.dumps([task]))
-        bring(path)
+        import_files(path)
         (question,) = study.questions()
         assert question.name == "stage"  # what is said of a region is not said of the picture
         assert labels_of(study, question.id).annotators == ("annotator 1", "annotator 2")
         assert len(study.items()["masks"]) == 1
 
-    def test_questions_and_marks_of_a_zooniverse_export(self, bring, study, tmp_path):
+    def test_questions_and_marks_of_a_zooniverse_export(self, import_files, study, tmp_path):
         header = "classification_id,user_name,metadata,annotations,subject_data,subject_ids"
         size = {"subject_dimensions": [{"naturalWidth": 90, "naturalHeight": 60}]}
 
-        def row(number, who):
+        def row(number, annotator):
             tasks = [
                 {"task": "T0", "task_label": "Any?", "value": "Yes"},
                 {"task": "T1", "value": [{"tool": 0, "frame": 0, "x": 10.0, "y": 12.0, "details": []}]},
             ]
-            cells = [str(number), who, json.dumps(size), json.dumps(tasks),
+            cells = [str(number), annotator, json.dumps(size), json.dumps(tasks),
                      json.dumps({"5": {"filename": "s.png"}}), "5"]  # fmt: skip
             return ",".join('"' + cell.replace('"', '""') + '"' for cell in cells)
 
-        output = bring(written(tmp_path / "export.csv", header, row(1, "ann"), row(2, "bob")))
+        output = import_files(written(tmp_path / "export.csv", header, row(1, "ann"), row(2, "bob")))
         assert "2 clicks" in output
         assert "2 votes by 2 annotators on 1 task" in output
         (question,) = study.questions()
@@ -199,14 +199,14 @@ class TestColumns:
             read_files([path])
         assert {"x", "y"} <= set(caught.value.missing)
 
-    def test_columns_named_by_hand_tell_the_kind(self, bring, study, tmp_path):
+    def test_columns_named_by_hand_tell_the_kind(self, import_files, study, tmp_path):
         path = votes(tmp_path / "a.csv", "wer,was,gesagt")
-        bring(path, mappings={path: {"wer": "annotator", "was": "task", "gesagt": "label"}})
+        import_files(path, mappings={path: {"wer": "annotator", "was": "task", "gesagt": "label"}})
         assert len(study.vote_set(study.questions()[0].id).task) == 8
 
-    def test_one_column_named_by_hand_makes_no_truth_of_votes(self, bring, study, tmp_path):
+    def test_one_column_named_by_hand_makes_no_truth_of_votes(self, import_files, study, tmp_path):
         path = votes(tmp_path / "a.csv", "worker,task,gesagt")
-        bring(path, mappings={path: {"gesagt": "label"}})
+        import_files(path, mappings={path: {"gesagt": "label"}})
         assert len(study.vote_set(study.questions()[0].id).task) == 8
 
     def test_two_sides_without_a_choice_are_asked_about_as_pairs(self, tmp_path):
@@ -216,12 +216,12 @@ class TestColumns:
         assert caught.value.missing == ("choice",)
 
 
-def test_files_of_different_answers_are_different_questions(bring, study, tmp_path):
-    bring(votes(tmp_path / "pets.csv"))
+def test_files_of_different_answers_are_different_questions(import_files, study, tmp_path):
+    import_files(votes(tmp_path / "pets.csv"))
     more = written(tmp_path / "stages.csv", "annotator,task,label", "ann,c0,ring", "bob,c0,none")
-    bring(more)
+    import_files(more)
     assert [question.name for question in study.questions()] == ["labels", "stages"]
-    bring(written(tmp_path / "more.csv", "annotator,task,label", "cid,c0,dog"))
+    import_files(written(tmp_path / "more.csv", "annotator,task,label", "cid,c0,dog"))
     assert [len(study.vote_set(question.id).task) for question in study.questions()] == [9, 2]
 
 
@@ -267,20 +267,20 @@ def test_cancelling_leaves_the_study_as_it_was(study, tmp_path):
 
 class TestRealCrowds:
     @pytest.mark.parametrize(("name", "count"), [("bluebirds", 4212), ("duchenne", 30319), ("adult2", 92721)])
-    def test_every_vote_comes_in(self, bring, study, real_data, name, count):
+    def test_every_vote_comes_in(self, import_files, study, real_data, name, count):
         folder = real_data / "labels"
-        bring(folder / f"{name}_truth.csv", folder / f"{name}.csv")
+        import_files(folder / f"{name}_truth.csv", folder / f"{name}.csv")
         (question,) = study.questions()
         assert len(study.vote_set(question.id).task) == count
 
 
-def test_votes_that_come_twice_are_told(bring, tmp_path):
+def test_votes_that_come_twice_are_told(import_files, tmp_path):
     """They count twice, as repeated votes do, so whoever drops a file again is told."""
     first = votes(tmp_path / "votes.csv")
-    assert "earlier file" not in bring(first)
-    assert "all 8 of a task that its annotator labels in an earlier file too" in bring(first)
+    assert "earlier file" not in import_files(first)
+    assert "all 8 of a task that its annotator labels in an earlier file too" in import_files(first)
     rows = ["cid,c0,cat", "ann,c0,cat", "ann,c9,dog", "bob,c1,dog"]
     other_file = written(tmp_path / "other.csv", "annotator,task,label", *rows)
-    assert "(2 of a task that its annotator labels in an earlier file too)" in bring(other_file)
+    assert "(2 of a task that its annotator labels in an earlier file too)" in import_files(other_file)
     third = written(tmp_path / "third.csv", "annotator,task,label", "dan,c0,cat", "ann,c20,dog")
-    assert "earlier file" not in bring(third)
+    assert "earlier file" not in import_files(third)

@@ -63,11 +63,13 @@ def test_decisions_are_held_fixed_and_the_excluded_left_out(study):
     assert sorted(votes)[1] == TASKS
 
 
-@pytest.mark.parametrize(("truths", "told", "left"), [("measure", 0, 30), ("folds", 0, 30), ("hold", 30, 0)])
-def test_truths_measure_only_what_was_not_told_of_them(study, truths, told, left):
+@pytest.mark.parametrize(
+    ("truths", "truths_used", "left"), [("measure", 0, 30), ("folds", 0, 30), ("hold", 30, 0)]
+)
+def test_truths_measure_only_what_was_not_told_of_them(study, truths, truths_used, left):
     inputs, answer, _ = run(study, truths=truths)
     (question,), (outcome,) = inputs.given.values(), answer.outcomes.values()
-    assert int((outcome.fusion.fusion.known != OPEN).sum()) == told
+    assert int((outcome.fusion.fusion.known != OPEN).sum()) == truths_used
     assert int((unseen_truths(outcome.fusion, question.truth) != OPEN).sum()) == left
 
 

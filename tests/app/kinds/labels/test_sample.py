@@ -58,9 +58,9 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
     assert (labels.outputs, labels.classes) == (crowd.outputs, crowd.classes)
     assert labels.meaning.tolist() == crowd.meaning.tolist()
     named = [
-        sorted(zip(np.round(votes.time - begun, 1), [votes.annotators[k] for k in votes.annotator],
+        sorted(zip(np.round(votes.time - started, 1), [votes.annotators[k] for k in votes.annotator],
                    [votes.tasks[t] for t in votes.task], votes.label, strict=True))
-        for votes, begun in ((labels, BEGUN), (crowd, 0.0))
+        for votes, started in ((labels, BEGUN), (crowd, 0.0))
     ]  # fmt: skip
     assert named[0] == named[1]
 

@@ -130,9 +130,9 @@ def test_pixels_and_places_are_as_they_were(exported, series):
 
 
 def test_what_was_exported_opens_again_with_the_same_masks(exported, study, tmp_path, call):
-    again = tmp_path / "again.rscope"
-    call("import", again, exported)
-    with Study.open(study) as old, Study.open(again) as new:
+    second = tmp_path / "again.rscope"
+    call("import", second, exported)
+    with Study.open(study) as old, Study.open(second) as new:
         fusions = old.shown.result(1, "masks")[1].fusions
         entries = mask_entries(new)
         assert len(entries) == 4

@@ -79,9 +79,9 @@ def test_a_run_is_kept_with_its_settings(study):
         assert opened.shown.result(image.id, "masks") is not None
 
 
-@pytest.mark.parametrize(("what", "name"), [("annotators", "a.nii.gz"), ("consensus", "a.csv")])
-def test_a_name_of_another_format_is_refused(study, tmp_path, what, name, capsys):
-    assert main(["export", str(study), "--what", what, "-o", str(tmp_path / name)]) == 1
+@pytest.mark.parametrize(("kind", "name"), [("annotators", "a.nii.gz"), ("consensus", "a.csv")])
+def test_a_name_of_another_format_is_refused(study, tmp_path, kind, name, capsys):
+    assert main(["export", str(study), "--what", kind, "-o", str(tmp_path / name)]) == 1
     assert "expected a name that ends in" in capsys.readouterr().err
     assert not (tmp_path / name).exists()
 
@@ -181,8 +181,8 @@ def test_the_bias_of_a_table_is_that_of_the_window(study, tmp_path, run):
 
 
 def test_refusals(study, tmp_path, refusal):
-    def ask(what, *more, out="x.nii.gz"):
-        return refusal("export", study, "--what", what, "-o", tmp_path / out, *more)
+    def ask(kind, *more, out="x.nii.gz"):
+        return refusal("export", study, "--what", kind, "-o", tmp_path / out, *more)
 
     assert "without the DICOM series" in ask("consensus", out="x.dcm")
     assert "expected one of nifti" in ask("weights", "--format", "rtstruct")

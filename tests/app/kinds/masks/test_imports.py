@@ -32,9 +32,9 @@ def a_disc(shape=(60, 80), radius=15):
     return 255 * ((y - 30) ** 2 + (x - 40) ** 2 < radius**2)
 
 
-def test_a_volume_and_its_raters_masks_in_any_order(bring, tmp_path):
+def test_a_volume_and_its_raters_masks_in_any_order(import_files, tmp_path):
     files = four_raters(tmp_path, "chest_")
-    output = bring(*files, a_volume(tmp_path / "chest.nii.gz"))
+    output = import_files(*files, a_volume(tmp_path / "chest.nii.gz"))
     assert "1 volume." in output
     assert "4 masks in 4 files on 1 image by 4 annotators" in output
     found_marks = marks(tmp_path)
@@ -44,7 +44,7 @@ def test_a_volume_and_its_raters_masks_in_any_order(bring, tmp_path):
     assert found_marks["chest.nii.gz", "ben", "structure"] == a_ball(radius=6.0).sum()
 
 
-def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(bring, tmp_path):
+def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(import_files, tmp_path):
     folder = tmp_path / "case"
     (folder / "masks").mkdir(parents=True)
     a_volume(folder / "ct.nii.gz")
@@ -52,7 +52,7 @@ def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(bring, tmp
     (folder / "notes.md").write_text("read me")
     (folder / "clicks.csv").write_text("annotator,image,x,y\n")
     (folder / "broken.nii").write_text("nothing")
-    output = bring(folder)
+    output = import_files(folder)
     assert "4 masks in 4 files on 1 image" in output
     assert "import clicks.csv by name" in output
     assert "notes.md" in output
@@ -60,132 +60,132 @@ def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(bring, tmp
     assert len(marks(tmp_path)) == 4
 
 
-def test_many_cases_are_told_apart_by_their_names(bring, tmp_path):
+def test_many_cases_are_told_apart_by_their_names(import_files, tmp_path):
     files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
-    assert "8 masks in 8 files on 2 images by 4 annotators" in bring(*files)
+    assert "8 masks in 8 files on 2 images by 4 annotators" in import_files(*files)
     assert ("case2", "dora", "structure") in marks(tmp_path)
 
 
-def test_masks_come_to_the_volume_that_the_study_has(bring, tmp_path):
-    bring(a_volume(tmp_path / "chest.nii.gz"))
-    bring(*four_raters(tmp_path))
+def test_masks_come_to_the_volume_that_the_study_has(import_files, tmp_path):
+    import_files(a_volume(tmp_path / "chest.nii.gz"))
+    import_files(*four_raters(tmp_path))
     assert {image for image, _, _ in marks(tmp_path)} == {"chest.nii.gz"}
 
 
-def test_the_volume_may_come_after_its_masks(bring, tmp_path):
-    bring(*four_raters(tmp_path, "case1_"))
-    assert "1 volume" in bring(a_volume(tmp_path / "case1.nii.gz"))
+def test_the_volume_may_come_after_its_masks(import_files, tmp_path):
+    import_files(*four_raters(tmp_path, "case1_"))
+    assert "1 volume" in import_files(a_volume(tmp_path / "case1.nii.gz"))
     with Study.open(tmp_path / "s.rscope") as study:
         (entry,) = study.images()
         assert study.locate(entry) == tmp_path / "case1.nii.gz"
         assert len(mask_entries(study, entry.id)) == 4
     moved = a_ball().astype(np.int16) * 100 - 50
-    output = bring(write(tmp_path / "elsewhere" / "case1.nii.gz", moved, shift=5))
+    output = import_files(write(tmp_path / "elsewhere" / "case1.nii.gz", moved, shift=5))
     assert "1 volume" in output
     assert len(marks(tmp_path)) == 4
 
 
-def test_masks_of_the_next_case_are_not_laid_on_the_last_one(bring, tmp_path):
-    bring(*four_raters(tmp_path, "case1_"))
-    bring(*four_raters(tmp_path, "case2_"))
+def test_masks_of_the_next_case_are_not_laid_on_the_last_one(import_files, tmp_path):
+    import_files(*four_raters(tmp_path, "case1_"))
+    import_files(*four_raters(tmp_path, "case2_"))
     assert {image for image, _, _ in marks(tmp_path)} == {"case1", "case2"}
 
 
-def test_photographs_stay_images_and_masks_beside_them_become_masks(bring, tmp_path):
+def test_photographs_stay_images_and_masks_beside_them_become_masks(import_files, tmp_path):
     photograph = a_photograph(tmp_path / "cell.png")
     masks = [painted(tmp_path / f"cell_{name}.png", a_disc(radius=r)) for name, r in (("a", 12), ("b", 15))]
     gold = painted(tmp_path / "cell_gold.png", a_disc(radius=13))
-    output = bring(photograph, *masks, gold)
+    output = import_files(photograph, *masks, gold)
     assert "1 image." in output
     found_marks = marks(tmp_path)
     assert set(found_marks) == {("cell.png", name, "structure") for name in ("a", "b", None)}
     assert found_marks["cell.png", "b", "structure"] == (a_disc() > 0).sum()
 
 
-def test_plain_pictures_with_a_table_of_clicks_stay_images(bring, tmp_path):
+def test_plain_pictures_with_a_table_of_clicks_stay_images(import_files, tmp_path):
     picture = painted(tmp_path / "smear.png", a_disc())
     (tmp_path / "clicks.csv").write_text("annotator,image,x,y\nanna,smear.png,5,6\n")
-    bring(picture, tmp_path / "clicks.csv")
+    import_files(picture, tmp_path / "clicks.csv")
     assert marks(tmp_path) == {}
 
 
-def test_photographs_are_not_decoded_to_find_masks_among_them(bring, tmp_path, monkeypatch):
+def test_photographs_are_not_decoded_to_find_masks_among_them(import_files, tmp_path, monkeypatch):
     files = [a_photograph(tmp_path / f"smear-{n}.png", seed=n) for n in range(5)]
 
     def refuse(source, watch):
         raise AssertionError(f"{source.path.name} was decoded")
 
     monkeypatch.setattr("raterscope.app.formats.masks.label_maps.read_values", refuse)
-    assert "5 images." in bring(*files)
+    assert "5 images." in import_files(*files)
 
 
-def test_a_tiff_of_many_pages_is_a_volume_or_its_mask(bring, tmp_path):
+def test_a_tiff_of_many_pages_is_a_volume_or_its_mask(import_files, tmp_path):
     pages = np.random.default_rng(1).integers(0, 4000, SHAPE, dtype=np.uint16)
     tifffile.imwrite(tmp_path / "vol.tif", pages)
     tifffile.imwrite(tmp_path / "vol_anna.tif", 255 * a_ball())
     tifffile.imwrite(tmp_path / "vol_ben.tif", 255 * a_ball(), compression="zlib")
-    assert "1 volume." in bring(*sorted(tmp_path.glob("*.tif")))
+    assert "1 volume." in import_files(*sorted(tmp_path.glob("*.tif")))
     assert marks(tmp_path) == {
         ("vol.tif", name, "structure"): int(a_ball().sum()) for name in ("anna", "ben")
     }
 
 
-def test_each_label_of_a_map_is_a_structure(bring, tmp_path):
+def test_each_label_of_a_map_is_a_structure(import_files, tmp_path):
     labels = a_ball((6, 8, 8), 4) + 2 * a_ball((6, 18, 18), 4)
-    bring(*(write(tmp_path / f"{name}.nii.gz", labels) for name in ("anna", "ben")))
+    import_files(*(write(tmp_path / f"{name}.nii.gz", labels) for name in ("anna", "ben")))
     assert sorted({structure for _, _, structure in marks(tmp_path)}) == ["label 1", "label 2"]
 
 
-def test_structures_in_the_names_of_files(bring, tmp_path):
+def test_structures_in_the_names_of_files(import_files, tmp_path):
     volume = a_volume(tmp_path / "ct.nii.gz")
     names = [f"{rater}_{structure}.nii.gz" for rater in ("anna", "ben") for structure in ("liver", "spleen")]
-    bring(volume, *(write(tmp_path / name, a_ball()) for name in names))
+    import_files(volume, *(write(tmp_path / name, a_ball()) for name in names))
     expected = {
         ("ct.nii.gz", rater, structure) for rater in ("anna", "ben") for structure in ("liver", "spleen")
     }
     assert set(marks(tmp_path)) == expected
 
 
-def test_who_marked_a_single_file_must_be_told(bring, tmp_path):
+def test_who_marked_a_single_file_must_be_told(import_files, tmp_path):
     mask = write(tmp_path / "mask.nii.gz", a_ball())
-    output = bring(mask)
+    output = import_files(mask)
     assert output.startswith("mask.nii.gz: its annotator is unknown")
     assert "--annotator" in output
     assert not (tmp_path / "s.rscope").exists()
-    bring(mask, "--annotator", "Anna", "--structure", "nodule")
+    import_files(mask, "--annotator", "Anna", "--structure", "nodule")
     assert {(rater, structure) for _, rater, structure in marks(tmp_path)} == {("Anna", "nodule")}
 
 
-def test_a_pattern_takes_names_apart(bring, tmp_path):
+def test_a_pattern_takes_names_apart(import_files, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     files = [write(folder / f"n{n}-x-{rater}.nii.gz", a_ball()) for n in (1, 2) for rater in ("ab", "cd")]
-    bring(*files, "--naming", "{item}-x-{annotator}")
+    import_files(*files, "--naming", "{item}-x-{annotator}")
     expected = {(item, rater, "structure") for item in ("n1", "n2") for rater in ("ab", "cd")}
     assert set(marks(tmp_path)) == expected
 
 
-def test_masks_that_are_the_truth(bring, tmp_path):
-    bring(write(tmp_path / "ball.nii.gz", a_ball()), "--kind", "truth")
+def test_masks_that_are_the_truth(import_files, tmp_path):
+    import_files(write(tmp_path / "ball.nii.gz", a_ball()), "--kind", "truth")
     ((_, rater, _),) = marks(tmp_path)
     assert rater is None
 
 
 class TestAnotherGrid:
-    def test_a_shape_that_does_not_match_is_refused_with_both_named(self, bring, tmp_path):
+    def test_a_shape_that_does_not_match_is_refused_with_both_named(self, import_files, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
         short = write(tmp_path / "chest_anna.nii.gz", a_ball(shape=(10, 24, 24)))
-        output = bring(volume, short)
+        output = import_files(volume, short)
         assert output.startswith("chest_anna.nii.gz: does not lie on chest.nii.gz")
         assert "10 x 24 x 24" in output
         assert "12 x 24 x 24" in output
         assert not (tmp_path / "s.rscope").exists()
 
-    def test_nothing_is_resampled_unless_it_is_asked_for(self, bring, tmp_path):
+    def test_nothing_is_resampled_unless_it_is_asked_for(self, import_files, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
         moved = write(tmp_path / "chest_anna.nii.gz", a_ball(), shift=-3.0)
-        assert "--resample resamples it" in bring(volume, moved)
-        assert "resampled to the image" in bring(volume, moved, "--resample")
+        assert "--resample resamples it" in import_files(volume, moved)
+        assert "resampled to the image" in import_files(volume, moved, "--resample")
         with Study.open(tmp_path / "s.rscope") as study:
             record = read_masks(study, study.images()[0].id, "structure")["anna"]
         where = np.argwhere(a_ball())
@@ -194,42 +194,42 @@ class TestAnotherGrid:
         inside = a_ball()[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
         np.testing.assert_array_equal(record.values, inside)
 
-    def test_pixels_without_a_place_are_never_resampled(self, bring, tmp_path):
+    def test_pixels_without_a_place_are_never_resampled(self, import_files, tmp_path):
         small = painted(tmp_path / "cell_anna.png", a_disc((50, 80)))
-        output = bring(a_photograph(tmp_path / "cell.png"), small, "--kind", "masks", "--resample")
+        output = import_files(a_photograph(tmp_path / "cell.png"), small, "--kind", "masks", "--resample")
         assert "--resample" not in output
 
-    def test_two_raters_on_two_grids(self, bring, tmp_path):
+    def test_two_raters_on_two_grids(self, import_files, tmp_path):
         files = [
             write(tmp_path / "x_anna.nii.gz", a_ball()),
             write(tmp_path / "y_ben.nii.gz", a_ball(), shift=9),
         ]
-        assert "begin at different positions" in bring(*files)
+        assert "begin at different positions" in import_files(*files)
 
 
-def test_one_annotator_cannot_have_drawn_the_same_twice(bring, tmp_path):
+def test_one_annotator_cannot_have_drawn_the_same_twice(import_files, tmp_path):
     files = four_raters(tmp_path)[:2]
-    output = bring(*files, "--annotator", "anna")
+    output = import_files(*files, "--annotator", "anna")
     assert "anna.nii.gz" in output
     assert "ben.nii.gz" in output
     assert "one mask by each annotator" in output
 
 
-def test_a_mask_that_fits_two_images_is_not_guessed(bring, tmp_path):
+def test_a_mask_that_fits_two_images_is_not_guessed(import_files, tmp_path):
     first, second = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
-    output = bring(first, second, *four_raters(tmp_path)[:2])
+    output = import_files(first, second, *four_raters(tmp_path)[:2])
     assert "fits several images (left.nii.gz, right.nii.gz)" in output
 
 
-def test_an_empty_mask_is_a_rater_who_saw_nothing(bring, tmp_path):
+def test_an_empty_mask_is_a_rater_who_saw_nothing(import_files, tmp_path):
     files = [*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", np.zeros(SHAPE, np.uint8))]
-    assert "1 of them empty" in bring(*files)
+    assert "1 of them empty" in import_files(*files)
     assert next(n for (_, rater, _), n in marks(tmp_path).items() if rater == "emil") == 0
 
 
-def test_what_nobody_named_is_the_structure_that_others_marked(bring, tmp_path):
+def test_what_nobody_named_is_the_structure_that_others_marked(import_files, tmp_path):
     files = [write(tmp_path / f"nodule_{name}.nii.gz", a_ball()) for name in ("anna", "ben")]
-    bring(*files, write(tmp_path / "gold.nii.gz", a_ball()))
+    import_files(*files, write(tmp_path / "gold.nii.gz", a_ball()))
     assert {(rater, structure) for _, rater, structure in marks(tmp_path)} == {
         ("anna", "nodule"),
         ("ben", "nodule"),
@@ -237,57 +237,57 @@ def test_what_nobody_named_is_the_structure_that_others_marked(bring, tmp_path):
     }
 
 
-def test_a_mask_that_fits_none_of_several_images_is_a_case_of_its_own(bring, tmp_path):
+def test_a_mask_that_fits_none_of_several_images_is_a_case_of_its_own(import_files, tmp_path):
     first, second = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
     elsewhere = write(tmp_path / "elsewhere.nii.gz", a_ball((5, 5, 5), 4, (11, 11, 11)))
-    assert "elsewhere.nii.gz fits none of the images" in bring(
+    assert "elsewhere.nii.gz fits none of the images" in import_files(
         first, second, elsewhere, "--annotator", "anna"
     )
 
 
 class TestRealFiles:
-    def test_contours_come_to_a_series_that_the_study_has(self, bring, tmp_path, real_data):
+    def test_contours_come_to_a_series_that_the_study_has(self, import_files, tmp_path, real_data):
         folder = real_data / "formats" / "dicom" / "rtstruct"
-        output = bring(folder / "rt.dcm", "--annotator", "anna")
+        output = import_files(folder / "rt.dcm", "--annotator", "anna")
         assert "add the folder of that series first" in output
-        bring(folder / "ct_1.dcm")
-        bring(folder / "rt.dcm", "--annotator", "anna")
+        import_files(folder / "ct_1.dcm")
+        import_files(folder / "rt.dcm", "--annotator", "anna")
         assert {rater for _, rater, _ in marks(tmp_path)} == {"anna"}
 
-    def test_a_segmentation_as_dicom_and_as_nrrd_is_the_same(self, bring, tmp_path, real_data):
+    def test_a_segmentation_as_dicom_and_as_nrrd_is_the_same(self, import_files, tmp_path, real_data):
         folder = real_data / "formats" / "dicom" / "seg_dcmqi"
-        bring(folder / "01.dcm")
-        bring(folder / "liver.dcm", "--annotator", "anna", "--structure", "Liver")
-        bring(folder / "liver_seg.nrrd", "--annotator", "ben", "--structure", "Liver")
+        import_files(folder / "01.dcm")
+        import_files(folder / "liver.dcm", "--annotator", "anna", "--structure", "Liver")
+        import_files(folder / "liver_seg.nrrd", "--annotator", "ben", "--structure", "Liver")
         with Study.open(tmp_path / "s.rscope") as study:
             (entry,) = study.images()
             first, second = read_masks(study, entry.id, "Liver").values()
         assert first.origin == second.origin
         np.testing.assert_array_equal(first.values, second.values)
 
-    def test_four_radiologists_of_one_file(self, bring, tmp_path, real_data):
-        bring(real_data / "formats" / "lidc" / "189_158.xml")
+    def test_four_radiologists_of_one_file(self, import_files, tmp_path, real_data):
+        import_files(real_data / "formats" / "lidc" / "189_158.xml")
         assert len({rater for _, rater, _ in marks(tmp_path)}) == 4
 
-    def test_a_folder_of_mixed_series_says_what_is_odd(self, bring, real_data):
-        output = bring(real_data / "formats" / "dicom" / "pydicom")
+    def test_a_folder_of_mixed_series_says_what_is_odd(self, import_files, real_data):
+        output = import_files(real_data / "formats" / "dicom" / "pydicom")
         assert "MR_truncated.dcm: is cut short" in output
         assert "it is 2 volumes" in output
         assert "rtstruct.dcm: was drawn on the series" in output
 
 
-def test_files_of_one_program_are_attributed_by_their_names(bring, tmp_path):
+def test_files_of_one_program_are_attributed_by_their_names(import_files, tmp_path):
     volume = a_patient(tmp_path / "ct")
     files = [
         segmented(tmp_path / f"ct_{name}.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, last))])
         for name, last in (("anna", 15), ("ben", 16))
     ]
-    bring(tmp_path / "ct", *files)
+    import_files(tmp_path / "ct", *files)
     assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna", "ben"}
 
 
-def test_a_given_pattern_precedes_the_name_in_the_file(bring, tmp_path):
+def test_a_given_pattern_precedes_the_name_in_the_file(import_files, tmp_path):
     volume = a_patient(tmp_path / "ct")
     path = segmented(tmp_path / "ct_anna.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, 15))])
-    bring(tmp_path / "ct", path, "--naming", "{item}_{annotator}")
+    import_files(tmp_path / "ct", path, "--naming", "{item}_{annotator}")
     assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna"}

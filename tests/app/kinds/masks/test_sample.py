@@ -108,7 +108,7 @@ def nodule(patient, shift):
 
 def test_those_that_are_agreed_on_least_and_most_are_chosen_one_a_patient():
     nodules = [nodule(f"{shift}", shift) for shift in range(1, 16)]
-    again = [nodule("15", 16), nodule("1", 0)]  # smaller ones of the same patients come later
-    chosen = [nodule.patient for nodule in choose_nodules([*nodules, *again])]
+    second = [nodule("15", 16), nodule("1", 0)]  # smaller ones of the same patients come later
+    chosen = [nodule.patient for nodule in choose_nodules([*nodules, *second])]
     assert chosen == ["15", "14", "13", "12", "11", "3", "2", "1"]
     assert [nodule.patient for nodule in choose_nodules(nodules[:3])] == ["3", "2", "1"]

@@ -27,9 +27,9 @@ def study(unfused):
 
 @pytest.fixture
 def export(tmp_path, capsys):
-    def leave(study, what, *more):
-        out = tmp_path / f"{what}.csv"
-        assert run("export", study, "--what", what, *more, "-o", out) == 0, capsys.readouterr().err
+    def leave(study, kind, *more):
+        out = tmp_path / f"{kind}.csv"
+        assert run("export", study, "--what", kind, *more, "-o", out) == 0, capsys.readouterr().err
         return out
 
     return leave

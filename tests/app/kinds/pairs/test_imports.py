@@ -29,12 +29,12 @@ def study(tmp_path):
 
 
 @pytest.fixture
-def bring(study):
-    def bring(*paths, **options):
+def import_files(study):
+    def import_files(*paths, **options):
         at_hand = StudyImages(tuple(study.images()), study.path, items_of(study))
         return " ".join(store(read_files(paths, at_hand=at_hand, **options), study))
 
-    return bring
+    return import_files
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def digits(folder, names):
     return folder
 
 
-def test_a_table_of_comparisons_is_told_from_others(bring, study, comparisons, tmp_path):
+def test_a_table_of_comparisons_is_told_from_others(import_files, study, comparisons, tmp_path):
     votes = write(tmp_path / "votes.csv", ("annotator", "task", "label"), [("ann", "t1", "cat")])
     clicks = write(tmp_path / "clicks.csv", ("annotator", "image", "x", "y"), [("eve", "one.png", "3", "4")])
-    output = bring(votes, comparisons)
+    output = import_files(votes, comparisons)
     assert "better.csv: 4 comparisons of 3 items by 2 annotators." in output
     assert read_files([clicks]).clicks
     (question,) = study.pair_questions()
@@ -65,41 +65,43 @@ def test_a_table_of_comparisons_is_told_from_others(bring, study, comparisons, t
     assert [question.name for question in study.questions()] == ["labels"]
 
 
-def test_comparisons_that_come_twice_are_told(bring, comparisons, tmp_path):
+def test_comparisons_that_come_twice_are_told(import_files, comparisons, tmp_path):
     """They count twice, so whoever drops a file again is told."""
-    assert "earlier file" not in bring(comparisons)
+    assert "earlier file" not in import_files(comparisons)
     words = "of two items that their annotator compares so in an earlier file too)"
-    assert f"(all 4 {words}" in bring(comparisons)
+    assert f"(all 4 {words}" in import_files(comparisons)
     rows = [("bob", "c2", "c1", "left"), ("ann", "c0", "c1", "right"), ("cid", "c0", "c1", "left")]
-    assert f"(1 {words}" in bring(write(tmp_path / "more.csv", HEADER, rows))
-    assert "earlier file" not in bring(write(tmp_path / "new.csv", HEADER, [("cid", "c2", "c3", "left")]))
+    assert f"(1 {words}" in import_files(write(tmp_path / "more.csv", HEADER, rows))
+    assert "earlier file" not in import_files(
+        write(tmp_path / "new.csv", HEADER, [("cid", "c2", "c3", "left")])
+    )
 
 
-def test_what_is_left_out_is_told(bring, study, tmp_path):
+def test_what_is_left_out_is_told(import_files, study, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
-    output = bring(write(tmp_path / "odd.csv", HEADER, rows))
+    output = import_files(write(tmp_path / "odd.csv", HEADER, rows))
     assert "1 row skipped: line 6 compares an item with itself." in output
     assert 'line 7 has the choice "perhaps"' in output
     assert "1 row without an answer skipped." in output
     assert "4 comparisons of 3 items by 2 annotators." in output  # cid is left with none
     assert study.pair_questions()[0].name == "pairs"
-    bring(write(tmp_path / "others.csv", HEADER, [("ann", "x", "y", "left")]))
+    import_files(write(tmp_path / "others.csv", HEADER, [("ann", "x", "y", "left")]))
     assert study.pair_questions()[1].name == "others"
 
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("first", ["pictures", "pairs"])
-def test_pictures_of_items_are_no_masks(bring, study, comparisons, tmp_path, first, together):
+def test_pictures_of_items_are_no_masks(import_files, study, comparisons, tmp_path, first, together):
     folder = digits(tmp_path / "cells", ["c0.png", "c2.png"])
     order = [folder, comparisons] if first == "pictures" else [comparisons, folder]
     if together:
-        assert "2 items have a picture now." in bring(*order)
+        assert "2 items have a picture now." in import_files(*order)
     elif first == "pairs":
-        bring(comparisons)
-        assert "2 items have a picture now." in bring(folder)
+        import_files(comparisons)
+        assert "2 items have a picture now." in import_files(folder)
     else:
-        bring(*sorted(folder.iterdir()), kind="image")
-        bring(comparisons)
+        import_files(*sorted(folder.iterdir()), kind="image")
+        import_files(comparisons)
     assert not mask_entries(study)
     (question,) = study.pair_questions()
     assert {item: study.image(image).name for item, image in item_pictures(study, question.id).items()} == {
@@ -107,30 +109,30 @@ def test_pictures_of_items_are_no_masks(bring, study, comparisons, tmp_path, fir
     }  # fmt: skip
 
 
-def test_columns_are_told_by_hand(bring, study, tmp_path):
+def test_columns_are_told_by_hand(import_files, study, tmp_path):
     path = write(tmp_path / "wer.csv", ("wer", "p", "q", "gesagt"), ROWS)
     with pytest.raises(UnknownColumns):
-        bring(path)
+        import_files(path)
     assert not study.pair_questions()
-    bring(path, mappings={path: {"wer": "annotator", "p": "left", "q": "right", "gesagt": "choice"}})
+    import_files(path, mappings={path: {"wer": "annotator", "p": "left", "q": "right", "gesagt": "choice"}})
     assert len(pairs_of(study, study.pair_questions()[0].id)) == 4
 
 
-def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(bring, study, tmp_path):
+def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(import_files, study, tmp_path):
     header = ("annotator", "a", "b", "label")
     path = write(tmp_path / "sides.csv", header, [("ann", "1", "2", "cat"), ("bob", "1", "3", "dog")])
-    bring(path, mappings={path: {"a": "task", "b": "ignore"}})
+    import_files(path, mappings={path: {"a": "task", "b": "ignore"}})
     assert not study.pair_questions()
     assert study.questions()[0].scheme.outputs == ("cat", "dog")
 
 
-def test_labels_beside_sides_come_in_as_labels_and_that_is_said(bring, study, tmp_path):
+def test_labels_beside_sides_come_in_as_labels_and_that_is_said(import_files, study, tmp_path):
     header = ("annotator", "image", "left", "right", "label")
     rows = [(annotator, f"p{n}", n, n + 40, "cat") for annotator in ("ann", "bob") for n in range(5)]
     path = write(tmp_path / "boxes.csv", header, rows)
-    assert "boxes.csv was read as labels, because label does not choose" in bring(path)
+    assert "boxes.csv was read as labels, because label does not choose" in import_files(path)
     assert not study.pair_questions()
-    assert "was read as" not in bring(path, kind="labels")
+    assert "was read as" not in import_files(path, kind="labels")
     assert len(study.questions()) == 1
 
 
@@ -166,13 +168,13 @@ def test_cancelling_leaves_the_study_as_it_was(study, comparisons):
 
 
 @pytest.mark.parametrize(("name", "count"), [("worldcollege", 8823), ("lf_quality", 26580)])
-def test_every_real_comparison_comes_in(bring, study, real_data, name, count):
-    bring(real_data / "pairs" / f"{name}.csv")
+def test_every_real_comparison_comes_in(import_files, study, real_data, name, count):
+    import_files(real_data / "pairs" / f"{name}.csv")
     (question,) = study.pair_questions()
     assert len(pairs_of(study, question.id)) == count
 
 
-def test_real_rows_without_an_answer_are_told(bring, study, real_data):
-    output = bring(real_data / "pairs" / "music_sigir2010.csv")
+def test_real_rows_without_an_answer_are_told(import_files, study, real_data):
+    output = import_files(real_data / "pairs" / "music_sigir2010.csv")
     assert "5 rows without an answer skipped" in output
     assert len(pairs_of(study, study.pair_questions()[0].id)) == 2805

@@ -51,12 +51,12 @@ def menu_entry(window, name, words):
     """An entry of the menu that the right button opens on an annotator."""
     choose(window, name)
     table = window.workspace.table
-    place = table.view.visualRect(table.view.currentIndex()).center()
-    table.view.customContextMenuRequested.emit(place)
+    point = table.view.visualRect(table.view.currentIndex()).center()
+    table.view.customContextMenuRequested.emit(point)
     menu = table.findChildren(QMenu)[-1]
-    found = next((action for action in menu.actions() if action.text() == words), None)
+    result = next((action for action in menu.actions() if action.text() == words), None)
     menu.close()
-    return found
+    return result
 
 
 def asked_to_weigh(window, qtbot, name="volunteer 0") -> ExclusionDialog:
@@ -72,14 +72,14 @@ def row_of(window, name):
 def test_the_exclusion_preview_equals_a_new_fusion(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
-        found = recount(inputs, "volunteer 0", None, fold(study.decisions()))
-        assert [(change.name, change.before, change.after) for change in found.changed] == [
+        stored = recount(inputs, "volunteer 0", None, fold(study.decisions()))
+        assert [(change.name, change.before, change.after) for change in stored.changed] == [
             ("one.png", "detected", "rejected"),
             ("two.png", "detected", "rejected"),
         ]
         study.record(Decision(verb="exclude", annotators=("volunteer 0",), reason="to see"))
-        again = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
-        for name, outcome in again.outcomes.items():
+        second = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
+        for name, outcome in second.outcomes.items():
             before = int(inputs.fusions[name].detection.detected.sum())
             assert int(outcome.fusion.detection.detected.sum()) == before - 1
 
@@ -108,8 +108,8 @@ def test_decided_spots_do_not_change_in_the_preview(fused_study):
         run = study.runs.all()[-1].id
         inputs = gather_run(run, study)
         first, second = recount(inputs, "volunteer 0", None, fold(study.decisions())).changed
-        place = SpotSubject(x=first.x, y=first.y, number=first.cluster + 1)
-        study.record(Decision(verb="accept", item=first.image, run=run, subject=place))
+        subject = SpotSubject(x=first.x, y=first.y, number=first.cluster + 1)
+        study.record(Decision(verb="accept", item=first.image, run=run, subject=subject))
         assert recount(inputs, "volunteer 0", None, fold(study.decisions())).changed == (second,)
 
 
@@ -159,18 +159,18 @@ def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
 def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
-        found = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
+        stored = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
         weight = WeightSubject(weight=0.1)
         study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
-        again = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
-        assert [(change.name, change.before, change.after) for change in found.changed] == [
+        second = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
+        assert [(change.name, change.before, change.after) for change in stored.changed] == [
             ("one.png", "detected", "rejected"),
             ("two.png", "detected", "rejected"),
         ]
-        for name, outcome in again.outcomes.items():
+        for name, outcome in second.outcomes.items():
             before = int(inputs.fusions[name].detection.detected.sum())
             assert int(outcome.fusion.detection.detected.sum()) == before - 1
-        inputs = gather_run(keep(again, study), study)
+        inputs = gather_run(keep(second, study), study)
         same = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
         more = recount(inputs, "volunteer 0", 1.0, fold(study.decisions()))
         assert (len(same.changed), len(more.changed)) == (0, 2)
@@ -249,9 +249,9 @@ def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     assert voted.document.contents.runs[-1].weights == {"volunteer 0": 0.5}
     assert "clicks" not in voted.document.contents.stale
     voted.workspace.reviewing.select(0)
-    said = {line.name: line.who for line in voted.workspace.evidence.findChild(VoterList).lines}
-    assert said["volunteer 0"] == "volunteer 0  × ½"
-    assert said["volunteer 1"] == "volunteer 1"
+    texts = {line.name: line.who for line in voted.workspace.evidence.findChild(VoterList).lines}
+    assert texts["volunteer 0"] == "volunteer 0  × ½"
+    assert texts["volunteer 1"] == "volunteer 1"
     panel = asked_to_weigh(voted, qtbot).panel
     assert "counts these clicks at ½ already" in panel._error.text()
     panel.choice.set_mode("out")
@@ -306,13 +306,13 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
     )
     dice = 2 * len(first & second) / (len(first) + len(second))
     assert f"Dice {dice:.2f}" in figure.words(others)
-    place = next(
+    position = next(
         QPoint(x, y)
         for x in range(figure.width())
         for y in range(figure.height())
         if figure.part_at(QPoint(x, y)) == others
     )
-    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=place)
+    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=position)
     table = workspace.table
     chosen = {table.model.at(index.row()).name for index in table.view.selectionModel().selectedRows()}
     assert chosen == {"volunteer 1", "volunteer 2"}
@@ -340,8 +340,10 @@ def test_the_table_follows_annotators_over_the_images_that_are_fused(voted, qtbo
     course = rows["careless"].course
     assert list(course.images) == ["one.png", "two.png"]
     assert course.clicks.tolist() == [3, 2]
-    found = voted.workspace.review_queue.results
-    here = [known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in found.values()]
+    result = voted.workspace.review_queue.results
+    here = [
+        known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in result.values()
+    ]
     assert sorted(course.reliability) == pytest.approx(sorted(here))
     press(voted, qtbot, Qt.Key.Key_H)
     assert all(row.course is not None for row in table.model.rows)

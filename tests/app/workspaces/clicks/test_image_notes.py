@@ -64,11 +64,11 @@ def test_decisions_against_the_votes_are_noted(fused, qtbot):
     workspace = fused.workspace
     assert DECIDED not in workspace.notes.notes()
     rejected = {}
-    for image, one in workspace.review_queue.results.items():
-        fusion = one.fusion
+    for image, clicks in workspace.review_queue.results.items():
+        fusion = clicks.fusion
         detection = replace(fusion.detection, undecided=np.full(len(fusion.verdict), 0.95))
         fusion = replace(fusion, verdict=np.zeros_like(fusion.verdict), detection=detection)
-        rejected[image] = replace(one, fusion=fusion)
+        rejected[image] = replace(clicks, fusion=fusion)
     workspace.review_queue.take(rejected)
     workspace.review_queue.all_read.emit()
     idle(fused, qtbot)

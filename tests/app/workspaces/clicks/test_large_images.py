@@ -23,15 +23,15 @@ def all_are_large(monkeypatch, tmp_path):
 @pytest.fixture
 def shown(monkeypatch):
     """What the evidence panel was given last."""
-    given = []
+    values = []
     show = EvidencePanel.show_spot
 
-    def noted(panel, evidence, *nothing):
-        given.append(evidence)
-        show(panel, evidence, *nothing)
+    def noted(panel, evidence, *empty):
+        values.append(evidence)
+        show(panel, evidence, *empty)
 
     monkeypatch.setattr(EvidencePanel, "show_spot", noted)
-    return given
+    return values
 
 
 def kept(tmp_path):
@@ -79,10 +79,10 @@ def test_making_an_image_ready_can_be_cancelled_and_begun_again(
     go_on = threading.Event()
     write = pyramids.write_pyramid
 
-    def slowly(file, pyramid, band, told):
+    def slowly(file, pyramid, band, text):
         while not go_on.wait(0.02):
-            told(0.0)
-        write(file, pyramid, band, told)
+            text(0.0)
+        write(file, pyramid, band, text)
 
     monkeypatch.setattr(pyramids, "write_pyramid", slowly)
     jobs = {}

@@ -15,16 +15,16 @@ LEFT = Qt.MouseButton.LeftButton
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
-def at(canvas, place):
-    return QPoint(*(round(value) for value in canvas.viewport.to_screen(*place)))
+def at(canvas, position):
+    return QPoint(*(round(value) for value in canvas.viewport.to_screen(*position)))
 
 
-def drag(window, qtbot, places):
+def drag(window, qtbot, positions):
     canvas = window.workspace.canvas
-    QTest.mousePress(canvas, LEFT, pos=at(canvas, places[0]))
-    for place in places[1:]:
-        QTest.mouseMove(canvas, at(canvas, place))
-    QTest.mouseRelease(canvas, LEFT, pos=at(canvas, places[-1]))
+    QTest.mousePress(canvas, LEFT, pos=at(canvas, positions[0]))
+    for position in positions[1:]:
+        QTest.mouseMove(canvas, at(canvas, position))
+    QTest.mouseRelease(canvas, LEFT, pos=at(canvas, positions[-1]))
     idle(window, qtbot)
 
 
@@ -197,8 +197,8 @@ def test_another_image_or_escape_lets_go_of_the_shape_chosen(opened, qtbot):
 
 
 def test_a_corner_that_would_make_an_outline_cross_itself_stays(opened, qtbot):
-    workspace, said = opened.workspace, []
-    workspace.refused.connect(said.append)
+    workspace, messages = opened.workspace, []
+    workspace.refused.connect(messages.append)
     press(opened, qtbot, Qt.Key.Key_O)
     for corner in ((40, 40), (140, 40), (140, 140), (40, 140), (40, 40)):
         QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, corner))
@@ -206,7 +206,7 @@ def test_a_corner_that_would_make_an_outline_cross_itself_stays(opened, qtbot):
     before = opened.document.contents.measures.shapes[1][0]
     QTest.mouseClick(workspace.canvas, LEFT, pos=at(workspace.canvas, (40, 90)))
     drag(opened, qtbot, [(40, 40), (100, 100), (180, 100)])
-    assert "cross itself" in said[0]
+    assert "cross itself" in messages[0]
     assert opened.document.contents.measures.shapes[1][0] is before
     drag(opened, qtbot, [(40, 40), (60, 60), (90, 90)])
     assert opened.document.contents.measures.shapes[1][0].area < 0.6 * before.area
@@ -217,8 +217,10 @@ def test_the_context_menu_of_a_shape(opened, qtbot):
     workspace = opened.workspace
     press(opened, qtbot, Qt.Key.Key_D)
     drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])
-    place = at(workspace.canvas, (60, 150))
-    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, workspace.canvas.mapToGlobal(place))
+    position = at(workspace.canvas, (60, 150))
+    event = QContextMenuEvent(
+        QContextMenuEvent.Reason.Mouse, position, workspace.canvas.mapToGlobal(position)
+    )
     QApplication.sendEvent(workspace.canvas, event)
     menu = next(menu for menu in workspace.findChildren(QMenu) if menu.isVisible())
     actions = {action.text(): action for action in menu.actions()}

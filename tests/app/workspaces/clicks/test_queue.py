@@ -36,14 +36,14 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
     fusion = a_fusion(clicks, seed, clusters=int(rng.integers(0, 12)))
     fusion.clustering.mean[:] *= 50
     fusion.detection.posterior[rng.random(len(fusion.clustering)) < 0.1] = np.nan
-    made = []
+    created = []
     for number in range(int(rng.integers(0, 9))):
         there = len(fusion.clustering) and rng.random() < 0.8
         x, y = rng.choice(fusion.clustering.mean) + rng.normal(0, 1, 2) if there else rng.uniform(0, 99, 2)
         verb = str(rng.choice(["accept", "reject", "skip", "add"]))
         subject = SpotSubject(x=float(x), y=float(y), number=number)
-        made.append(Decision(verb=verb, item=1, subject=subject, id=number + 1))
-    state = fold(made)
+        created.append(Decision(verb=verb, item=1, subject=subject, id=number + 1))
+    state = fold(created)
     spots = spots_of(fusion, len(clicks.annotators), state.spots(1))
     for known in (
         ImageResult(fusion, clicks.annotators),
@@ -69,8 +69,8 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
         fusions = {image: a_fusion(clicks_of_image, image) for image, clicks_of_image in clicks.items()}
         study.runs.add(a_run(), fusions)
     doubt = {}
-    for image, one in fusions.items():
-        wrong = np.minimum(one.detection.posterior, 1 - one.detection.posterior)
+    for image, fusion in fusions.items():
+        wrong = np.minimum(fusion.detection.posterior, 1 - fusion.detection.posterior)
         doubt[image] = wrong[wrong > 0.1].sum()  # of the disputed, on which decisions are asked for
     expected = sorted(doubt, key=doubt.__getitem__, reverse=True)
     if not outlined:  # as an older program kept it

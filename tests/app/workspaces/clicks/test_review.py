@@ -29,9 +29,9 @@ def flag(window, qtbot, reason):
 
 def test_votes_and_model_are_shown_together(fused):
     workspace = fused.workspace
-    place = disputed(fused)
-    workspace.reviewing.select(place)
-    spot = workspace.reviewing.spots[place]
+    index = disputed(fused)
+    workspace.reviewing.select(index)
+    spot = workspace.reviewing.spots[index]
     words = visible_words(workspace.evidence)
     assert f"{spot.votes} of {spot.looked} ({spot.votes / spot.looked:.0%}): most did not" in words
     assert f"{workspace.evidence._number.text()}: disputed" in words  # as many digits as the large number has
@@ -64,8 +64,8 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
-    place = disputed(fused)
-    workspace.reviewing.select(place)
+    index = disputed(fused)
+    workspace.reviewing.select(index)
     lines = workspace.evidence.about.runs.view
     assert lines.lines == ()
     workspace.evidence.about.setCurrentIndex(2)
@@ -73,7 +73,7 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
     (line,) = lines.lines
     first = fused.document.contents.runs[0].id
     assert line.key == first
-    spot = workspace.reviewing.spots[place]
+    spot = workspace.reviewing.spots[index]
     assert (line.detail, line.figure, line.state) == (
         f"{spot.votes} of {spot.looked}", f"{spot.posterior:.2f}", "disputed",
     )  # fmt: skip
@@ -87,22 +87,22 @@ def test_blind_mode_hides_votes_until_a_decision_on_the_spot(fused, qtbot, study
     clicks = []
     monkeypatch.setattr(workspace.canvas, "set_clicks", clicks.append)
     press(fused, qtbot, Qt.Key.Key_H)
-    place = next(i for i, one in enumerate(workspace.reviewing.spots) if one.state == "detected")
-    workspace.reviewing.select(place)
-    spot = workspace.reviewing.spots[place]
+    index = next(i for i, item in enumerate(workspace.reviewing.spots) if item.state == "detected")
+    workspace.reviewing.select(index)
+    spot = workspace.reviewing.spots[index]
     words = visible_words(workspace.evidence)
     assert "hidden until you decide" in words
-    for told in (f"{spot.posterior:.2f}", f"{spot.votes} of {spot.looked}", "volunteer", "detected"):
-        assert told not in words
+    for text in (f"{spot.posterior:.2f}", f"{spot.votes} of {spot.looked}", "volunteer", "detected"):
+        assert text not in words
     marks = workspace.canvas._spots.spots
     assert set(marks.state) == {"undecided"}
-    assert marks.words(place)[1] == "undecided"
+    assert marks.words(index)[1] == "undecided"
     assert len(clicks[-1]) == 0
     assert not any("volunteer" in row.name for row in workspace.table.model.rows)
 
     press(fused, qtbot, Qt.Key.Key_R)
     assert f"Spot {spot.number}: you rejected it; {spot.votes} of" in visible_words(workspace.evidence)
-    workspace.reviewing.select(place)
+    workspace.reviewing.select(index)
     words = visible_words(workspace.evidence)
     assert f"{spot.votes} of {spot.looked}" in words
     assert "rejected it" in words
@@ -110,7 +110,7 @@ def test_blind_mode_hides_votes_until_a_decision_on_the_spot(fused, qtbot, study
 
     press(fused, qtbot, Qt.Key.Key_H)
     assert any("volunteer" in row.name for row in workspace.table.model.rows)
-    workspace.reviewing.select(0 if place else 1)
+    workspace.reviewing.select(0 if index else 1)
     press(fused, qtbot, Qt.Key.Key_A)
     fused.document.close()
     with Study.open(study_file) as study:
@@ -139,13 +139,13 @@ def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fus
 
 def test_the_queue_tells_how_many_images_are_settled(fused, qtbot):
     queue = fused.workspace.queue
-    told = queue._progress.accessibleName
-    assert told() == "Image 1 of 2: 0 of 1 decided, 0 of 2 disputed spots matter, 0 of 2 images settled"
+    text = queue._progress.accessibleName
+    assert text() == "Image 1 of 2: 0 of 1 decided, 0 of 2 disputed spots matter, 0 of 2 images settled"
     press(fused, qtbot, Qt.Key.Key_Tab)
     press(fused, qtbot, Qt.Key.Key_R)
-    assert told() == "Image 2 of 2: 0 of 1 decided, 0 of 1 disputed spot matters, 1 of 2 images settled"
+    assert text() == "Image 2 of 2: 0 of 1 decided, 0 of 1 disputed spot matters, 1 of 2 images settled"
     press(fused, qtbot, Qt.Key.Key_R)
-    assert told() == "Image 2 of 2: 1 of 1 decided, no disputed spot left, 2 of 2 images settled"
+    assert text() == "Image 2 of 2: 1 of 1 decided, no disputed spot left, 2 of 2 images settled"
     queue.choice.setCurrentIndex(queue.choice.findData("undecided"))
     assert "Every image is settled" in visible_words(queue)
 
@@ -159,12 +159,12 @@ def open_grid(window, qtbot, *, everywhere):
 
 
 def cards(grid):
-    return [grid._cards.card(place) for place in range(len(grid.numbers))]
+    return [grid._cards.card(index) for index in range(len(grid.numbers))]
 
 
-def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
+def key(window, qtbot, name, modifiers=Qt.KeyboardModifier.NoModifier):
     """Press a key where the keys are."""
-    qtbot.keyClick(window.focusWidget(), which, modifiers)
+    qtbot.keyClick(window.focusWidget(), name, modifiers)
     idle(window, qtbot)
 
 
@@ -176,15 +176,15 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
 ):
     grid = open_grid(fused, qtbot, everywhere=True)
     assert fused.workspace.grid_shown
-    places = [card.third for card in cards(grid)]
-    assert sorted(places) == ["one.png", "two.png"]
+    positions = [card.third for card in cards(grid)]
+    assert sorted(positions) == ["one.png", "two.png"]
     qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2 and all(grid._shelf.kept.values()), timeout=LONG)
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
     key(fused, qtbot, Qt.Key.Key_R)
     assert len(grid.numbers) == 0
     assert fused.menus.undo_action.text() == "Undo reject 2 spots in 2 images"
-    told = fused.workspace.queue._progress.accessibleName()
-    assert told.endswith("no disputed spot left, 2 of 2 images settled")
+    text = fused.workspace.queue._progress.accessibleName()
+    assert text.endswith("no disputed spot left, 2 of 2 images settled")
     assert "turned down" in states(fused)
     key(fused, qtbot, Qt.Key.Key_Z, CTRL)
     assert len(grid.numbers) == 2
@@ -200,7 +200,7 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     workspace = fused.workspace
     here = workspace.reviewing.session.scene.image.name
     grid = open_grid(fused, qtbot, everywhere=True)
-    other = next(place for place, card in enumerate(cards(grid)) if card.third != here)
+    other = next(index for index, card in enumerate(cards(grid)) if card.third != here)
     grid.view.setCurrentIndex(grid.view.model().at(other))
     idle(fused, qtbot)
     words = visible_words(workspace.evidence)
@@ -246,8 +246,8 @@ offscreen = pytest.mark.qt_log_ignore("This plugin does not support")  # of menu
 def menu_at(window, qtbot, x, y):
     """Press the right button at a place of the image, and give the menu."""
     canvas = window.workspace.canvas
-    place = QPoint(*(round(at) for at in canvas.viewport.to_screen(x, y)))
-    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, canvas.mapToGlobal(place))
+    point = QPoint(*(round(at) for at in canvas.viewport.to_screen(x, y)))
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, point, canvas.mapToGlobal(point))
     QCoreApplication.sendEvent(canvas, event)
     (menu,) = [menu for menu in window.workspace.findChildren(QMenu) if menu.isVisible()]
     return menu
@@ -261,14 +261,14 @@ def chosen(menu, words):
 @offscreen
 def test_the_menu_of_a_spot_tells_its_place_and_decides(fused, qtbot):
     workspace = fused.workspace
-    place = disputed(fused)
-    spot = workspace.reviewing.spots[place]
+    index = disputed(fused)
+    spot = workspace.reviewing.spots[index]
     menu = menu_at(fused, qtbot, spot.x, spot.y)
-    assert workspace.reviewing.current == place
-    told = f"x {spot.x:.1f}, y {spot.y:.1f} px"
-    assert menu.actions()[0].text() == f"Spot {spot.number}, {told}"
+    assert workspace.reviewing.current == index
+    text = f"x {spot.x:.1f}, y {spot.y:.1f} px"
+    assert menu.actions()[0].text() == f"Spot {spot.number}, {text}"
     chosen(menu, "Copy the position")
-    assert QGuiApplication.clipboard().text() == told
+    assert QGuiApplication.clipboard().text() == text
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Show neighbours")
     assert workspace.evidence.about.near.isVisible()
     chosen(menu_at(fused, qtbot, spot.x, spot.y), "Reject")
@@ -324,9 +324,9 @@ def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fus
         (entry,) = [image for image in fused.document.contents.images if image.name == "one.png"]
         shelf.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
         shelf.want(7)
-        with qtbot.waitSignal(shelf.ready, timeout=LONG) as given:
+        with qtbot.waitSignal(shelf.ready, timeout=LONG) as values:
             pass
-        return given.args[1].width()
+        return values.args[1].width()
 
     for size in (0.25, 0.5):
         shelf.set_scale([20.0], 0.25)

@@ -16,18 +16,18 @@ def compared(fused, qtbot, monkeypatch):
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
-    begun, let_go, evaluate = threading.Event(), threading.Event(), evaluation.evaluate
+    started, release, evaluate = threading.Event(), threading.Event(), evaluation.evaluate
 
     def slowly(*arguments):
-        begun.set()
-        assert let_go.wait(300)
+        started.set()
+        assert release.wait(300)
         return evaluate(*arguments)
 
     monkeypatch.setattr(evaluation, "evaluate", slowly)
     fused.workspace.run_comparison.compare([1, 2])
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
-    yield fused, let_go.set
-    let_go.set()
+    qtbot.waitUntil(started.is_set, timeout=LONG)
+    yield fused, release.set
+    release.set()
 
 
 def rows(window):
@@ -35,22 +35,22 @@ def rows(window):
 
 
 def test_a_decision_does_not_wait_until_runs_are_compared(compared, qtbot):
-    window, let_go = compared
+    window, release = compared
     window.workspace.reviewing.select(0)
     with qtbot.waitSignal(window.document.decided, timeout=LONG):
         qtbot.keyClick(window.workspace.canvas, Qt.Key.Key_R)
     assert len(rows(window)) == 0
-    let_go()
+    release()
     idle(window, qtbot)
     assert [row.key for row in rows(window)] == [1, 2]
 
 
 def test_comparing_ends_when_the_study_is_left(compared, qtbot):
-    window, let_go = compared
+    window, release = compared
     (job,) = (job for job in window.jobs._jobs.values() if job.title == "Comparing runs")
     window.files.close_study()
     assert job.state == "cancelling"
-    let_go()
+    release()
     idle(window, qtbot)
     assert job.state == "cancelled"
     assert len(rows(window)) == 0

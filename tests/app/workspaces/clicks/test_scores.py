@@ -44,7 +44,7 @@ def test_the_evidence_names_the_score_and_a_key_excludes_the_program(scored, qtb
     press(scored, qtbot, Qt.Key.Key_X, SHIFT)
     assert messages[-1] == "The scores of the program are excluded from the next fusion on (F5)."
     assert scored.document.contents.review.excluded == {"program (scores)": ""}
-    if place := os.environ.get("PICTURE"):
-        scored.grab().save(place)
+    if position := os.environ.get("PICTURE"):
+        scored.grab().save(position)
     press(scored, qtbot, Qt.Key.Key_Z, CONTROL)
     assert not scored.document.contents.review.excluded

@@ -45,10 +45,10 @@ def waiting(window, qtbot, images_only, monkeypatch):
     return window
 
 
-def visit(who: int, image: str) -> str:
-    rng = np.random.default_rng(who)
-    places = np.array(PARASITES) + rng.normal(0, 1.5, (len(PARASITES), 2))
-    return "".join(f"volunteer {who},{image},{x:.2f},{y:.2f}\n" for x, y in places)
+def visit(annotator: int, image: str) -> str:
+    rng = np.random.default_rng(annotator)
+    positions = np.array(PARASITES) + rng.normal(0, 1.5, (len(PARASITES), 2))
+    return "".join(f"volunteer {annotator},{image},{x:.2f},{y:.2f}\n" for x, y in positions)
 
 
 def append(path: Path, text: str) -> None:
@@ -75,7 +75,7 @@ def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
     append(source, HEADER + visit(0, "one.png"))
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 1)
-    append(source, "".join(visit(who, "one.png") for who in range(1, 8)) + "volunteer 8,one")
+    append(source, "".join(visit(annotator, "one.png") for annotator in range(1, 8)) + "volunteer 8,one")
     wait_for(waiting, qtbot, 8)
     append(source, ".png,40,41\n")
     wait_for(waiting, qtbot, 9)
@@ -90,7 +90,7 @@ def test_new_clicks_appear_until_the_stop_rule_is_met(waiting, qtbot, tmp_path):
 
 def test_a_decision_in_a_stream_is_kept_with_new_clicks(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
-    append(source, HEADER + "".join(visit(who, "one.png") for who in range(6)))
+    append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(6)))
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 6)
     reviewing = waiting.workspace.reviewing
@@ -99,14 +99,14 @@ def test_a_decision_in_a_stream_is_kept_with_new_clicks(waiting, qtbot, tmp_path
     press(waiting, qtbot, Qt.Key.Key_R)
     append(source, visit(6, "one.png"))
     wait_for(waiting, qtbot, 7)
-    spot = min(reviewing.spots, key=lambda one: (one.x - x) ** 2 + (one.y - y) ** 2)
+    spot = min(reviewing.spots, key=lambda item: (item.x - x) ** 2 + (item.y - y) ** 2)
     assert spot.state == "turned down"
     qtbot.waitUntil(lambda: reviewing.session.scene.fusion.verdict[spot.cluster] == 0, timeout=LONG)
 
 
 def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tmp_path, images_only):
     source, stream = tmp_path / "clicks.csv", waiting.workspace.stream
-    append(source, HEADER + "".join(visit(who, "one.png") for who in range(5)))
+    append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(5)))
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 5)
     stream.stop_requested.emit()
@@ -171,7 +171,7 @@ def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, i
 
 def test_a_restarted_source_without_header_is_asked_about(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
-    append(source, HEADER + "".join(visit(who, "one.png") for who in range(5)))
+    append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(5)))
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 5)
     source.unlink()
@@ -200,7 +200,7 @@ def test_an_image_is_done_once_it_is_firm_and_nothing_in_it_disputed(disputed, f
 
 def test_the_queue_keeps_stream_results_after_another_fusion(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
-    append(source, HEADER + "".join(visit(who, "one.png") for who in range(9)))
+    append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(9)))
     stream_of(waiting).watch(source)
     wait_for(waiting, qtbot, 9)
     press(waiting, qtbot, Qt.Key.Key_F5)
@@ -252,7 +252,7 @@ def test_a_replay_plays_by_itself_to_its_end(fused, qtbot):
 
 def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
     workspace = fused.workspace
-    detected = [n for n, one in enumerate(workspace.reviewing.spots) if one.state == "detected"]
+    detected = [n for n, spot in enumerate(workspace.reviewing.spots) if spot.state == "detected"]
     workspace.reviewing.select(detected[0])
     rejected = workspace.reviewing.spots[detected[0]]
     press(fused, qtbot, Qt.Key.Key_R)
@@ -306,10 +306,10 @@ def test_the_slider_moves_the_canvas(fused, qtbot):
 
 def test_annotators_to_ask_have_not_seen_the_image_and_are_blinded(waiting, qtbot, tmp_path):
     table = tmp_path / "clicks.csv"
-    seen = "".join(visit(who, "one.png") for who in range(8)) + "".join(
-        visit(who, "two.png") for who in range(5)
+    observed = "".join(visit(annotator, "one.png") for annotator in range(8)) + "".join(
+        visit(annotator, "two.png") for annotator in range(5)
     )
-    append(table, HEADER + seen)
+    append(table, HEADER + observed)
     waiting.open_paths([table])
     idle(waiting, qtbot)
     workspace = waiting.workspace
@@ -321,6 +321,8 @@ def test_annotators_to_ask_have_not_seen_the_image_and_are_blinded(waiting, qtbo
     idle(waiting, qtbot)
     workspace.right_tabs.setCurrentWidget(workspace.ask)
     qtbot.waitUntil(lambda: len(workspace.ask.list.lines) == 3, timeout=LONG)
-    assert {line.name for line in workspace.ask.list.lines} == {f"volunteer {who}" for who in (5, 6, 7)}
+    assert {line.name for line in workspace.ask.list.lines} == {
+        f"volunteer {annotator}" for annotator in (5, 6, 7)
+    }
     press(waiting, qtbot, Qt.Key.Key_H)
     assert not any("volunteer" in line.name for line in workspace.ask.list.lines)

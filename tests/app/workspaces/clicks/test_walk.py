@@ -29,10 +29,10 @@ def three_images(tmp_path_factory):
     for name in IMAGES:
         files.append(folder / name)
         Image.fromarray(rng.integers(150, 200, (180, 240, 3), dtype=np.uint8)).save(files[-1])
-        for who in range(12):
-            for x, y in [*REAL, *(DOUBTFUL[name] if who < 4 else ())]:
+        for annotator in range(12):
+            for x, y in [*REAL, *(DOUBTFUL[name] if annotator < 4 else ())]:
                 dx, dy = rng.normal(0, 1.5, 2)
-                lines.append(f"volunteer {who},{name},{x + dx:.2f},{y + dy:.2f}")
+                lines.append(f"volunteer {annotator},{name},{x + dx:.2f},{y + dy:.2f}")
     table = folder / "clicks.csv"
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     path = folder / "three.rscope"
@@ -62,8 +62,8 @@ def check_counts(window):
     here = states(window).count("disputed")
     name = window.workspace.reviewing.session.scene.image.name
     assert next(item.counts["disputed"] for item in shown if item.title == name) == here
-    whole = len(DOUBTFUL[name])
-    assert f"of 3: {whole - here} of {whole} decided" in window.workspace.queue._progress.accessibleName()
+    total = len(DOUBTFUL[name])
+    assert f"of 3: {total - here} of {total} decided" in window.workspace.queue._progress.accessibleName()
     assert f"{here} of" in window.status._text.text()
     if nothing_left(window):
         assert left(window) == 0
@@ -73,14 +73,14 @@ def test_accept_and_reject_alone_reach_every_spot_of_every_image_once(walked, qt
     window, path = walked
     assert left(window) == 4
     keys = [Qt.Key.Key_Tab, Qt.Key.Key_A, Qt.Key.Key_R]
-    seen = walk(window, qtbot, keys, window.workspace.canvas, lambda: check_counts(window))
-    assert seen[-1] == 0
-    for which in (Qt.Key.Key_A, Qt.Key.Key_R, Qt.Key.Key_S, Qt.Key.Key_A):
-        press(window, qtbot, which)
+    visited = walk(window, qtbot, keys, window.workspace.canvas, lambda: check_counts(window))
+    assert visited[-1] == 0
+    for index in (Qt.Key.Key_A, Qt.Key.Key_R, Qt.Key.Key_S, Qt.Key.Key_A):
+        press(window, qtbot, index)
         assert "decided already" in window.status.message
-    made = decisions(window, path)
-    assert len(made) == 4
-    assert max(Counter((decision.item, decision.subject.number) for decision in made).values()) == 1
+    recorded = decisions(window, path)
+    assert len(recorded) == 4
+    assert max(Counter((decision.item, decision.subject.number) for decision in recorded).values()) == 1
 
 
 def test_skipped_spots_of_all_images_come_last_and_a_second_skip_is_not_written(walked, qtbot):
@@ -99,14 +99,14 @@ def test_a_decided_spot_is_changed_only_when_it_is_clicked(walked, qtbot):
     window, path = walked
     walk(window, qtbot, [Qt.Key.Key_A], window.workspace.canvas)
     review = window.workspace.reviewing
-    place = review.current
+    index = review.current
     press(window, qtbot, Qt.Key.Key_R)
-    assert review.spots[place].state == "accepted"
-    window.workspace.canvas.spot_clicked.emit(place)
+    assert review.spots[index].state == "accepted"
+    window.workspace.canvas.spot_clicked.emit(index)
     press(window, qtbot, Qt.Key.Key_R)
-    assert review.spots[place].state == "turned down"
+    assert review.spots[index].state == "turned down"
     press(window, qtbot, Qt.Key.Key_A)
-    assert review.spots[place].state == "turned down"
+    assert review.spots[index].state == "turned down"
     assert len(decisions(window, path)) == 5
 
 

@@ -75,16 +75,16 @@ def test_before_a_fusion_the_evidence_panel_names_the_next_step(opened, qtbot):
 def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_fixed(fused, qtbot):
     reviewing = fused.workspace.reviewing
     assert fused.bar.fuse.text() == "Fuse"
-    place = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
-    x, y = reviewing.spots[place].x, reviewing.spots[place].y
-    reviewing.select(place)
+    index = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
+    x, y = reviewing.spots[index].x, reviewing.spots[index].y
+    reviewing.select(index)
     press(fused, qtbot, Qt.Key.Key_R)
     assert fused.bar.fuse.text() == "Fuse again"
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
     assert fused.bar.fuse.text() == "Fuse"
-    spot = min(reviewing.spots, key=lambda one: (one.x - x) ** 2 + (one.y - y) ** 2)
+    spot = min(reviewing.spots, key=lambda item: (item.x - x) ** 2 + (item.y - y) ** 2)
     assert spot.state == "turned down"
     assert spot.posterior == 0.0
     assert not fused.workspace.reviewing.session.scene.fusion.detection.detected[spot.cluster]
@@ -107,17 +107,17 @@ def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, 
 
 def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot):
     workspace = fused.workspace
-    seen = set()
+    visited = set()
     for _ in range(12):
         press(fused, qtbot, Qt.Key.Key_Tab)
         spot = workspace.reviewing.spot
         if spot is None or spot.state != "disputed":
             break
-        seen.add((workspace.reviewing.session.scene.image.name, spot.number))
+        visited.add((workspace.reviewing.session.scene.image.name, spot.number))
         press(fused, qtbot, Qt.Key.Key_R)
     disputed = sum(summary.disputed for summary in workspace.review_queue._summaries.values())
     assert disputed == 0
-    assert len(seen) == len({*seen})
+    assert len(visited) == len({*visited})
 
 
 def test_letters_typed_into_a_filter_decide_nothing(fused, qtbot):
@@ -167,12 +167,12 @@ def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
     model = fused.workspace.run_comparison.table.view.model()
     qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=LONG)
     idle(fused, qtbot)
-    told = {
-        model.headerData(place, Qt.Orientation.Horizontal): model.index(0, place).data()
-        for place in range(model.columnCount())
+    text = {
+        model.headerData(index, Qt.Orientation.Horizontal): model.index(0, index).data()
+        for index in range(model.columnCount())
     }
-    assert told["sensitivity"] == "1.00"
-    assert int(told["detections"]) >= 10  # five parasites on each of two images
+    assert text["sensitivity"] == "1.00"
+    assert int(text["detections"]) >= 10  # five parasites on each of two images
 
 
 def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
@@ -191,10 +191,10 @@ def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
 
 def test_a_spot_that_was_moved_far_stays_selected(fused, qtbot):
     reviewing = fused.workspace.reviewing
-    place = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
-    spot = reviewing.spots[place]
-    reviewing.select(place)
-    reviewing.move(place, spot.x + 35, spot.y + 35)
+    index = next(i for i, spot in enumerate(reviewing.spots) if spot.state == "detected")
+    spot = reviewing.spots[index]
+    reviewing.select(index)
+    reviewing.move(index, spot.x + 35, spot.y + 35)
     idle(fused, qtbot)
     assert reviewing.spot is not None
     assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
@@ -247,24 +247,24 @@ def test_every_part_of_the_queue_is_reached_by_tab_and_the_table_by_region(fused
     qtbot.keyClick(queue.choice, Qt.Key.Key_Tab)
     assert fused.focusWidget() is queue.view
     fused.workspace.left_tabs.setFocus()
-    seen = []
+    calls = []
     for _ in range(6):
         qtbot.keyClick(fused.focusWidget(), Qt.Key.Key_F6)
-        seen.append(fused.focusWidget())
-    assert fused.workspace.table.view in seen
-    assert fused.workspace.canvas in seen
-    assert queue.filter in seen
+        calls.append(fused.focusWidget())
+    assert fused.workspace.table.view in calls
+    assert fused.workspace.canvas in calls
+    assert queue.filter in calls
 
 
 def test_a_fused_study_opens_on_the_image_that_is_most_disputed(window, qtbot, tmp_path, crowd_files):
-    one, two, table, _ = crowd_files
+    first, second, table, _ = crowd_files
     header, *rows = table.read_text().splitlines()
     doubtful = ("one.png,18", "one.png,19")
     clear = [row for row in rows if not any(begin in row for begin in doubtful)]
     table.write_text("\n".join([header, *clear]) + "\n")
     path = tmp_path / "fused.rscope"
     with Study.create(path) as study:
-        importing.store(importing.read_files([one, two, table]), study)
+        importing.store(importing.read_files([first, second, table]), study)
         keep(fuse_inputs(gather([entry.id for entry in study.images()], study), FusionPlan()), study)
     window.open_paths([path])
     qtbot.waitUntil(

@@ -12,5 +12,5 @@ def fuse(window, qtbot):
     idle(window, qtbot)
 
 
-def key(window, qtbot, which, place=None):
-    press(window, qtbot, which, on=place or window.workspace.queue.view)
+def key(window, qtbot, name, position=None):
+    press(window, qtbot, name, on=position or window.workspace.queue.view)

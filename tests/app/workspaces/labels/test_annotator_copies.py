@@ -10,13 +10,13 @@ from tests.app.workspaces.labels.made import table, votes
 
 
 def test_two_copying_annotators_are_listed_and_selected(window, qtbot, tmp_path):
-    _, said = votes()
-    said = said.copy()
-    wrong = np.random.default_rng(4).random(len(said)) < 0.35
-    said[wrong, 3] = 1 - said[wrong, 3]
-    said[:, 8] = said[:, 3]
+    _, answers = votes()
+    answers = answers.copy()
+    wrong = np.random.default_rng(4).random(len(answers)) < 0.35
+    answers[wrong, 3] = 1 - answers[wrong, 3]
+    answers[:, 8] = answers[:, 3]
     with Study.create(tmp_path / "copied.rscope") as study:
-        add_votes(study, table(tmp_path, said))
+        add_votes(study, table(tmp_path, answers))
     open_study(window, qtbot, tmp_path / "copied.rscope")
     cards = window.workspace.cards
     assert not cards.copies.isVisible()

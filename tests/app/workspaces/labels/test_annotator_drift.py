@@ -22,15 +22,17 @@ def drifting(window, qtbot, tmp_path):
     """Nine people of whom one takes rings for trophozoites from the 91st vote on."""
     rng = np.random.default_rng(11)
     truth = rng.integers(0, 3, TASKS)
-    said = np.where(rng.random((TASKS, PEOPLE)) < 0.85, truth[:, None], rng.integers(0, 3, (TASKS, PEOPLE)))
+    answers = np.where(
+        rng.random((TASKS, PEOPLE)) < 0.85, truth[:, None], rng.integers(0, 3, (TASKS, PEOPLE))
+    )
     late = np.arange(TASKS) >= JUMP
-    said[late, JUMPER] = np.array([0, 2, 1])[said[late, JUMPER]]
+    answers[late, JUMPER] = np.array([0, 2, 1])[answers[late, JUMPER]]
     task, annotator = np.divmod(np.arange(TASKS * PEOPLE), PEOPLE)
     start = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
     table = LabelTable(
         tmp_path / "votes.csv", "Which?", tuple(f"ann {n:02}" for n in range(PEOPLE)),
         tuple(f"cell-{n:03}" for n in range(TASKS)), CLASSES, annotator.astype(np.int32),
-        task.astype(np.int32), said.ravel().astype(np.int16), start + 86400.0 * task,
+        task.astype(np.int32), answers.ravel().astype(np.int16), start + 86400.0 * task,
     )  # fmt: skip
     with Study.create(tmp_path / "drift.rscope") as study:
         add_votes(study, table)

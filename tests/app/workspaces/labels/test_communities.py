@@ -48,14 +48,14 @@ def table(*, times: bool = True, each: int = EACH) -> LabelTable:
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 2, TASKS)
     annotator, task, label, time = [], [], [], []
-    for who in range(PEOPLE):
-        mine = rng.permutation(EACH)[:each] + (0 if is_early()[who] else EACH)
-        careful = np.full(each, is_careful()[who])
+    for annotators in range(PEOPLE):
+        mine = rng.permutation(EACH)[:each] + (0 if is_early()[annotators] else EACH)
+        careful = np.full(each, is_careful()[annotators])
         right = np.where(rng.random(each) < 0.95, truth[mine], 1 - truth[mine])
-        annotator += [who] * each
+        annotator += [annotators] * each
         task += mine.tolist()
         label += np.where(careful, right, 0).tolist()
-        time += (np.arange(each) * DAY + 1e9 + who).tolist()
+        time += (np.arange(each) * DAY + 1e9 + annotators).tolist()
     order = np.argsort(time, kind="stable")
     columns = [np.array(column)[order] for column in (annotator, task, label, time)]
     return LabelTable(
@@ -83,8 +83,8 @@ def turned(outcome: Outcome[LabelResult]) -> Outcome[LabelResult]:
     fusion = outcome.fusion.fusion
     drift = fusion.drift
     alpha = drift.alpha.copy()
-    for who in TURNED:
-        alpha[drift.steps(who)][: EACH // 2] = drift.alpha[drift.steps(0)][: EACH // 2]
+    for annotator in TURNED:
+        alpha[drift.steps(annotator)][: EACH // 2] = drift.alpha[drift.steps(0)][: EACH // 2]
     fusion = replace(fusion, drift=replace(drift, alpha=alpha))
     return replace(outcome, fusion=replace(outcome.fusion, fusion=fusion))
 
@@ -124,8 +124,8 @@ def split_of(workspace) -> np.ndarray:
     return workspace.wall._view.community
 
 
-def is_split_by(found: np.ndarray, what: np.ndarray) -> bool:
-    return len(set(zip(found.tolist(), what.tolist(), strict=True))) == len(set(found.tolist())) == 2
+def is_split_by(result: np.ndarray, kind: np.ndarray) -> bool:
+    return len(set(zip(result.tolist(), kind.tolist(), strict=True))) == len(set(result.tolist())) == 2
 
 
 def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, window, qtbot):
@@ -152,12 +152,12 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
 
 def test_a_computed_grouping_is_shown_at_once(opened, window, qtbot):
     switch(opened, window, qtbot, "tasks")
-    begun = []
-    window.jobs.updated.connect(lambda job: begun.append(job.title))
+    started = []
+    window.jobs.updated.connect(lambda job: started.append(job.title))
     switch(opened, window, qtbot, "behaviour")
     switch(opened, window, qtbot, "tasks")
     assert is_split_by(split_of(opened), is_early())
-    assert not any("Grouping" in title for title in begun)
+    assert not any("Grouping" in title for title in started)
 
 
 def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(opened, window, qtbot):
@@ -229,7 +229,7 @@ def test_communities_over_time_show_changes_and_a_band_selects_annotators(opened
     np.testing.assert_array_equal(over.of(4), split_of(opened))  # numbered as the cards are
     careful = int(split_of(opened)[0])
     for moment, where in enumerate((careful, careful, 1 - careful, 1 - careful, 1 - careful)):
-        assert {int(over.of(moment)[who]) for who in TURNED} == {where}
+        assert {int(over.of(moment)[annotator]) for annotator in TURNED} == {where}
     here = int(np.flatnonzero(over.identity[1] == careful)[0])
     there = int(np.flatnonzero(over.identity[2] == 1 - careful)[0])
     assert "3 annotators from" in opened.flow.figure.words((1, here, there))
@@ -330,7 +330,7 @@ def test_tasks_in_common_are_drawn_as_means_over_those_of_two_rows(looked_at, mo
         scene, analysis, find_groups(scene, analysis, ("tasks", "nmf"), silent), silent
     )
     votes = set(zip(scene.labels.annotator.tolist(), scene.labels.task.tolist(), strict=True))
-    done = [{task for who, task in votes if who == one} for one in range(PEOPLE)]
+    done = [{task for annotators, task in votes if annotators == annotator} for annotator in range(PEOPLE)]
     links = np.array([[len(a & b) / (len(a) + len(b)) * 2 for b in done] for a in done])
     np.fill_diagonal(links, np.nan)
     assert sorted(np.concatenate(drawn.rows).tolist()) == list(range(PEOPLE))
@@ -359,7 +359,8 @@ def test_similarity_is_drawn_at_the_scale_at_which_communities_were_found(looked
         for scale in (2.0, 20.0)
     )
     first, second = (
-        dict(zip(np.concatenate(one.rows).tolist(), range(PEOPLE), strict=True)) for one in (wide, narrow)
+        dict(zip(np.concatenate(annotator.rows).tolist(), range(PEOPLE), strict=True))
+        for annotator in (wide, narrow)
     )
     for a, b in ((0, 1), (2, 4), (5, 20)):
         loose = wide.values[first[a], first[b]]
@@ -379,8 +380,8 @@ def test_votes_without_time_are_in_no_early_moment(looked_at):
     assert 0 in course.block(0, course.over.moments[0].count)
 
 
-def a_result(scene, found) -> LabelResult:
-    return LabelResult(scene.fusion, "measure", found)
+def a_result(scene, result) -> LabelResult:
+    return LabelResult(scene.fusion, "measure", result)
 
 
 def kept(result: LabelResult) -> LabelResult:
@@ -392,28 +393,28 @@ def test_communities_are_kept_as_they_were_found_also_none(looked_at):
     scene, analysis = looked_at
     sizes = TASKS, PEOPLE, len(scene.labels)
     for least in (10, 1000):
-        found = communities(analysis.mean, analysis.votes_of, CommunitySettings(least_votes=least))
-        assert found.count == (2 if least == 10 else 0)
-        again = kept(a_result(scene, found))
-        assert mismatch_of_labels(again, *sizes) is None
-        assert (again.communities.scale, again.communities.notices) == (found.scale, found.notices)
-        np.testing.assert_array_equal(again.communities.prototype, found.prototype)
+        groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(least_votes=least))
+        assert groups.count == (2 if least == 10 else 0)
+        second = kept(a_result(scene, groups))
+        assert mismatch_of_labels(second, *sizes) is None
+        assert (second.communities.scale, second.communities.notices) == (groups.scale, groups.notices)
+        np.testing.assert_array_equal(second.communities.prototype, groups.prototype)
 
 
 def test_communities_that_cannot_be_are_found_out(looked_at):
     scene, analysis = looked_at
     sizes = TASKS, PEOPLE, len(scene.labels)
-    found = communities(analysis.mean, analysis.votes_of)
-    twice = found.members.copy()
+    groups = communities(analysis.mean, analysis.votes_of)
+    twice = groups.members.copy()
     twice[1] = twice[0]
     wrong = {
-        "prototype": found.prototype[:, :, :1],
+        "prototype": groups.prototype[:, :, :1],
         "scale": float("nan"),
         "modularity": float("inf"),
-        "participation": found.participation * np.float32(np.nan),
+        "participation": groups.participation * np.float32(np.nan),
         "members": twice,
-        "community": found.community.astype(np.float64),
+        "community": groups.community.astype(np.float64),
     }
-    assert mismatch_of_labels(a_result(scene, found), *sizes) is None
+    assert mismatch_of_labels(a_result(scene, groups), *sizes) is None
     for name, value in wrong.items():
-        assert mismatch_of_labels(a_result(scene, replace(found, **{name: value})), *sizes), name
+        assert mismatch_of_labels(a_result(scene, replace(groups, **{name: value})), *sizes), name

@@ -16,10 +16,10 @@ PEOPLE = 12
 def crowd_of(times):
     rng = np.random.default_rng(1)
     truth = np.arange(12) % 2
-    step, who, task = np.nonzero(np.ones((times, PEOPLE, 12)))
+    step, annotator, task = np.nonzero(np.ones((times, PEOPLE, 12)))
     label = np.where(rng.random(len(task)) < 0.8, truth[task], 1 - truth[task])
     labels = Labels(
-        task, who, label, tuple(f"t{n}" for n in range(12)), tuple(f"a{n}" for n in range(PEOPLE)),
+        task, annotator, label, tuple(f"t{n}" for n in range(12)), tuple(f"a{n}" for n in range(PEOPLE)),
         ("no", "yes"), ("no", "yes"), time=step[::-1].astype(float) if times > 1 else None,
     )  # fmt: skip
     return labels, truth.astype(np.int8)
@@ -30,10 +30,10 @@ def test_votes_become_decisions_in_the_order_of_time():
         [0, 1, 0], [0, 0, 1], [0, 2, 1], ("a", "b"), ("Ada", "Bo"), ("x", "unsure", "y"), ("x", "y"),
         meaning=np.array([0, OPEN, 1], np.int16), time=np.array([2.0, 1.0, 0.0]),
     )  # fmt: skip
-    found = decisions_of(labels, 1)
-    assert found.cluster.tolist() == [1, 0]
-    assert found.annotator.tolist() == [0, 0]
-    assert found.yes.tolist() == [True, False]
+    result = decisions_of(labels, 1)
+    assert result.cluster.tolist() == [1, 0]
+    assert result.annotator.tolist() == [0, 0]
+    assert result.yes.tolist() == [True, False]
 
 
 def test_one_annotators_votes_have_no_course_and_a_sentence_says_so():
@@ -52,9 +52,9 @@ def test_every_kind_has_a_line_for_each_method(times, lines):
         assert len(drawn) == lines + 2 * measured, kind.key
         for line in drawn:
             assert len(line.across) == len(line.down)
-    one = view.lines("sensitivity", 3)
-    assert (one[0].low <= one[0].down).all()
-    assert (one[0].down <= one[0].high).all()
+    evaluation = view.lines("sensitivity", 3)
+    assert (evaluation[0].low <= evaluation[0].down).all()
+    assert (evaluation[0].down <= evaluation[0].high).all()
     unknown = decision_view(
         *follow_class_decisions(labels, 1, np.full(12, -1, np.int8)), labels.classes, 1, labels.annotators
     )

@@ -21,8 +21,8 @@ def sized(window, qtbot, size):
 def parts(widget) -> list:
     """Give the panel's visible parts with their places, none of which may cover another."""
     layout = widget.layout()
-    found = [layout.itemAt(place).widget() for place in range(layout.count())]
-    return [one for one in found if one is not None and one.isVisible()]
+    results = [layout.itemAt(index).widget() for index in range(layout.count())]
+    return [part for part in results if part is not None and part.isVisible()]
 
 
 def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtbot, window, labels_study):

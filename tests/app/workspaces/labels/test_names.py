@@ -26,7 +26,7 @@ def said(window) -> str:
     words += [f"{line.words}" for line in history.lines]
     words += [line.name for line in workspace.task_panel.votes.lines]
     wall = workspace.wall
-    words += [wall.tiles.words(place) for place in wall.tiles.order]
+    words += [wall.tiles.words(position) for position in wall.tiles.order]
     words += [line.why for line in workspace.ask.list.lines[:]]
     return "\n".join(words)
 
@@ -98,10 +98,10 @@ def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused,
     assert fused.menus.undo_action.text() == f"Undo label {task} as {label}"
     workspace.tasks.select(4)
     workspace.annotator_detail.choose((LIAR, 2))
-    told = json.loads(json.dumps(workspace.view_state()))
+    text = json.loads(json.dumps(workspace.view_state()))
     workspace.tasks.select(1)
     workspace.annotator_detail.choose(())
-    workspace.restore_view(told)
+    workspace.restore_view(text)
     assert workspace.tasks.current == 4
     assert set(workspace.session.selection) == {LIAR, 2}
     workspace.restore_view({"task": 10**6, "annotators": ["nobody", 3], "tabs": None})

@@ -19,9 +19,9 @@ ASKED = {
 def two(window, qtbot, tmp_path):
     """Two questions about ten tasks, six people, who agree but the last."""
     rows = [
-        f'ann {who},"{question}",cell-{at},{classes[(at + (who == 5)) % len(classes)]}'
+        f'ann {annotator},"{question}",cell-{at},{classes[(at + (annotator == 5)) % len(classes)]}'
         for question, classes in ASKED.items()
-        for who in range(6)
+        for annotator in range(6)
         for at in range(10)
     ]
     truth = [f'"{question}",cell-0,{classes[0]}' for question, classes in ASKED.items()]
@@ -61,8 +61,8 @@ def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_it
     names = [contents.name for contents in two.document.contents.of("labels")]
     ids = [contents.id for contents in two.document.contents.of("labels")]
     assert names == [first, second]
-    decided = [list(two.document.contents.review.tasks(one).values()) for one in ids]
-    assert [[one.label for one in tasks] for tasks in decided] == [["infected"], ["trophozoite"]]
+    decided = [list(two.document.contents.review.tasks(item).values()) for item in ids]
+    assert [[item.label for item in tasks] for tasks in decided] == [["infected"], ["trophozoite"]]
 
 
 def test_an_elided_question_is_complete_in_the_open_list(two, monkeypatch):

@@ -24,26 +24,26 @@ def walked(window, qtbot, tmp_path):
     rows = ["annotator,question,task,label"]
     for question, disputed in DISPUTED.items():
         for task in range(TASKS):
-            for who in range(5):
-                label = "no" if task in disputed and who < 2 else "yes"
-                rows.append(f'ann {who},"{question}",cell-{task},{label}')
+            for annotator in range(5):
+                label = "no" if task in disputed and annotator < 2 else "yes"
+                rows.append(f'ann {annotator},"{question}",cell-{task},{label}')
         rows.append(f'ann 5,"{question}",cell-6,yes')
     (tmp_path / "votes.csv").write_text("\n".join(rows) + "\n")
     path = tmp_path / "two.rscope"
     with Study.create(path) as study:
         store(read_files([tmp_path / "votes.csv"]), study)
-        asked = [question.id for question in study.questions()]
-        keep(fuse_inputs(gather(asked, study), LabelPlan.make("majority")), study)
+        requested = [question.id for question in study.questions()]
+        keep(fuse_inputs(gather(requested, study), LabelPlan.make("majority")), study)
     open_study(window, qtbot, path)
     return window, path
 
 
 def check_counts(window):
     workspace = window.workspace
-    told = workspace.queue._progress.accessibleName()
-    whole = len(DISPUTED[workspace.session.scene.question.name])
+    text = workspace.queue._progress.accessibleName()
+    total = len(DISPUTED[workspace.session.scene.question.name])
     here = workspace.tasks.waiting
-    assert f"of 2: {whole - here} of {whole} decided" in told
+    assert f"of 2: {total - here} of {total} decided" in text
     assert f"{here} disputed and undecided" in window.status._text.text()
     if nothing_left(window):
         assert left(window) == 0
@@ -54,15 +54,15 @@ def test_digits_alone_reach_every_disputed_task_of_both_questions_once(walked, q
     total = sum(map(len, DISPUTED.values()))
     assert left(window) == total
     view = window.workspace.queue.view
-    seen = walk(window, qtbot, [Qt.Key.Key_1, Qt.Key.Key_2], view, lambda: check_counts(window))
-    assert seen[-1] == 0
-    for which in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_S):
-        press(window, qtbot, which, on=view)
+    visited = walk(window, qtbot, [Qt.Key.Key_1, Qt.Key.Key_2], view, lambda: check_counts(window))
+    assert visited[-1] == 0
+    for index in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_S):
+        press(window, qtbot, index, on=view)
         assert "decided already" in window.status.message
-    made = decisions(window, path)
-    assert len(made) == total
-    assert max(Counter((decision.item, decision.subject.task) for decision in made).values()) == 1
-    assert {decision.subject.task for decision in made} == {
+    recorded = decisions(window, path)
+    assert len(recorded) == total
+    assert max(Counter((decision.item, decision.subject.task) for decision in recorded).values()) == 1
+    assert {decision.subject.task for decision in recorded} == {
         f"cell-{n}" for few in DISPUTED.values() for n in few
     }
 
@@ -77,19 +77,19 @@ def test_skipped_tasks_come_last_and_a_decided_one_is_changed_when_it_is_chosen(
     walk(window, qtbot, [Qt.Key.Key_1], view, lambda: check_counts(window))
     workspace.queue.chosen.emit(workspace.tasks.current)
     press(window, qtbot, Qt.Key.Key_2, on=view)
-    made = decisions(window, path)
-    assert [decision.verb for decision in made] == ["skip", *["label"] * 6]
-    assert made[5].subject.task == made[6].subject.task == name
-    assert made[5].subject.label != made[6].subject.label
+    recorded = decisions(window, path)
+    assert [decision.verb for decision in recorded] == ["skip", *["label"] * 6]
+    assert recorded[5].subject.task == recorded[6].subject.task == name
+    assert recorded[5].subject.label != recorded[6].subject.label
 
 
 def test_tab_goes_round_both_questions(walked, qtbot):
     window, _ = walked
     workspace = window.workspace
-    seen = []
+    calls = []
     for _ in range(10):
         press(window, qtbot, Qt.Key.Key_Tab, on=workspace.wall)
-        seen.append((workspace.session.scene.question.name, workspace.tasks.current))
-    assert len(set(seen)) == 5
-    assert seen[:5] == seen[5:]
-    assert np.unique([name for name, _ in seen]).size == 2
+        calls.append((workspace.session.scene.question.name, workspace.tasks.current))
+    assert len(set(calls)) == 5
+    assert calls[:5] == calls[5:]
+    assert np.unique([name for name, _ in calls]).size == 2

@@ -45,11 +45,11 @@ def test_the_message_of_an_import_is_cleared_by_the_next_action(opened, qtbot):
 def agreed_path(tmp_path):
     """A question on which everybody agrees: no vote is missing."""
     path = tmp_path / "agreed.rscope"
-    task, annotator = (one.ravel().astype(np.int32) for one in np.divmod(np.arange(400), 20))
+    task, annotator = (index.ravel().astype(np.int32) for index in np.divmod(np.arange(400), 20))
     names = tuple(f"a{n}" for n in range(20)), tuple(f"t{n}" for n in range(20))
     with Study.create(path) as study:
-        said = (task % 2).astype(np.int16)
-        add_votes(study, LabelTable(path, "agreed", *names, ("no", "yes"), annotator, task, said, None))
+        text = (task % 2).astype(np.int16)
+        add_votes(study, LabelTable(path, "agreed", *names, ("no", "yes"), annotator, task, text, None))
     return path
 
 
@@ -81,16 +81,16 @@ def test_an_exclusion_without_changes_says_so(fused, qtbot):
 
 
 @pytest.mark.parametrize(
-    ("which", "words"),
+    ("name", "words"),
     [
         ("community", "Select a community"),
         ("decided", "No decisions yet"),
         ("few", "Every task has more than a few votes"),
     ],
 )
-def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, which, words):
+def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, name, words):
     queue = fused.workspace.queue
-    queue.choice.setCurrentIndex(queue.choice.findData(which))
+    queue.choice.setCurrentIndex(queue.choice.findData(name))
     idle(fused, qtbot)
     assert not queue.view.lines
     assert words in visible_words(queue)
@@ -143,8 +143,8 @@ def test_a_fusion_of_a_closed_study_shows_no_message_in_the_next(fused, agreed_p
 def test_a_long_notice_is_shortened_with_a_full_tooltip(qtbot):
     table = MethodTable()
     qtbot.addWidget(table)
-    whole = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
-    table.set_advice([whole, "Give the truth of some tasks."])
+    full = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
+    table.set_advice([full, "Give the truth of some tasks."])
     assert table.advice.text() == (
         "7 of 92 annotators changed over their votes … Give the truth of some tasks."
     )

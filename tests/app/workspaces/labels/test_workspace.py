@@ -105,7 +105,7 @@ def test_the_decision_on_the_task_is_undone_by_key(fused, qtbot):
 
 def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbot):
     workspace = fused.workspace
-    _, said = votes()
+    _, answers = votes()
     workspace.wall.selection_changed.emit((LIAR,))
     idle(fused, qtbot)
     assert "ann 11" in workspace.matrix.header._name.text()
@@ -117,7 +117,7 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
         workspace.session.scene.truth,
         workspace.session.scene.fusion.label(),
     )
-    expected = int(((truth == 1) & (said[:, LIAR] == 0)).sum())
+    expected = int(((truth == 1) & (answers[:, LIAR] == 0)).sum())
     assert f"{expected} tasks" in workspace.cell_tasks._header._aside.text()
     assert "ann 11 answered healthy where infected is true" in workspace.cell_tasks._header._name.text()
 
@@ -181,24 +181,24 @@ def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
 
 
 def test_a_class_that_is_called_by_a_digit_is_decided_for_by_it(window, qtbot, tmp_path):
-    _, said = votes()
-    digits = replace(table(tmp_path, said), outputs=("0", "1"))
+    _, answers = votes()
+    digits = replace(table(tmp_path, answers), outputs=("0", "1"))
     with Study.create(tmp_path / "digits.rscope") as study:
         add_votes(study, digits)
     window.open_paths([tmp_path / "digits.rscope"])
     qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.session.shown)
     idle(window, qtbot)
-    for digit, which in (("1", Qt.Key.Key_1), ("0", Qt.Key.Key_0)):
+    for digit, index in (("1", Qt.Key.Key_1), ("0", Qt.Key.Key_0)):
         key(window, qtbot, Qt.Key.Key_Tab)
-        key(window, qtbot, which)
+        key(window, qtbot, index)
         assert window.document.contents.decisions[-1].subject.label == digit
 
 
 def test_correlated_votes_can_be_down_weighted(window, qtbot, tmp_path):
     """Two people, each under six names."""
-    _, said = votes()
+    _, answers = votes()
     with Study.create(tmp_path / "copies.rscope") as study:
-        add_votes(study, table(tmp_path, np.tile(said[:, :2], 6)))
+        add_votes(study, table(tmp_path, np.tile(answers[:, :2], 6)))
     window.open_paths([tmp_path / "copies.rscope"])
     qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.session.shown)
     idle(window, qtbot)

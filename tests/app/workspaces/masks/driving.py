@@ -7,8 +7,8 @@ from tests.app.driving import idle, press
 from tests.app.workspaces.masks.made import SHAPE
 
 
-def key(window, qtbot, which, modifiers=Qt.KeyboardModifier.NoModifier):
-    press(window, qtbot, which, modifiers, on=window.workspace.volume)
+def key(window, qtbot, name, modifiers=Qt.KeyboardModifier.NoModifier):
+    press(window, qtbot, name, modifiers, on=window.workspace.volume)
 
 
 def go_to(window, qtbot, name):
@@ -20,10 +20,10 @@ def go_to(window, qtbot, name):
 def consensus(window) -> np.ndarray:
     """The consensus as it stands, on the whole image."""
     piece = window.workspace.reviewing.consensus
-    whole = np.zeros(SHAPE, dtype=bool)
+    mask = np.zeros(SHAPE, dtype=bool)
     here = tuple(slice(at, at + n) for at, n in zip(piece.origin, piece.values.shape, strict=True))
-    whole[here] = piece.values
-    return whole
+    mask[here] = piece.values
+    return mask
 
 
 def states(window):

@@ -156,19 +156,19 @@ def test_a_fusion_under_way_shows_nothing_either(opened_masks, qtbot):
 
 def test_it_is_remembered_and_holds_from_the_first_look(blind, qtbot, masks_study):
     blind.close()
-    again = MainWindow()
-    qtbot.addWidget(again)
-    again.show()
+    second = MainWindow()
+    qtbot.addWidget(second)
+    second.show()
     outlines = []
-    open_study(again, qtbot, masks_study)
-    go_to(again, qtbot, "first")
-    outlines.append(seen(again))
-    key(again, qtbot, Qt.Key.Key_H)
+    open_study(second, qtbot, masks_study)
+    go_to(second, qtbot, "first")
+    outlines.append(seen(second))
+    key(second, qtbot, Qt.Key.Key_H)
     assert outlines == [set()]
-    assert seen(again) == {*READERS, "the consensus"}
-    (hide,) = [action for action in again.workspace.actions_made if action.text().startswith("Hide raters")]
+    assert seen(second) == {*READERS, "the consensus"}
+    (hide,) = [action for action in second.workspace.actions_made if action.text().startswith("Hide raters")]
     assert not hide.isChecked()
-    again.close()
+    second.close()
     third = MainWindow()
     qtbot.addWidget(third)
     third.show()

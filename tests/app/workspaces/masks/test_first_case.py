@@ -18,7 +18,9 @@ def unfused(window, qtbot, tmp_path):
     with Study.create(path) as study:
         for name, masks in (("agreed", dict.fromkeys(READERS, ball(8.0))), ("disputed", drawn())):
             case = add_case(study, name, Grid.plain(SHAPE, SPACING, calibrated=True))
-            placed = [PlacedMask(case.id, who, "n", (0, 0, 0), mask) for who, mask in masks.items()]
+            placed = [
+                PlacedMask(case.id, annotator, "n", (0, 0, 0), mask) for annotator, mask in masks.items()
+            ]
             add_masks(study, placed, "masks")
     return open_study(window, qtbot, path)
 

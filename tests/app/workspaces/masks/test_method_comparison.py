@@ -10,11 +10,11 @@ from tests.app.workspaces.masks.driving import go_to
 
 @pytest.fixture
 def panel(fused_masks, qtbot):
-    found = fused_masks.workspace.methods
-    fused_masks.workspace.tabs.setCurrentWidget(found)
-    for name, tick in found.ticks.items():
+    result = fused_masks.workspace.methods
+    fused_masks.workspace.tabs.setCurrentWidget(result)
+    for name, tick in result.ticks.items():
         tick.setChecked(name in ("laplace", "staple", "majority"))
-    return found
+    return result
 
 
 def compared(window, panel, qtbot):

@@ -10,21 +10,21 @@ def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):
     workspace.reviewing.select(0)
     rater = workspace.annotators_on_screen()[1]
     workspace.choose_annotator(rater)
-    place = tuple(size // 3 for size in workspace.volume.planes["axial"].shape)
-    workspace.volume.go_to(place)
+    position = tuple(size // 3 for size in workspace.volume.planes["axial"].shape)
+    workspace.volume.go_to(position)
     workspace.volume.set_layout("axial")
-    told = json.loads(json.dumps(workspace.view_state()))
+    text = json.loads(json.dumps(workspace.view_state()))
     workspace.reviewing.select(None)
     workspace.volume.set_layout("three")
     workspace.volume.go_to((0, 0, 0))
-    workspace.restore_view(told)
+    workspace.restore_view(text)
     idle(fused_masks, qtbot)
     assert workspace.reviewing.region.number == 1
     assert workspace.raters.current == rater
-    assert workspace.volume.crosshair == place
+    assert workspace.volume.crosshair == position
     assert workspace.volume.layout_name == "axial"
     workspace.restore_view({"structure": 3, "region": "x", "rater": None, "crosshair": [1, 2], "layout": []})
-    assert workspace.volume.crosshair == place
+    assert workspace.volume.crosshair == position
 
 
 def test_undo_is_listed_once(fused_masks, qtbot):

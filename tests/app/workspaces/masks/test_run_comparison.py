@@ -90,9 +90,9 @@ def compare(window, qtbot, *names: str):
 def told(window) -> list[dict[str, str]]:
     """What the table says, run by run; figures without their intervals."""
     model = window.workspace.run_comparison.table.view.model()
-    names = [model.headerData(place, Qt.Orientation.Horizontal) for place in range(model.columnCount())]
+    names = [model.headerData(index, Qt.Orientation.Horizontal) for index in range(model.columnCount())]
     return [
-        {name: model.index(row, place).data().split("\n")[0] for place, name in enumerate(names)}
+        {name: model.index(row, index).data().split("\n")[0] for index, name in enumerate(names)}
         for row in range(model.rowCount())
     ]
 

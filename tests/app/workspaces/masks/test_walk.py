@@ -68,16 +68,16 @@ def check_counts(window):
     """The line of the structure, the lines of the queue and the line at the bottom say the same."""
     workspace = window.workspace
     lines = [re.match(r"(\d+) disputed", item.detail) for item in workspace.queue.shown()]
-    assert sum(int(found[1]) for found in lines if found) == left(window)
+    assert sum(int(result[1]) for result in lines if result) == left(window)
     regions = workspace.reviewing.regions
     open_here = sum(region.unsettled for region in regions)
-    told = workspace.queue._progress.accessibleName()
+    text = workspace.queue._progress.accessibleName()
     name, structure = workspace.session.scene.image.name, workspace.session.part
     number = [item.key for item in sorted(workspace.queue.shown(), key=lambda item: item.key)]
     assert len(number) == 3
-    assert re.search(rf"Case \d of 3 - {structure}: ", told)
+    assert re.search(rf"Case \d of 3 - {structure}: ", text)
     words = f"{len(regions) - open_here} of {len(regions)} decided" if regions else "nothing disputed"
-    assert f"{structure}: {words}" in told
+    assert f"{structure}: {words}" in text
     status = window.status._text.text()
     assert name in status
     assert (f"{open_here} of {len(regions)} region" in status) or not regions
@@ -88,32 +88,34 @@ def check_counts(window):
 def test_accept_alone_reaches_every_region_of_every_structure_and_case_once(walked, qtbot):
     window, path = walked
     assert left(window) == total()
-    seen = walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume, lambda: check_counts(window))
-    assert seen[-1] == 0
-    assert sorted(seen, reverse=True) == seen
+    visited = walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume, lambda: check_counts(window))
+    assert visited[-1] == 0
+    assert sorted(visited, reverse=True) == visited
     for _ in range(6):
         key(window, qtbot, Qt.Key.Key_A)
     assert "settled already" in window.status.message
-    made = decisions(window, path)
-    assert [decision.verb for decision in made] == ["accept"] * total()
-    told = Counter((decision.item, decision.subject.structure, decision.subject.number) for decision in made)
-    assert len(told) == total()
+    recorded = decisions(window, path)
+    assert [decision.verb for decision in recorded] == ["accept"] * total()
+    text = Counter(
+        (decision.item, decision.subject.structure, decision.subject.number) for decision in recorded
+    )
+    assert len(text) == total()
 
 
 def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
     window, _ = walked
     review = window.workspace.reviewing
-    seen = []
+    calls = []
     for _ in range(2 * total()):
         key(window, qtbot, Qt.Key.Key_Tab)
-        seen.append((review.session.scene.image.name, review.session.part, review.region.number))
-    assert len(set(seen)) == total()
-    assert seen[: total()] == seen[total() :]
+        calls.append((review.session.scene.image.name, review.session.part, review.region.number))
+    assert len(set(calls)) == total()
+    assert calls[: total()] == calls[total() :]
     back = []
     for _ in range(total()):
         key(window, qtbot, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
         back.append((review.session.scene.image.name, review.session.part, review.region.number))
-    assert back == [*seen[: total() - 1][::-1], seen[total() - 1]]
+    assert back == [*calls[: total() - 1][::-1], calls[total() - 1]]
 
 
 def test_skipped_regions_come_last(walked, qtbot):
@@ -125,9 +127,9 @@ def test_skipped_regions_come_last(walked, qtbot):
     assert "1 skipped" in window.workspace.queue._progress.accessibleName()
     assert left(window) == total()
     walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume)
-    made = decisions(window, path)
-    assert [decision.verb for decision in made] == ["skip", *["accept"] * total()]
-    last = made[-1]
+    recorded = decisions(window, path)
+    assert [decision.verb for decision in recorded] == ["skip", *["accept"] * total()]
+    last = recorded[-1]
     assert (last.item, last.subject.structure, last.subject.number) == skipped
 
 
@@ -135,8 +137,8 @@ def test_no_key_changes_a_settled_region_until_it_is_chosen_by_hand(walked, qtbo
     window, path = walked
     workspace = window.workspace
     walk(window, qtbot, [Qt.Key.Key_A], workspace.volume)
-    for which in (Qt.Key.Key_A, Qt.Key.Key_S):
-        key(window, qtbot, which)
+    for index in (Qt.Key.Key_A, Qt.Key.Key_S):
+        key(window, qtbot, index)
         assert "settled already" in window.status.message
     workspace.region_panel.take_requested.emit("dan")
     idle(window, qtbot)
@@ -154,14 +156,14 @@ def test_no_key_changes_a_settled_region_until_it_is_chosen_by_hand(walked, qtbo
 def test_undo_leads_back_to_the_structure_and_case_of_the_region(walked, qtbot):
     window, _ = walked
     review = window.workspace.reviewing
-    seen = []
+    calls = []
     key(window, qtbot, Qt.Key.Key_A)
     for _ in range(total()):
-        seen.append((review.session.scene.image.name, review.session.part, review.region.number))
+        calls.append((review.session.scene.image.name, review.session.part, review.region.number))
         key(window, qtbot, Qt.Key.Key_A)
-    for one in reversed(seen):
+    for item in reversed(calls):
         key(window, qtbot, Qt.Key.Key_Z)
-        assert (review.session.scene.image.name, review.session.part, review.region.number) == one
+        assert (review.session.scene.image.name, review.session.part, review.region.number) == item
         assert review.region.state == "undecided"
     assert left(window) == total()
 
@@ -206,10 +208,10 @@ def test_raters_with_an_empty_structure_are_listed(window, qtbot, tmp_path):
             qtbot.waitUntil(lambda: bool(window.document.contents.runs), timeout=LONG)
             idle(window, qtbot)
         notes = {row.name: row.note for row in table.model.rows}
-        nothing = dict.fromkeys(("cat", "dan"), "drew nothing")
-        assert notes == dict.fromkeys(("ann", "ben", "eve", "fay"), "") | nothing
-        said = [table.model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(6)]
-        assert sum("drew nothing" in words for words in said) == 2
+        empty = dict.fromkeys(("cat", "dan"), "drew nothing")
+        assert notes == dict.fromkeys(("ann", "ben", "eve", "fay"), "") | empty
+        texts = [table.model.index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(6)]
+        assert sum("drew nothing" in words for words in texts) == 2
     assert window.workspace.reviewing.regions
     assert not window.notice.isVisible()
 
@@ -217,12 +219,12 @@ def test_raters_with_an_empty_structure_are_listed(window, qtbot, tmp_path):
 def test_tab_goes_on_from_every_list_and_ctrl_f6_reaches_the_rest(walked, qtbot):
     window, _ = walked
     workspace = window.workspace
-    seen = set()
+    visited = set()
     for view in (workspace.table.view, workspace.queue.view, workspace.history.view):
         press(window, qtbot, Qt.Key.Key_Tab, on=view)
         review = workspace.reviewing
-        seen.add((review.session.scene.image.name, review.session.part, review.region.number))
-    assert len(seen) == 3
+        visited.add((review.session.scene.image.name, review.session.part, review.region.number))
+    assert len(visited) == 3
     press(window, qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier, on=workspace.queue.view)
     assert window.focusWidget() is not workspace.queue.view
     before = workspace.reviewing.region

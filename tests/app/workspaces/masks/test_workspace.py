@@ -78,8 +78,8 @@ def test_trust_and_queue_show_the_results_of_left_out_raters(fused_masks, qtbot)
     assert "each rater left out in turn included" in workspace.trust.words
     assert "of the outlines of raters left out in turn" in workspace.trust.words
     assert workspace.queue.doubt.text() == ""
-    told = workspace.queue._progress.accessibleName()
-    assert "1 disputed region" in told or "1 left in the study" in told
+    text = workspace.queue._progress.accessibleName()
+    assert "1 disputed region" in text or "1 left in the study" in text
 
 
 def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region(fused_masks, qtbot):
@@ -139,9 +139,9 @@ def test_a_digit_in_an_open_menu_takes_that_rater(fused_masks, qtbot):
 def test_before_a_fusion_the_region_panel_names_the_next_step(opened_masks):
     workspace = opened_masks.workspace
     assert workspace.region_panel._nothing.text().startswith("Press Fuse (F5)")
-    told = workspace.queue._progress.accessibleName()
-    assert "not fused yet" in told
-    assert "no disputed" not in told
+    text = workspace.queue._progress.accessibleName()
+    assert "not fused yet" in text
+    assert "no disputed" not in text
 
 
 def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
@@ -200,18 +200,18 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
     assert heat.values.max() == 1.0
     assert heat.values.min() == 0.0
     workspace.raters.choose("dan")
-    seen = set()
+    visited = set()
     for _ in range(workspace.maps.map.count()):
         key(fused_masks, qtbot, Qt.Key.Key_D)
         heat = workspace.volume._scene.heat
-        seen.add(None if heat is None else heat.label)
-    assert None in seen
-    assert {"doubt of the model", "weight of dan", "tau of dan", "probability of the model"} <= seen
+        visited.add(None if heat is None else heat.label)
+    assert None in visited
+    assert {"doubt of the model", "weight of dan", "tau of dan", "probability of the model"} <= visited
     assert {
         "probability that another rater includes it",
         "probability that the true outline includes it",
-    } <= seen
-    assert "half-width of another rater's 95 % band, mm" in seen
+    } <= visited
+    assert "half-width of another rater's 95 % band, mm" in visited
     workspace.maps.band.setChecked(True)
     band = workspace.volume._scene.band
     assert (band.high - band.low) / 2 > 2
@@ -301,18 +301,18 @@ def test_solo_counts_the_raters_of_the_case_on_screen(window, qtbot, tmp_path):
 
 
 def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
-    begun = threading.Event()
+    started = threading.Event()
 
     def endless(fusion, masks, watch):
         while True:
-            begun.set()
+            started.set()
             watch(0.1, "at work")
             time.sleep(0.01)
 
     monkeypatch.setattr(runs, "report_on", endless)
     opened_masks.workspace.volume.setFocus()
     qtbot.keyClick(opened_masks.workspace.volume, Qt.Key.Key_F5)
-    qtbot.waitUntil(begun.is_set, timeout=LONG)
+    qtbot.waitUntil(started.is_set, timeout=LONG)
     opened_masks.bar._cancel.click()
     qtbot.waitUntil(lambda: opened_masks.workspace.fusing.job is None)
     idle(opened_masks, qtbot)
@@ -348,8 +348,8 @@ def test_space_shows_the_image_alone_while_it_is_held(fused_masks, qtbot):
         """Whether the box about the region is seen."""
         hue = QColor(theme.DARK.disputed)
         image = axial.grab().toImage()
-        places = ((x, y) for x in range(0, image.width(), 1) for y in range(0, image.height(), 7))
-        return any(image.pixelColor(x, y) == hue for x, y in places)
+        positions = ((x, y) for x in range(0, image.width(), 1) for y in range(0, image.height(), 7))
+        return any(image.pixelColor(x, y) == hue for x, y in positions)
 
     assert yellow()
     axial.setFocus()

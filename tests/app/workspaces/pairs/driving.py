@@ -3,5 +3,5 @@
 from tests.app.driving import press
 
 
-def key(window, qtbot, which):
-    press(window, qtbot, which, on=window.workspace.queue.view)
+def key(window, qtbot, name):
+    press(window, qtbot, name, on=window.workspace.queue.view)

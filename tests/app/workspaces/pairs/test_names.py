@@ -26,9 +26,9 @@ def said(window) -> str:
     for view in lists:
         rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
         words += [str(row.data(role)) for row in rows for role in (Qt.DisplayRole, Qt.ToolTipRole)]
-    for place in (workspace.path, workspace.sides, workspace.bars):
-        if place is not workspace.path or place.filled:
-            words += [str(row) for row in place.figure.menu._plotted.table().rows()]
+    for position in (workspace.path, workspace.sides, workspace.bars):
+        if position is not workspace.path or position.filled:
+            words += [str(row) for row in position.figure.menu._plotted.table().rows()]
     figure = workspace.bars.figure
     words += [figure.words((0, column)) for column in range(len(plotted(workspace.bars)))]
     return "\n".join(words)
@@ -70,12 +70,12 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
 
 def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
-    told = workspace.evidence.pairs
-    assert any("others chose" in line.words(told.view.lines[0]) for line in [told._kind])
+    text = workspace.evidence.pairs
+    assert any("others chose" in line.words(text.view.lines[0]) for line in [text._kind])
     key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)
-    assert all(not line.others and not line.against for line in told.view.lines[:])
-    assert not told.modes.isVisible()
+    assert all(not line.others and not line.against for line in text.view.lines[:])
+    assert not text.modes.isVisible()
     panel = workspace.evidence
     assert panel._number.text() == "–"
     assert "once you have decided" in panel._sentence.text()
@@ -91,7 +91,7 @@ def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     idle(fused, qtbot)
     looked_at(fused, qtbot, 3)
     assert plotted(workspace.bars) == plotted(workspace.path) == ["annotator 4"]
-    assert any(line.others for line in told.view.lines[:])
+    assert any(line.others for line in text.view.lines[:])
     assert math.isfinite(float(panel._number.text()))
     assert "once you have decided" not in panel._sentence.text()
     assert panel.header.words()[0] == "Annotator annotator 4"
@@ -127,11 +127,11 @@ def test_one_comes_back_to_the_annotator_that_one_looked_at_and_to_the_cut(fused
     workspace = looked_at(fused, qtbot, 3)
     workspace.bars.slider.setValue(20)
     workspace.left_tabs.setCurrentWidget(workspace.methods)
-    told = json.loads(json.dumps(workspace.view_state()))
+    text = json.loads(json.dumps(workspace.view_state()))
     looked_at(fused, qtbot, 5)
     workspace.left_tabs.setCurrentWidget(workspace.history)
     workspace.bars.slider.setValue(10)
-    workspace.restore_view(told)
+    workspace.restore_view(text)
     assert workspace.queue.current == 3
     assert workspace.rate_cut.cut.rate == 0.2
     assert workspace.left_tabs.currentWidget() is workspace.methods

@@ -23,8 +23,8 @@ def leave(window, qtbot, few):
     assert left(window) == few
 
 
-def judge(window, qtbot, which) -> bool:
-    key(window, qtbot, which)
+def judge(window, qtbot, name) -> bool:
+    key(window, qtbot, name)
     dialogs = [dialog for dialog in window.workspace.findChildren(ReasonDialog) if dialog.isVisible()]
     for dialog in dialogs:
         dialog.accept()
@@ -44,8 +44,8 @@ def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
     assert nothing_left(fused)
     assert not judge(fused, qtbot, Qt.Key.Key_F)
     assert "by you already" in fused.status.message
-    made = fused.document.contents.decisions
-    assert len({decision.subject.annotator for decision in made}) == len(made) == PEOPLE
+    recorded = fused.document.contents.decisions
+    assert len({decision.subject.annotator for decision in recorded}) == len(recorded) == PEOPLE
     last = workspace.queue.current
     workspace.queue.chosen.emit(last)
     assert judge(fused, qtbot, Qt.Key.Key_F)
@@ -53,9 +53,9 @@ def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
 
 def test_tab_wraps_round_undecided_annotators(fused, qtbot):
     leave(fused, qtbot, 2)
-    seen = []
+    calls = []
     for _ in range(4):
         key(fused, qtbot, Qt.Key.Key_Tab)
-        seen.append(fused.workspace.queue.current)
-    assert len(set(seen)) == 2
-    assert seen[:2] == seen[2:]
+        calls.append(fused.workspace.queue.current)
+    assert len(set(calls)) == 2
+    assert calls[:2] == calls[2:]

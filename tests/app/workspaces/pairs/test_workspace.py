@@ -19,8 +19,8 @@ def promised(workspace):
     return "\n".join(label.toolTip() or label.text() for label in workspace.bars.findChildren(QLabel))
 
 
-def judge(window, qtbot, which, reason):
-    key(window, qtbot, which)
+def judge(window, qtbot, name, reason):
+    key(window, qtbot, name)
     dialog = window.workspace.findChild(ReasonDialog)
     dialog.words.setText(reason)
     dialog.accept()
@@ -149,9 +149,9 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
 def test_the_context_menu_of_an_annotator_offers_the_decisions(fused, qtbot):
     queue = fused.workspace.queue
-    place = queue.view.visualRect(queue.view.model().index(2, 0)).center()
-    qtbot.mouseClick(queue.view.viewport(), Qt.RightButton, pos=place)
-    queue.view.customContextMenuRequested.emit(place)
+    point = queue.view.visualRect(queue.view.model().index(2, 0)).center()
+    qtbot.mouseClick(queue.view.viewport(), Qt.RightButton, pos=point)
+    queue.view.customContextMenuRequested.emit(point)
     assert queue.current == queue.view.lines[2].key
     (menu,) = (menu for menu in fused.workspace.findChildren(QMenu) if menu.isVisible())
     by_words = {action.text(): action for action in menu.actions()}
@@ -185,8 +185,8 @@ def test_the_evidence_tells_counts_share_of_draws_and_the_bias(fused, qtbot):
         int((mine < 0).sum()),
     )
     assert workspace.session.scene.fusion.bias[0] > 0.5
-    said = workspace._evidence.all
-    assert (said.left, said.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
+    text = workspace._evidence.all
+    assert (text.left, text.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
 
 
 def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
@@ -274,13 +274,13 @@ def test_f6_cycles_through_the_regions_without_a_selection(fused, qtbot):
     fused.activateWindow()
     qtbot.waitUntil(fused.isActiveWindow)
     workspace.queue.filter.setFocus()
-    held = []
+    focused = []
     for _ in range(5):
         workspace.go_to_region(1)
-        held.append(fused.focusWidget())
-    assert held[0] is workspace.bars.figure
-    assert any(workspace.ranking.isAncestorOf(one) for one in held)
-    assert any(workspace.queue.isAncestorOf(one) for one in held)
+        focused.append(fused.focusWidget())
+    assert focused[0] is workspace.bars.figure
+    assert any(workspace.ranking.isAncestorOf(widget) for widget in focused)
+    assert any(workspace.queue.isAncestorOf(widget) for widget in focused)
 
 
 def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtbot):
