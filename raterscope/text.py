@@ -40,7 +40,7 @@ def estimate(value: float, low: float, high: float) -> str:
     Parameters
     ----------
     value, low, high : float
-        An interval that is not known is left out; a value that is not known is said in words.
+        Without an interval only the value is written; an unknown value is written in words.
     """
     if not math.isfinite(value):
         return UNKNOWN

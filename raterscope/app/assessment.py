@@ -121,7 +121,7 @@ information, set no more of them right on any crowd that was measured.
 
 
 def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
-    """Mark the tasks, (N,), whose truth is unknown and no class of which reaches the upper bound."""
+    """Mark the tasks, (N,), of unknown truth whose classes all stay below the upper bound."""
     disputed = (fusion.posterior.max(axis=1, initial=0.0) < DISPUTED[1]) & (fusion.known == OPEN)
     return np.asarray(disputed)
 
@@ -168,7 +168,7 @@ class Trust:
         Known truths are the measure; else the expert's decisions.
     calibration : Calibration
     comparable : str
-        What was measured on comparable crowds, a sentence; said where nothing is known of this run.
+        What was measured on comparable crowds, a sentence; used if nothing is known of this run.
     axes : tuple of str
         What the calibration has across and up.
     """
@@ -323,7 +323,7 @@ NUMBERS = {
     "false discoveries": "{measured:.0%} of the flagged were flagged wrongly (rate {claimed:.0%})",
     "fair crowds": "an annotator was flagged in {measured:.0%} of crowds without bias",
 }
-"""Numbers of the table, and how each is said."""
+"""Numbers of the table, and the wording of each."""
 
 _FAR = math.log(2.5)
 """Distance beyond which a crowd is not called comparable."""

@@ -54,7 +54,7 @@ def of_clicks(fusion: Fusion, plan: Mapping[str, Any]) -> str:
 def _words(algorithm: Algorithm | None, values: Mapping[str, Any], counts: Iterable[int]) -> str:
     most = max(counts, default=0)
     if algorithm is None or not most or any(values.get(name) == 0 for name in _TOLERANCES):
-        return ""  # without a tolerance, so many iterations were asked for
+        return ""  # without a tolerance, this number of iterations was requested
     words = (
         f"{algorithm.title} did not converge in {counted(most, 'iteration')}: the result may still change."
     )

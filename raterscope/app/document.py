@@ -1,7 +1,7 @@
 """The open study of the window: its contents in memory, and one thread that owns the file.
 
-Nothing here waits for the disk. What is asked for is done in the study's thread; when it is on disk, a signal
-says so and the picture in memory is changed. So the window never shows as done what is not.
+Nothing here waits for the disk. Requests run in the thread of the study. When the result is on disk, a signal
+reports it and the contents in memory are updated. So the window never shows as done what is not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Unsaved:
     store : callable
         ``store(study, watch)`` writes it, in the study's thread.
     done : callable
-        Told what came of that.
+        Called with the result.
     why : str
         Why it was not taken, in a sentence.
     """
@@ -68,9 +68,9 @@ class Document(QObject):
     Signals
     -------
     replaced
-        Another study is open, or none: draw everything anew.
+        Another study is open, or none: redraw everything.
     changed
-        Images, annotations or runs came or went.
+        Images, annotations or runs were added or removed.
     decided
         A decision is on disk.
     names_changed
@@ -78,17 +78,17 @@ class Document(QObject):
     refused(str)
         Why something could not be done, in a sentence.
     unsaved(Unsaved)
-        What the study did not take, be it that it is left by now: it has to be held until it is written.
+        A result that the study could not store, even if it was closed since: keep it until it is saved.
     run_chosen
-        Another run is chosen to be shown, and that is on disk.
+        Another run was selected, and the choice is on disk.
     radius_changed
-        Detections match true places within another radius, and that is on disk.
+        The matching radius was changed, and is on disk.
     kept(bool)
-        Something that `keep` was to write is written, or not.
+        Whether `keep` could store a result.
     rested(Standing)
-        Whether the file has all that was done, and where it is, has changed; see `standing`.
+        The state of the file or its location has changed; see `standing`.
     followed(Path, Path)
-        The study is opened at another place than where it was before.
+        The study was reopened at another location.
     """
 
     replaced = Signal()
@@ -227,7 +227,7 @@ class Document(QObject):
             ``work(copy, watch)``.
         quiet : bool
         lasting : bool
-            Whether it leaves something, a file: then it is asked for before it is stopped.
+            Whether it writes a file: then stopping it needs a confirmation.
         """
         if self._study is None:
             raise RuntimeError("no study is open")
@@ -387,7 +387,7 @@ def _open(
 
 
 def _resting(study: Study, tell: Callable[[Standing], object]) -> Callable[[], None]:
-    """Return the idle work of the study's thread; ``tell(standing)`` reports changes."""
+    """Return the idle work of the study's thread; ``tell(standing)`` reports changes of the state."""
     reported = Standing()
 
     def rest() -> None:

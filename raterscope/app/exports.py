@@ -64,7 +64,7 @@ class Request:
     items : tuple of int
         Numbers of images or questions; empty for all.
     deidentify : bool
-        Leave out whatever could tell the patient or the raters.
+        Remove everything that could identify the patient or the raters.
     resample : bool
         Take uneven or tilted slices to a regular grid where the format holds regular grids alone.
     with_images : bool
@@ -129,7 +129,7 @@ class Export:
     by_case : bool
         Whether the window writes it for the image on screen alone.
     deidentifies : bool
-        Whether it can leave out what could tell the patient.
+        Whether it can remove what could identify the patient.
     of_run : bool
         Whether it is made from the results of runs.
     by_question : bool
@@ -247,7 +247,7 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
     """Write an export of a study: the run shown of each image or question, or one run.
 
-    Beside results, a file NAME.run.json tells which runs they are of.
+    Beside results, a file NAME.run.json describes their runs.
 
     Raises
     ------

@@ -26,7 +26,7 @@ _LISTS = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
     "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",
 }  # fmt: skip
-"""Where files go whose kind is told by hand."""
+"""Fields of files whose kind the user selects."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class OtherFiles:
     file_kinds : tuple of str
         What its files may hold.
     recognises : callable
-        Tells whether a file holds annotations of the kind.
+        Return whether a file holds annotations of the kind.
     """
 
     kind: str
@@ -58,13 +58,12 @@ class ClassifiedFiles:
         too; tables of comparisons.
     volumes : tuple of VolumeFile
     walked : frozenset of Path
-        Those of the masks and points that nobody named, for they lie in a folder: one that cannot be read is
-        left out.
+        Masks and points that were found in a folder, not named by the user: unreadable ones are skipped.
     left : tuple of Path
-        What lies in a folder and is none of them, or only its own name could tell: tables.
+        Other files of a folder, and tables, which need to be named to be imported.
     notices : tuple of str
     sources : Sources
-        The files of annotations, parsed, for those who read them.
+        The parsed files of annotations.
     """
 
     tables: tuple[Path, ...] = ()
@@ -99,7 +98,7 @@ class ImportCandidates:
     others : dict of kind to list of Path
         Files of the kinds that are read by themselves, which `readers` recognise.
     sources : Sources
-        The files of annotations, parsed, for those who read them.
+        The parsed files of annotations.
     """
 
     named: tuple[Path, ...] = ()
@@ -241,7 +240,7 @@ def resolve_ambiguous(
     shapes : sequence of (slices, rows, columns)
         Of images that are at hand already.
     tasks : iterable of names
-        Of tasks and items that annotators judged, and of the files that are said to show them.
+        Tasks and items that annotators judged, and the picture files named for them.
     clicked : iterable of names
         Of images that annotators clicked on.
     watch : Watch

@@ -92,11 +92,11 @@ def read_files(
         One of `formats.KINDS`, where the files do not show it.
     mappings : mapping of file to {column: field}, optional
     reading : MaskOptions
-        What is told of the masks by hand; its annotator gave the labels of files that do not tell.
+        Options of masks that the user set. Its annotator is also that of label files without annotators.
     at_hand : StudyImages
         The images that the masks may have been drawn on, besides those that are read; tasks and items.
     asks : bool
-        Whether somebody can be asked what detections that left this program are to be; else they are truth.
+        Whether the user can be asked about detections exported from this program; otherwise they are truth.
     sources : Sources, optional
         Holds the files until an answer to a question, where they are read more than once.
     watch : Watch
@@ -106,7 +106,7 @@ def read_files(
     UnknownColumns
         When a table's columns must be named by hand.
     UnknownAnnotators
-        When it must be told by hand who marked masks or points.
+        When the annotator of masks or points must be named.
     InputError
         For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
@@ -224,7 +224,7 @@ def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates
 
 
 def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
-    """Describe how tables that can be read in two ways were read, where nobody chose."""
+    """Describe how ambiguous tables were read without a choice by the user."""
     if candidates.kind is not None:
         return []
     tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
@@ -286,7 +286,7 @@ def store(
     study : Study
     watch : Watch
     extent : (width, height), optional
-        Size of images that nothing else tells the size of.
+        Size of images of unknown size.
     may_resample : bool
         Take masks to the grid of their image where they were made on another.
 

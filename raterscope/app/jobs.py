@@ -47,7 +47,7 @@ class Job(QObject):
     key : int
         Counts up; never used again.
     costly : bool
-        Whether whoever goes away and so stops it is asked first.
+        Whether closing asks for a confirmation before it stops this job.
     fraction, words, seconds_left
         What was last reported; `seconds_left` is None until it can be told.
     raised, error, details
@@ -139,7 +139,7 @@ class Job(QObject):
             result = self._work(self._watch)
         except Cancelled as stop:
             self._send(self._raised, stop, "")
-        except Exception as error:  # whatever it is, it is told where people look for it
+        except Exception as error:  # any error is reported in the list of jobs
             self._send(self._raised, error, getattr(error, "details", "") or traceback.format_exc())
         else:
             self._send(self._returned, result)
@@ -327,7 +327,7 @@ class Jobs(QObject):
     ) -> Job:
         """Start work in a thread of its own, or at the end of a lane.
 
-        Quiet work is not told of; it is what somebody waits for, so that it gives way to nothing.
+        Quiet work is not listed. The user waits for it, and it has priority over other work.
 
         Connect to the job's signals at once: none arrives before control is back in the event loop.
         """

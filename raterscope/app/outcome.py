@@ -66,7 +66,7 @@ class Inputs(Generic[Given]):
     ----------
     items : mapping of an item's name to its number in the study
     given : mapping of name to what is fused
-        Without what annotators gave whom the expert excluded.
+        Without the annotations of excluded annotators.
     decision : int
         The last decision that is taken into account.
     imported : int
@@ -116,7 +116,7 @@ def one_by_one(
 ) -> Answer[Plan, Inputs[Given], Result]:
     """Fuse items in sequence, all processors on each; a failure does not affect the others.
 
-    Partial results are told as a `Draft`.
+    Partial results are reported as a `Draft`.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     outcomes: dict[str, Outcome[Result]] = {}

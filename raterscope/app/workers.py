@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 POLL = 0.05  # seconds
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What tells libraries of linear algebra how many threads to use."""
+"""Variables that set the number of threads of linear algebra libraries."""
 
 
 def in_processes(

@@ -344,7 +344,7 @@ class Chart:
     marks : tuple of Mark
         Drawn one above the other in this order.
     legend : tuple of Key
-        With one row or none there is nothing to tell apart, and no room is taken.
+        With one row or none there is nothing to distinguish, and no space is used.
     notes : tuple of Note
     aside : str
         A few words beside the title: "15 components, converged".

@@ -143,11 +143,11 @@ def sheet(
     ----------
     charts : sequence of title and Drawable
     legend : sequence of Key
-        Beneath all of them.
+        Below all charts.
     columns : int
         Charts side by side.
     note : str
-        A line beneath everything.
+        A line below everything.
     """
     wide = max(chart.width for _, chart in charts) + _GAP
     columns = min(columns, len(charts))

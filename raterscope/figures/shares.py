@@ -167,7 +167,7 @@ class TernaryChart:
         Lower left, top, lower right.
     points : sequence of TernaryPoint
     paths : sequence of TernaryPath
-        Beneath the points.
+        Drawn below the points.
     width, height : int
         On paper, pixels.
     """

@@ -1,8 +1,7 @@
 """Inner loops of the mixture of eq. 4 (OEM-DEM paper): each component sees only the clicks near it.
 
-Clicks are sorted by the cell of a grid. A component visits the cells that its gate touches, an ellipse
-outside of which its density is negligible. The pairs of a component and a click are listed component by
-component.
+Clicks are sorted by the cell of a grid. A component visits the cells that its gate touches: outside this
+ellipse its density is negligible. The pairs of a component and a click are listed component by component.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Prior:
     strength : float
         Weight of `share`, in clusters.
     trust : float
-        Power of the likelihood by which votes tell structures from artefacts.
+        Power of the likelihood by which votes distinguish structures from artefacts.
     expected, expected_error : float, optional
         Expected share of clusters that are structures, where it is known from elsewhere, and half of its 95 %
         interval.

@@ -379,7 +379,7 @@ def learn(
     Parameters
     ----------
     votes : sequence of Votes
-        Of two images or more, all of which `can_share`.
+        Of two or more images that `can_share`.
     annotators : sequence of names
         For each image, the names of its annotators; the same name is the same annotator.
     posteriors : sequence of (M,) float64

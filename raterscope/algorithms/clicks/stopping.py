@@ -7,8 +7,8 @@ image is settled when it is a small share of the decisions, and the last annotat
 
 Active learning ranks images and annotators by the wrong decisions that new clicks are expected to correct. A
 decision is wrong where a structure is not detected, or a detection is no structure. An annotator corrects
-votes in doubt, and finds with others what nobody had found. Stray clicks make further wrong detections. All
-three are predicted from the annotator's rates on other images and from the posteriors on this one.
+uncertain votes, and finds structures that were missed. Stray clicks make further wrong detections. All three
+are predicted from the annotator's rates on other images and from the posteriors on this one.
 """
 
 from __future__ import annotations

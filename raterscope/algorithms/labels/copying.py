@@ -262,7 +262,7 @@ _LEAST_SHARE = 0.5
 """Minimum share of copies; annotators with correlated errors on hard tasks stay below it."""
 
 _CHANCE = 0.01
-"""Probability of any false finding if nobody copies (Bonferroni)."""
+"""Probability of any false finding if no annotator copies (Bonferroni)."""
 
 _TOLD = 10
 """Maximum number of annotators named in a sentence."""

@@ -1,6 +1,6 @@
 """Fusion of the votes on one question by any of the algorithms.
 
-A model of the annotators may infer a class that nobody chose, for example if annotators confuse two classes
+A model of the annotators may infer a class without votes, for example if annotators confuse two classes
 in one direction. Without evidence that their votes mean that class, such a result is mostly an artefact of
 the model. It therefore needs confident cases: known tasks, or tasks where a class with votes is almost
 certain.

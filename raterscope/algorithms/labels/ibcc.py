@@ -325,7 +325,7 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     class with its highest prior rate, among equal ones for the class it stands for.
 
     Known tasks are held fixed, and count for the annotators' rates and the classes' shares. A task without
-    votes and without a known class does not take part.
+    votes and without a known class is not used.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def dawid_skene(
 
     It starts from each task's shares of votes, where an output counts for the class that it stands for;
     `Labels.prior`, if set, counts only in this start, as in `ibcc`. Known tasks are held fixed. A task
-    without votes and without a known class does not take part.
+    without votes and without a known class is not used.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
 
 
 def simes(probability: FloatArray) -> float:
-    """Test whether nobody is biased: the smallest m p / rank ([simes1986]_).
+    """Test the hypothesis that no annotator is biased: the smallest m p / rank ([simes1986]_).
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def simes(probability: FloatArray) -> float:
     Returns
     -------
     float
-        1 if nobody was tested.
+        1 if no annotator was tested.
 
     References
     ----------
@@ -198,7 +198,7 @@ def selection_limit(probability: FloatArray, rate: float, selected: int) -> floa
 
 
 def crowd_probability(probability: FloatArray) -> float:
-    """Test whether nobody is biased, against a few large biases and against many small ones.
+    """Test for bias in the crowd: a few large biases, or many small ones.
 
     The p values of Simes' test, which finds few, and of Fisher's ([fisher1932]_), which finds many, are
     combined by Bonferroni's inequality, the first with a weight of 3/4.
@@ -211,7 +211,7 @@ def crowd_probability(probability: FloatArray) -> float:
     Returns
     -------
     float
-        1 if nobody was tested.
+        1 if no annotator was tested.
 
     References
     ----------
@@ -284,7 +284,7 @@ def _unbiased(probability: FloatArray) -> float:
 
 
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
-    """Flag annotators by their q values; nobody if the crowd shows no bias.
+    """Flag annotators by their q values; none if the crowd shows no bias.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate
     relevant : float
         The relevant bias, in the units of `detectable`.
     rate : float
-        An annotator with a smaller q value is not unbiased, even if another rule flags nobody.
+        An annotator with a smaller q value is not unbiased, even if another rule flags none.
     """
     reached = np.nan_to_num(detectable, nan=np.inf) <= relevant
     return np.asarray(reached & (np.nan_to_num(q_value, nan=0.0) > rate))

@@ -86,7 +86,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     Misused
         Where that cannot be understood.
     SystemExit
-        After help or a version was asked for.
+        After help or a version was printed.
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
     spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]

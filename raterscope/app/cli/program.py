@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit as stop:  # argparse ends so after help and version
             status = int(stop.code or 0)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # the reader of our output closed the pipe
         _silence(sys.stdout)
         return 0
     except KeyboardInterrupt:

@@ -81,7 +81,7 @@ def _columns(stream: TextIO) -> int:
 
 
 LISTED = 12
-"""Files, or questions, or images; of more, the number is said."""
+"""Maximum number of files, questions or images listed; beyond it, their number is printed."""
 
 Result = TypeVar("Result")
 
@@ -122,7 +122,7 @@ def by_item(
 ) -> Iterator[str]:
     """Yield lines on each item's result; ``say(name, result)`` yields them.
 
-    Of more than `most` the number is said.
+    Beyond `most`, the number is printed.
     """
     results = {
         name: outcome.fusion for name, outcome in answer.outcomes.items() if outcome.fusion is not None

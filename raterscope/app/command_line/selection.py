@@ -64,7 +64,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """What is asked."""
+        """Name of the question."""
 
 
 Asked = TypeVar("Asked", bound=Named)

@@ -1,6 +1,6 @@
 """What a report is made of, whatever it is written as: sections of facts, tables, pictures and sentences.
 
-All text is plain; whoever writes it to a file escapes it.
+All text is plain; the writer of a file escapes it.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ _BREAK = QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore
 def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) -> None:
     """Start new pages so that related parts stay together.
 
-    A heading, and whatever stands right before a table, stays with what follows; a table begins with a row
-    beneath its head, and whole where it fits half a page; no row goes over the edge of a page.
+    A heading, or a block before a table, stays with what follows. A table starts with at least one row, and
+    is kept together if it fits half a page. No row is divided.
 
     Parameters
     ----------

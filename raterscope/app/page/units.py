@@ -17,7 +17,7 @@ NONE = "\N{EN DASH}"
 
 _MINUS = "\N{MINUS SIGN}"
 _SMALL = 0.1
-"""ml below which volumes are said in mm³."""
+"""Volumes below this, in ml, are stated in mm³."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Units:
     Attributes
     ----------
     length : str
-        "mm"; "px" where nothing tells a pixel's size.
+        "mm"; "px" if the pixel size is unknown.
     size : str
-        "ml", on an image "mm²"; "voxels" or "px" where nothing tells their size.
+        "ml", on an image "mm²"; "voxels" or "px" if their size is unknown.
     per_ml : float
         What one ml of the algorithms' figures is in that unit.
     extent : str

@@ -124,7 +124,7 @@ def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = No
     folder : Path
         With the figures of the runs.
     data : Path, optional
-        The folder of open data, of which it is said what is missing.
+        The folder of open data; the page names missing data.
     """
     sections, verdicts = [], {}
     for paper in papers:

@@ -184,7 +184,7 @@ def methods_section(
     Parameters
     ----------
     runs : sequence of RunEntry
-        All that the report tells of.
+        All runs of the report.
     parts : sequence of ReportPart
         What the kinds contribute.
     decisions : sequence of Decision

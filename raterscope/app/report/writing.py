@@ -45,9 +45,9 @@ def write_report(
         Ends in .html or .pdf; replaced where it exists, whole or not at all.
     watch : Watch
     item : int, optional
-        The number of the only image to tell of.
+        Number of the only image to report.
     question : int, optional
-        The number of the only question to tell of, of labels or pairs; without either, all is told.
+        Number of the only question of labels or pairs to report. By default everything is reported.
     options : mapping of name to value, optional
         What the kinds measure besides, see `Report.read_options` of each: of clicks `crowd_size`, settings
         for measuring against the number of annotators; of labels `folds`, settings for ROC curves by

@@ -134,7 +134,7 @@ class ReviewState:
     ----------
     excluded : dict of annotator to reason
     weighed : dict of annotator to Weighed
-        Annotators of clicks that count as a part of one; nobody who is excluded.
+        Down-weighted annotators of clicks, without excluded ones.
     undoable : Decision or None
         What Undo takes back next.
     redoable : Decision or None

@@ -6,8 +6,8 @@ that a decided spot has become.
 
 Silence about a spot is informative only where the expert saw the spot. A spot counts as viewed when it was
 selected on its image for at least `LONG_ENOUGH` seconds, or when its crop was that long in sight in the grid
-of spots while others in sight were decided. A spot that was merely somewhere on the screen does not count:
-nobody knows whether it was looked at. A skipped spot does not count either: to skip says "I do not know".
+of spots while others in sight were decided. A spot that was merely somewhere on the screen does not count: it
+may not have been noticed. A skipped spot does not count either: to skip says "I do not know".
 """
 
 from __future__ import annotations
@@ -247,8 +247,8 @@ def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | No
 def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> list[int | None]:
     """Match judged spots with clusters by position.
 
-    The nearest pairs find each other first, and nobody twice. A cluster is within reach up to three standard
-    deviations along its long axis, and at least three pixels.
+    The nearest pairs are matched first, each spot at most once. A cluster is within reach up to three
+    standard deviations along its long axis, and at least three pixels.
 
     Parameters
     ----------

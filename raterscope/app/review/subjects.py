@@ -405,7 +405,7 @@ class StructureSubject:
     ----------
     structure : str
     coding : Coding
-        All of it: it replaces what files said.
+        Complete coding: it replaces the coding of the files.
     """
 
     kind: ClassVar[str] = "masks"

@@ -427,7 +427,8 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
     Raises
     ------
     InputError
-        Where the folder cannot be taken, too much is asked for, or the parameters contradict each other.
+        When the folder cannot be used, the simulation would be too large, or parameters contradict each
+        other.
 
     Examples
     --------

@@ -73,7 +73,7 @@ def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
     kind : type
         What was packed.
     size : int
-        Bytes before compression, as `pack` told.
+        Bytes before compression, from `pack`.
     chunks : iterable of bytes
         In order.
 
@@ -414,8 +414,7 @@ def digest_of_files(paths: Sequence[Path], watch: Watch = silent, words: str = "
 def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:
     """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits.
 
-    Of a file that has been read before and not changed since, as its times tell, it is known: slides have
-    gigabytes.
+    Known for a file that was read before and has the same times: slides have gigabytes.
     """
     refuse_special(path)
     stamp = _stamp(path)

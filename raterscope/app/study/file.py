@@ -92,7 +92,7 @@ class StudyFile:
         Raises
         ------
         StudyError
-            When it was closed already, or its disk or that of temporary files does not do what is asked.
+            When it is closed, or its disk or the disk for temporary files fails.
         """
         while not self._copying.acquire(timeout=_PATIENCE):
             watch(0.0, "copying the study")
@@ -113,7 +113,7 @@ class StudyFile:
         Raises
         ------
         StudyError
-            When the disk does not do what is asked; nothing is lost.
+            When the disk fails; nothing is lost.
         """
         if not self._copying.acquire(blocking=False):  # a copy is being made, which needs the log
             return False

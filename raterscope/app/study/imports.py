@@ -53,7 +53,7 @@ def assign_images(
 ) -> tuple[list[ImageEntry | None], list[str]]:
     """Find the study's image for each of a table's, or make an entry where the size is known.
 
-    What is left out is said of `Study.add_clicks`.
+    `Study.add_clicks` describes what is skipped.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def assign_images(
     Raises
     ------
     StudyError
-        For images that the study does not have and whose size nobody tells, unless they are left out.
+        For images of unknown size that are not in the study, unless they are skipped.
     """
     entries: list[ImageEntry | None] = []
     unknown: list[int] = []

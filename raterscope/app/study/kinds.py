@@ -372,7 +372,7 @@ class StoredKind:
     questions : callable, optional
         Lists the questions where these are the items.
     takes : callable
-        Tells whether an image without any annotations is listed with those of the kind.
+        Return whether an image without annotations is listed with those of the kind.
     log : type, optional
         What the log of a run must hold.
     has_controls : bool

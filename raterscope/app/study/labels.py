@@ -27,7 +27,7 @@ from raterscope.text import natural
 _SOME = 20_000
 
 UNNAMED = "labels"
-"""What a question is called that nobody named."""
+"""Name of a question without a name."""
 
 
 def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:

@@ -201,7 +201,7 @@ def refuse_left_log(path: Path) -> None:
     Parameters
     ----------
     path : Path
-        Of a study that nobody has open.
+        Of a study that is not open.
 
     Raises
     ------

@@ -314,7 +314,7 @@ def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) ->
 def give_name(draft: Path, path: Path) -> None:
     """Rename a draft to the study's name, unless that name exists."""
     try:
-        os.link(draft, path)  # unlike a renaming, this never replaces what somebody else has just made
+        os.link(draft, path)  # unlike a renaming, this never replaces another file
     except FileExistsError:
         raise StudyError("exists already; choose another name or open it", file=path) from None
     except OSError:  # a file system without links: take the name first, then give it to the draft

@@ -21,7 +21,7 @@ from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import pack_names, pairs_record, records_of, unpack_names
 
 UNNAMED = "pairs"
-"""What a question is called that nobody named."""
+"""Name of a question without a name."""
 
 
 def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:

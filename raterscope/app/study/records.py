@@ -85,7 +85,7 @@ class ImageEntry:
     grid : Grid or None
         The geometry of a volume; None for a plain image.
     modality : str
-        As DICOM calls it; empty where nothing tells.
+        As DICOM calls it; empty if unknown.
     identifier : str
         The UID of a DICOM series, whose `path` is a folder; empty else.
     """
@@ -274,7 +274,7 @@ class ImportSummary:
     marks, images, annotators : int
         Marks that came, images they lie on, annotators who looked.
     empty : int
-        Times that somebody looked at an image and marked nothing; images that truly hold nothing.
+        Number of views without a mark; of truth, number of images without structures.
     duplicates : int
         Marks at the very place where the same annotator has one already; fusing counts them once.
     outside : int

@@ -113,8 +113,8 @@ def add_file(
 ) -> ImageEntry:
     """Add an image file within the present transaction.
 
-    The same content under the same name is the same image; an entry that was a size alone gets its file;
-    another image of a name that is taken is told apart by its folder.
+    The same content under the same name is the same image. An entry with only a size gets its file. Another
+    image of the same name is distinguished by its folder.
     """
     existing = names.find(file.name)
     if existing is not None and existing.digest == digest:

@@ -259,7 +259,7 @@ def schema_of(version: int) -> tuple[str, ...]:
 def bring_up_to_date(connection: sqlite3.Connection, version: int, *, lasting: bool = True) -> None:
     """Migrate a checked file of an older version, completely or not at all.
 
-    A copy that does not last gets no key: what is exported with it could not be told again.
+    A temporary copy gets no key: its pseudonyms could not be reproduced.
     """
     if version == VERSION:
         return

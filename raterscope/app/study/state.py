@@ -169,7 +169,7 @@ class ShownRuns:
         ----------
         run : RunEntry
         items : sequence of int
-            Those of which it is shown.
+            Items for which the run is shown.
         """
         current, previous = self._journal(), self._journal(run.known)
         reasons = []

@@ -100,7 +100,7 @@ def take_in(
     Raises
     ------
     StudyError
-        For an image that the study does not have and whose size nothing tells; the place in the source stays.
+        For an image of unknown size that is not in the study; the position in the source stays.
     """
     summary = None
     with study.change() as connection:

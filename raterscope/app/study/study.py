@@ -218,7 +218,7 @@ class Study:
         Raises
         ------
         StudyError
-            When a file cannot be read, or has another size than the clicks' table said.
+            When a file cannot be read, or has another size than in the table of clicks.
         """
         return self._add(files, add_file, watch)
 
@@ -300,13 +300,13 @@ class Study:
         extent : (width, height), optional
             Size in pixels of the images that neither the study nor the table knows the size of.
         skip_unknown : bool
-            Leave out the clicks on images that the study does not have and whose size nothing tells, as long
-            as others of the table are on images that it has.
+            Skip clicks on images of unknown size that are not in the study, if other clicks of the table are
+            on images of the study.
 
         Raises
         ------
         StudyError
-            For an image that the study does not have and whose size nothing tells.
+            For an image of unknown size that is not in the study.
         """
         with self.change() as connection:
             return self.store_marks(connection, table, watch, extent, skip_unknown)

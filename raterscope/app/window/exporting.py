@@ -147,7 +147,7 @@ class StudyExporter(QObject):
         return (_with_suffix(Path(name), format_name, formats), format_name) if name else None
 
     def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
-        """Write, having asked where slices are uneven and the format holds even ones alone."""
+        """Write; ask first if slices are uneven and the format needs even ones."""
         entries = [entry for entry in contents.images if entry.id in request.items] or contents.images
         reasons = [explain_irregularity(entry.lattice) for entry in entries]
         reason = next(filter(None, reasons), "")

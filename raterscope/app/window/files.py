@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
 
 DRIVE_TIMEOUT_MS = 2000
-"""Longest wait for a drive. One that does not answer is not asked again until it does."""
+"""Longest wait for a drive. A drive that does not answer is not checked again until it does."""
 
 
 class RecentStudies(QObject):

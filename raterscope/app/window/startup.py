@@ -64,7 +64,7 @@ def share_heaps() -> None:
 class _FirstPicture(QObject):
     """Calls a function after a window has been painted for the first time.
 
-    A timer does not: it may fire before the screen has asked for the picture.
+    A timer does not: it may fire before the screen requests the picture.
     """
 
     def __init__(self, window: QWidget, then: Callable[[], object]) -> None:

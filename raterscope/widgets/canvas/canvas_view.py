@@ -360,7 +360,7 @@ class CanvasView(PanZoomWidget):
         if not self._minimap.has_picture:
             self._show_overview()
             self._minimap.follow(self._viewport)
-        if not self._base.stretched:  # else all of it is painted anew soon
+        if not self._base.stretched:  # otherwise all of it is painted again soon
             for part in parts:
                 self._base.clear_rect(part)
         self.update()

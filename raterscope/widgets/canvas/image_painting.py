@@ -282,7 +282,7 @@ class TiledPicture:
     Attributes
     ----------
     store : TileStore
-        Tells by signals of tiles that came, and why one cannot be read.
+        Source of tiles; signals report loaded tiles and unreadable ones.
     """
 
     def __init__(self, source: TileSource, extent: Rect, parent: QObject) -> None:

@@ -62,8 +62,8 @@ class Shapes(QObject):
     """Editable shapes drawn on a canvas.
 
     A click on a line, an outline or its words chooses it; then its points show grips. A drag of a grip moves
-    that point, a drag of a line moves the whole, arrows move by a pixel of the image. A change that is under
-    way belongs to the canvas; done, it is told, and shown until the shapes are set anew.
+    that point, a drag of a line moves the whole, arrows move by a pixel of the image. During a drag the
+    change belongs to the canvas. At its end it is reported, and shown until the shapes are set again.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class TileStore(QObject):
     arrived(list of Key)
         Tiles that can be had from now on.
     refused(str)
-        Why a tile cannot be read; told once.
+        Why a tile cannot be read; reported once.
     """
 
     arrived = Signal(list)
@@ -212,7 +212,7 @@ def _read(desk: _Desk, called: Any) -> None:
             desk.busy.add(key)
         try:
             tile = to_picture(desk.source.tile(*key))
-        except Exception as error:  # a file that went away or is damaged; told where people look
+        except Exception as error:  # a file that was removed or is damaged; the error is shown
             with desk.changed:
                 desk.refused.append(str(error))
                 tell, desk.reported = (
@@ -295,7 +295,7 @@ class TileCache:
         painter, viewport, ratio
             The widget's; how many pixels of the screen one of its pixels has.
         hurry : bool
-            Stretch tiles of another scale when painting them anew would take longer than a frame has.
+            Stretch tiles of another scale if painting them again would exceed the time of a frame.
         coarse : callable, optional
             ``coarse(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles that a
             frame has no time for are left for the next one.

@@ -135,8 +135,8 @@ class Viewport:
 class PanZoomWidget(QWidget):
     """Widget that shows a scalable, movable part of a scene.
 
-    Who paints in it says what there is by `extent`, and is told by `_looked_elsewhere` when another part of
-    it is in sight.
+    A subclass sets the size of its content by `extent`; `_looked_elsewhere` is called when another part of it
+    is visible.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

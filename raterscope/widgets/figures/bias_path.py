@@ -56,8 +56,8 @@ PREFERENCE = 2.0
 """So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
 
 MOST_POINTS, MOST_PAINTED = 200_000, 20_000
-"""Of all lines together, up to which a drawing, and a picture of pixels, has them one by one; of more it has
-an image."""
+"""Maximum number of points of all lines up to which a drawing has separate lines; with more it has an
+image."""
 
 MOST_CROSSES = 120
 
@@ -136,7 +136,7 @@ class BiasPath(FigurePanel):
         self.figure.set_cut(cut, behaviour)
 
     def select(self, number: int | None) -> None:
-        """Select an annotator without a signal, or nobody."""
+        """Select an annotator, or none, without a signal."""
         self.figure.select(number)
 
 

@@ -115,7 +115,7 @@ def mixed(first: QColor, second: QColor, share: float) -> QColor:
 
 
 def ink_on(ground: QColor) -> QColor:
-    """Return black or white, whichever has more contrast with a ground."""
+    """Return black or white: the one with more contrast to a background."""
     black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
     return black if contrast(black, ground) >= contrast(white, ground) else white
 

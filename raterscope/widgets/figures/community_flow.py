@@ -62,7 +62,7 @@ class Layout:
     blocks : mapping of part to Block
         By moment, downwards.
     bands : mapping of part to the tops at its two ends, and its thickness there
-        Those that anybody goes, but for who is in none both times.
+        Bands with annotators, except those who are in no community at both moments.
     """
 
     columns: tuple[tuple[float, float], ...]

@@ -58,7 +58,7 @@ class ParticipationBars(FigurePanel):
         Parameters
         ----------
         shares : (m, C) float
-            Rows that add up to 1, or of NaN for an annotator of whom nothing is known.
+            Rows that add up to 1, or NaN for an annotator with unknown shares.
         names : sequence of m str
             The annotators.
         communities : sequence of C str

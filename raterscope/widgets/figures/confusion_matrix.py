@@ -53,13 +53,13 @@ class MatrixView:
     subtitle : str
         "2,965 votes | accuracy 0.88 (0.85 to 0.91)".
     classes, outputs : tuple of J and L names
-        The true classes, a row each, and what may be said, a column each.
+        The true classes, a row each, and the possible answers, a column each.
     mean, low, high : (J, L) float
         Rate of each output where the class is true, and the ends of its interval; NaN where not known.
     counts : (J, L) float
         The expected numbers of votes behind them.
     crowd : (J, L) float or None
-        The rates of everybody.
+        The rates of all annotators together.
     name : str
         Of the annotator, as it is written, where the title is without it.
     """
@@ -126,7 +126,7 @@ class ConfusionMatrix(FigurePanel):
         self.set_filled(True)
 
     def clear(self) -> None:
-        """Show nobody."""
+        """Show no annotator."""
         self.header.set_title(self._title)
         self.header.setToolTip("")
         self._subtitle.hide()

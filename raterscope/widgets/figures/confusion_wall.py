@@ -156,7 +156,7 @@ class ConfusionWall(QWidget):
         self._settle()
 
     def set_wall(self, view: WallView | None) -> None:
-        """Show annotators; who is selected, the order and the filter stay. None shows nobody."""
+        """Show annotators; who is selected, the order and the filter stay. None shows no annotator."""
         selected, chosen = self.selected, self.measure.currentData()
         self._view = view
         if view is None:
@@ -180,7 +180,7 @@ class ConfusionWall(QWidget):
         self.select(selected)
 
     def set_blind(self, blind: bool) -> None:
-        """Hide the names: everybody is a number."""
+        """Hide the names: annotators are numbers."""
         self._blind = blind
         if self._view is not None:
             self._name()

@@ -36,7 +36,7 @@ class DriftView:
     Attributes
     ----------
     classes, outputs : tuple of J and L str
-        The true classes, a row each, and what may be said, a column each.
+        The true classes, a row each, and the possible answers, a column each.
     mean : (S, J, L) float
         Rows add up to 1.
     low, high : (S, J, L) float or None
@@ -187,7 +187,7 @@ class RowLines(QWidget):
         self.figure.chosen.connect(self.step_chosen)
 
     def show_drift(self, view: DriftView | None) -> None:
-        """Show an annotator, or nobody; the class chosen stays where it can."""
+        """Show an annotator, or none; the selected class is kept if possible."""
         classes = () if view is None else view.classes
         if classes != self._classes:
             self._classes = classes
@@ -360,7 +360,7 @@ class TernaryPlot(Figure[Part]):
         self._marks: list[NDArray[np.int64]] = []
 
     def show_drift(self, view: DriftView | None) -> None:
-        """Show an annotator, or nobody; it takes three outputs."""
+        """Show an annotator, or none; needs three outputs."""
         if view is not None and len(view.outputs) != 3:
             raise ValueError(f"{len(view.outputs)} outputs; a triangle has three corners")
         self._view = view

@@ -41,7 +41,7 @@ BIN_RING, DOT_RING = 17.0, 15.0
 class CurvesPlot(ChartPanel):
     """ROC or precision-recall, a line a run; they differ by colour and dashes.
 
-    Where the first curve tells its thresholds, a click chooses that of the nearest point.
+    If the first curve has thresholds, a click selects that of the nearest point.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ class DecisionView:
     Attributes
     ----------
     classes : tuple of str
-        Of which one is the structure.
+        One of them is the structure.
     chosen : int
         Its place.
     kinds : tuple of DecisionKind

@@ -50,12 +50,12 @@ class RateCut:
     share : (p,) float
         Of the draws that select each annotator; NaN for the untested.
     at : (D,) float
-        The least W that is selected in each draw; infinite where nobody is.
+        The least W that is selected in each draw; infinite if none is.
     flagged : (p,) bool
     words : str
         What is promised, in a few words; nothing where the number flagged says all.
     others : int
-        How many are flagged beside them, of whom nothing is shown.
+        Number of flagged annotators that are not shown.
     """
 
     rate: float
@@ -148,7 +148,7 @@ class StatisticBars(ColumnFigure):
         self._show()
 
     def select_annotator(self, number: int | None) -> None:
-        """Select an annotator without a signal, or nobody."""
+        """Select an annotator, or none, without a signal."""
         self._number = number
         numbers = np.empty(0) if self._view is None else self._view.numbers[self._order]
         self.select(row_of(numbers, number))
@@ -307,7 +307,7 @@ class KnockoffBars(FigurePanel):
         self._say_rate(cut.rate)
 
     def select(self, number: int | None) -> None:
-        """Select an annotator without a signal, or nobody."""
+        """Select an annotator, or none, without a signal."""
         self.figure.select_annotator(number)
 
     @property

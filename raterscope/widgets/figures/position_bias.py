@@ -134,7 +134,7 @@ class SideCounts(ChartPanel):
         self._rows = np.argsort(~self._flagged, kind="stable")
 
     def select(self, number: int | None) -> None:
-        """Select an annotator without a signal, or nobody."""
+        """Select an annotator, or none, without a signal."""
         self._selected = number
         self.draw_rings()
 

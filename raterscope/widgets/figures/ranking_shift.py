@@ -150,8 +150,8 @@ class RankingRows(QAbstractScrollArea):
     def _travel(self, rows: Rows) -> int:
         """Return the length of the scroll bar.
 
-        Above the bar the cards are smaller, so that all of them may fit in sight where they did not without
-        it: it stays nevertheless, else it would come and go for ever.
+        With the scroll bar the cards are smaller and may all fit. The bar stays nevertheless: otherwise it
+        would flicker.
         """
         room = _usual_size(self.maximumViewportSize())
         without_bar = self._rows_in(room, 0)
@@ -262,7 +262,7 @@ class RankingRows(QAbstractScrollArea):
             super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll along the rows, whichever way the wheel turns."""
+        """Scroll along the rows with either direction of the wheel."""
         turned = event.angleDelta().y() or event.angleDelta().x()
         bar = self.horizontalScrollBar()
         bar.setValue(bar.value() - turned)

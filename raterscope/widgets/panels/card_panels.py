@@ -514,7 +514,7 @@ class GridView:
     Attributes
     ----------
     title : str
-        What they have in common: "said 3 where true is not".
+        What they have in common: "ann 11 answered 3 where not is true".
     tasks : (M,) int
         Which tasks, in the order to show them.
     names : sequence of N str

@@ -287,7 +287,7 @@ class ExclusionPanel(QWidget):
         Parameters
         ----------
         subject : str
-            "annotator 79142", "community 3, 301 annotators"; empty for nobody.
+            "annotator 79142", "community 3, 301 annotators"; empty for none.
         summary : str
             Summary known so far: "would change 4 of 963 labels".
         out : bool

@@ -68,7 +68,7 @@ class QueueFilter:
         "all", "undecided", "flagged", or one of an item's counts.
     words : str
     empty : str
-        What is said where nothing is so.
+        Text for an empty list.
     """
 
     key: str
@@ -451,7 +451,7 @@ class LongQueue(QueueFrame):
     filters : mapping of str to str
         What the queue can be narrowed to: key and words.
     empty : mapping of str to str, optional
-        What is said where nothing is of such a kind, by the keys of the filters.
+        Texts for empty lists, by the keys of the filters.
 
     Signals
     -------

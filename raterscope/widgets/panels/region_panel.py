@@ -41,7 +41,7 @@ class RegionVote:
     weight : float
         Local weight in the region, 0 to 1; NaN if unknown.
     unit : str
-        Of the distance: "px" where nothing tells a pixel's size.
+        Of the distance: "px" if the pixel size is unknown.
     """
 
     number: int

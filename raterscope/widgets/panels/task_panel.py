@@ -169,7 +169,7 @@ class ClassBar:
     digit : str
         The key that decides for it; empty where there is none.
     brief : str
-        What tells the name from the others, where there is no room for it.
+        Short form of the name that differs from the others, for narrow places.
     """
 
     index: int

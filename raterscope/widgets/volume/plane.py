@@ -51,7 +51,7 @@ class Plane:
     spacing : (slice, row, column)
         The nominal distance between slices that are uneven.
     letters : (left, right, top, bottom)
-        The patient's sides; empty where nothing tells them.
+        The patient's sides; empty if unknown.
     slabs : tuple of (begin, position, end), optional
         Of slices at uneven distances, mm from the begin of the first; see `Grid.bounds`.
     """

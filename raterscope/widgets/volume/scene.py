@@ -238,7 +238,7 @@ class Scene:
     hidden : set of keys
         Outlines that are not painted.
     bare : bool
-        The image alone, while somebody looks beneath what lies over it.
+        Show the image without overlays.
     solo : key, or None
     beside : set of keys
         Outlines that stay in sight beside the solo.
@@ -350,8 +350,8 @@ def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
 class Outliner(QObject):
     """Cache of the outlines of shapes by plane and slice; computes those that are missing.
 
-    One slice of each plane is wanted at a time: when another is asked for, what was begun for the last one is
-    left, and what it still answers is dropped where its shape has changed.
+    One slice of each plane is computed at a time. A new request cancels the previous one; its late results
+    are dropped if the shape has changed.
 
     Signals
     -------

@@ -141,7 +141,7 @@ class VoteCollector:
         self, question: str, annotator: str, task: str, answer: str, *, time: float = math.nan,
         picture: str = "", words: str = "",
     ) -> None:  # fmt: skip
-        """Add one vote; `words` is the wording of the question, of which the first is used."""
+        """Add one vote; `words` is the wording of the question; the first wording is used."""
         polled = self._questions.setdefault(question, _Question())
         polled.words = polled.words or words
         annotator_index = polled.annotators.setdefault(annotator, len(polled.annotators))

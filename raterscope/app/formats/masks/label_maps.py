@@ -360,7 +360,7 @@ def _pack_colours(pixels: NDArray[Any]) -> NDArray[np.uint32]:
 def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
     """Read a PNG in colours in bands of rows, as `_pixels` does; None for any other image.
 
-    A few kB may hold 169 million pixels, of which one byte each is stored.
+    A few kB may hold 169 million pixels; each is stored as one byte.
     """
     from PIL import Image
 

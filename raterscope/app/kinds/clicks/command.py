@@ -235,7 +235,7 @@ def summary_of(
 def read_named(
     path: Path, kind: str | None, mapping: Mapping[str, str], watch: Watch
 ) -> ClickTable | PointTable | ImageFile:
-    """Read a file. The error for unknown columns tells how to map them."""
+    """Read a file. The error for unknown columns says how to map them."""
     try:
         return formats.read(path, kind, mapping or None, watch)
     except UnknownColumns as unknown:

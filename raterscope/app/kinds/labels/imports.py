@@ -127,7 +127,7 @@ def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Q
     list of Asked
         With votes each, in the order of first appearance.
     list of str
-        Which truths are of no use, in sentences.
+        Sentences about unused truths.
     """
     votes = [table for table in tables if isinstance(table, LabelTable)]
     named = dict.fromkeys(table.question.casefold() for table in votes if table.question)

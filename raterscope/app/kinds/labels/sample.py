@@ -54,7 +54,7 @@ QUESTION = "Simulated: is there a parasite?"
 
 _SEED = 7
 _TASKS, _ANNOTATORS = 3200, 500
-_KNOWN = 400  # tasks whose truth is told
+_KNOWN = 400  # tasks with known truth
 _SHOWN = 400  # tasks with a picture, the most disputed
 _STAGES = ("ring", "trophozoite", "schizont", "gametocyte")
 _TEXT = """\

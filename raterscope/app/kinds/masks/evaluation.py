@@ -71,7 +71,7 @@ class MasksTrust(Trust):
     held : (C, 3) float64
         Share of the outlines of left-out raters within the bands of `LEVELS`, of each case.
     pairs : bool
-        Whether cases have two raters, of whom none can be left out.
+        Whether cases have two raters: then none can be left out.
     """
 
     measure: Measure

@@ -306,7 +306,7 @@ def codings_of(study: Study) -> Callable[[str], Coding]:
 def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> Coding:
     """Return the coding of one structure: the expert's, else the files', else suggested by its name.
 
-    That something is tissue is what programs state where nobody chose a code: a usual name tells more.
+    Programs state "tissue" if no code was chosen: a usual name is more specific.
     """
     if structure in chosen:
         return chosen[structure]

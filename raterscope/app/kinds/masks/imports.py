@@ -176,18 +176,19 @@ def place_masks(
 ) -> Placement:
     """Find the image of every mask.
 
-    A mask's image is the one whose series or name it tells; else the only one on its grid; else the only one
-    of its shape, where one of both does not say where it lies. A mask that came without an image, or fits
-    none of several, makes a case of its own, with all others of its name or, where names tell nothing, of its
-    folder; the truth that names tell nothing of comes to the only case on its grid. What nobody named is the
-    one structure that others named on the image, where there is one, or label 1 beside other labels.
+    The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
+    else the only one of its shape if one of the two has no position. A mask without a matching image becomes
+    a case, with all masks of its name, or of its folder if names do not help. Truth without a name belongs to
+    the only case on its grid. An unnamed structure is the only named structure of the image, if there is one,
+    or label 1 beside other labels.
 
     Parameters
     ----------
     masks : sequence of AttributedMask
     sites : sequence of Site
     may_resample : bool
-        Let masks lie on an image of another grid that its series or name tells, or that is the only one.
+        Accept masks on another grid than their image, if the series or name identifies the image, or there is
+        only one.
 
     Raises
     ------
@@ -420,7 +421,7 @@ class StudyImages:
         Images that masks may lie on.
     study : Path
     tasks : tuple of names
-        Of tasks and items that annotators judged, and of the files that are said to show them.
+        Tasks and items that annotators judged, and the picture files named for them.
     clicked : tuple of names
         Of images that annotators clicked on and that are not there yet.
     """

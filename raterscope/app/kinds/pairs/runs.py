@@ -250,8 +250,8 @@ def run_other_methods(
 def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
     """Return why a fusion's rate of false discoveries is not guaranteed; empty if it is.
 
-    It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
-    flip test where sides are drawn at random, simulated crowds show it.
+    It is proved of knockoff+ in a single draw. Simulated crowds confirm the rate if half of the draws or more
+    must select an annotator, and for the flip test if sides are drawn at random.
     """
     if fusion.rule != "knockoffs":
         return f"sides were not drawn at random, {fusion.sides}" if fusion.sides else ""

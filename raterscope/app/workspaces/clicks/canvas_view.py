@@ -135,7 +135,7 @@ class ViewLog(QObject):
     canvas : QWidget
         While it is hidden, its spots are not viewed.
     crops : Crops
-        Tells whether the pixels are loaded: without them no spot is viewed.
+        Used to check that pixels are loaded: without them no spot is viewed.
     reviewing : SpotReview
     batch_review : BatchReview
     clock : callable

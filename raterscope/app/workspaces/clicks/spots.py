@@ -126,8 +126,8 @@ class ImageResult:
 def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot]) -> tuple[Spot, ...]:
     """Join the clusters of a fusion with the expert's decisions.
 
-    A decision belongs to the cluster nearest to where it was made (`review.match`). One that no cluster
-    stands for any more is shown by itself: what the expert said is never lost from sight.
+    A decision belongs to the cluster nearest to where it was made (`review.match`). A decision without a
+    matching cluster is shown by itself: no decision disappears.
     """
     matched: list[int | None] = [None] * len(decided)
     spots: list[Spot] = []

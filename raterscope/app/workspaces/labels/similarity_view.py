@@ -298,7 +298,7 @@ def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) 
         watch(first / len(to), "counting tasks in common")
         chunk = slice(first, min(first + CHUNK, len(to)))
         to[chunk] = np.add.reduceat(chosen.links(chunk), begin, axis=1)
-    pairs = size[:, None] * size - np.diag(size)  # nobody is linked to itself
+    pairs = size[:, None] * size - np.diag(size)  # annotators are not linked to themselves
     total = np.add.reduceat(to, begin, axis=0).astype(np.float64)
     return np.where(pairs > 0, total / np.maximum(pairs, 1), np.nan)
 

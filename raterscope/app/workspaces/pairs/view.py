@@ -147,7 +147,7 @@ def why_no_path(scene: Scene, who: NDArray[np.int64]) -> str:
 def sides_view(
     scene: Scene, analysis: Analysis, flagged: BoolArray, behaviour: NDArray[np.int8]
 ) -> SidesView | None:
-    """Return left against right counts of the annotators who took part."""
+    """Return left against right counts of the annotators with comparisons."""
     if not len(scene.pairs):
         return None
     annotators = np.flatnonzero(analysis.took_part)

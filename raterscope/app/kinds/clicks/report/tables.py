@@ -301,7 +301,7 @@ def _figure(value: float, error: float) -> str:
 
 _MOST_ANNOTATORS = 60
 _MOST_COMPARED = 1000
-"""Annotators every two of whom are compared: a million pairs."""
+"""Maximum number of annotators that are compared in pairs: a million pairs."""
 
 
 def counts_table(images: Sequence[CountedImage]) -> Table:
@@ -388,7 +388,7 @@ def annotators_table(
     ----------
     images : sequence of CountedImage
     weighed : mapping of annotator to Weighed
-        Whoever did not count fully in the last run; they are listed in any case.
+        Annotators who did not count fully in the last run; they are always listed.
     excluded : mapping of annotator to reason
         As the expert has it now.
     watch : Watch

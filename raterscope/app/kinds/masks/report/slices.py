@@ -136,8 +136,8 @@ def most_disputed(report: Report, doubt: Layer, consensus: Layer, limit: int = 6
     """Choose the slices to show, in order.
 
     First that slice of each disputed region in which it is largest, the regions with the most doubt first;
-    then those with the most doubt that are not next to one chosen. Where nobody differs, that in which the
-    consensus is largest.
+    then those with the most doubt that are not next to one chosen. Without differences, the slice with the
+    largest consensus.
     """
     chosen: list[int] = []
     for dispute in report.disputes:
@@ -419,7 +419,7 @@ class StructureFigures:
         On the grid of the masks: what the model doubts or, where that is more, how divided the raters are;
         0 where the expert settled it.
     left_out : sequence of str
-        Raters of the structure whom the expert had excluded.
+        Excluded raters of the structure.
     absent : sequence of str
         Raters of the case who have no mask of the structure.
     truth : AgainstTruth, optional

@@ -99,7 +99,7 @@ def _flagged(question: ComparedQuestion) -> str:
         words += f", by the flip test (p value of the crowd {fusion.crowd_p:.2g}, limit {fusion.gate:g})"
     elif draws > 1:
         words += f", each selected by {100 * fusion.share:g} % of {draws:,} draws of knockoffs or more"
-    untested = int((fusion.untested > 1).sum())  # those without comparisons are nobody's business
+    untested = int((fusion.untested > 1).sum())  # annotators without comparisons are not counted
     if untested:
         words += f"; {untested:,} could not be tested"
     if fusion.decidable is not None:
