@@ -230,9 +230,9 @@ def resolve_ambiguous(
 ) -> ClassifiedFiles:
     """Decide the type of ambiguous files by the files that came with them.
 
-    A plain image is a mask where its pixels look so, and another image or volume of its size is there or
-    nothing else is; never where it is called as a task or an item is, nor where it alone is called as an
-    image that was clicked on. Photographs are not decoded for it.
+    A plain image is a mask if its pixels look like one, and there is another image or volume of its size, or
+    no other file. It is never a mask if it has the name of a task or item, or if it alone has the name of an
+    image with clicks. Photographs are not decoded.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Work distributed over processes that can be killed at any moment, also within a library's call.
 
-The standard library's pool waits for ever when a worker is ended while a large task is on its way to it, so
-each worker here has a pipe of its own and is sent a task only when it waits for one.
+The pool of the standard library hangs if a worker is killed while a large task is sent to it. Here each
+worker has its own pipe, and gets a task only when it waits for one.
 """
 
 from __future__ import annotations

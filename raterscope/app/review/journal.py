@@ -1,8 +1,8 @@
 """Journal of the expert's decisions, the state that follows from it, and measures on images.
 
-A decision is never changed. Undo is a decision that takes another back, redo is the undo of an undo, and
-everything that is shown (the verdict on each spot, the voxels that are settled, who is excluded or weighed,
-what can be undone, scales and shapes) is read off the journal by `fold`.
+A decision is never changed. Undo is a decision that reverts another, and redo is the undo of an undo. `fold`
+derives the state from the journal: decisions on spots, settled voxels, excluded and weighed annotators,
+scales, shapes, and what can be undone.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Decisions on the spots of an image and on the image, and spots viewed without a decision.
 
-A spot is identified by its position. Decisions on the same spot find each other by `about`, by the number
-that the spot had in the same run, or by lying within a pixel; after a new fusion `match` finds the cluster
-that a decided spot has become.
+A spot is identified by its position. Decisions belong to the same spot by `about`, by the number of the spot
+in the same run, or if they lie within a pixel. After a new fusion, `match` finds the cluster of a decided
+spot.
 
-Silence about a spot is informative only where the expert saw the spot. A spot counts as viewed when it was
-selected on its image for at least `LONG_ENOUGH` seconds, or when its crop was that long in sight in the grid
-of spots while others in sight were decided. A spot that was merely somewhere on the screen does not count: it
-may not have been noticed. A skipped spot does not count either: to skip says "I do not know".
+A missing decision is informative only if the expert saw the spot. A spot counts as viewed if it was selected
+on its image for at least `LONG_ENOUGH` seconds. In the grid of spots, its crop must be visible that long
+while other visible spots are decided. A spot that was merely somewhere on the screen does not count: it may
+not have been noticed. A skipped spot does not count either: to skip says "I do not know".
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """Lock of an open study, snapshots of it, and write-ahead logs left by a killed program.
 
-Lock: on POSIX systems a process that closes any handle on a file loses the locks that SQLite has there, and
-Qt's own file dialog opens every file of a folder to detect its type. So a file NAME.rscope-lock beside the
-study is locked too, by flock, which only its own handle releases; it vanishes with its owner, however that
-ends. It also names its owner, for those who are refused. A network folder may have no locks at all (ENOLCK).
-Nothing would then keep two programs from writing over each other, so a study there is not opened for writing.
-It can be read.
+Lock: on POSIX systems a process that closes any handle on a file loses the locks that SQLite has there. Qt's
+file dialog does so: it opens every file of a folder to detect its type. A file NAME.rscope-lock beside the
+study is therefore locked too, by flock, which only its own handle releases. The lock ends with its process,
+and the file names the process for error messages. A network folder may have no locks at all (ENOLCK). Two
+programs could then overwrite each other's changes, so a study there opens read-only.
 
-Snapshots: the process that has a study open alone may use the locks of the database and its shared memory.
-Another process copies the files as plain files, which needs no lock. Until the log (``-wal``) is begun again
-it only grows, and it holds all that is meanwhile moved into the main file. So when the log is the same before
-and after, the copies of both files are one state.
+Snapshots: only the process that has a study open may use the locks of the database and its shared memory.
+Another process copies the files as plain files, which needs no lock. The log (``-wal``) only grows until it
+is restarted, and it holds everything that is moved into the main file meanwhile. If the log is the same
+before and after the copy, both copies are of one state.
 
-Logs left behind: the last changes of a study that was renamed while it was open in a program that was killed
-are in the log of its former name, OLD.rscope-wal, beside NEW.rscope, where SQLite does not look for it.
-Continuing would lose them, so the study is not opened before they are merged into it, or moved away. A log
+Orphaned logs: a study may be renamed while it is open in a program that is then killed. Its last changes are
+in the log of the former name, OLD.rscope-wal, beside NEW.rscope, where SQLite does not look for it.
+Continuing would lose them, so the study opens only after they are merged into it, or moved away. A log
 belongs to a study only if it continues what that study holds: its decisions, imports, runs or views of spots,
 with their times.
 """

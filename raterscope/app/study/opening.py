@@ -1,11 +1,11 @@
 """Creating and opening the file of a study, with the errors that can occur.
 
-A study that is open is locked by SQLite's exclusive locking mode: the operating system's own lock on the
-file, which refuses a second open from this process or another and vanishes with its owner, however that ends.
-On POSIX systems a process that closes any handle on a file loses its locks on it: so nothing else in the
-program opens the file, even the header is read through SQLite, a study must be called NAME.rscope, which all
-readers leave alone, and where somebody else's library opens it all the same, a second lock holds (`locking`).
-What another process has open can still be read, as a copy of the moment it is opened (`snapshot`).
+An open study is locked by SQLite's exclusive locking mode. It uses the operating system's lock on the file,
+which refuses a second open from any process and ends with its owner. On POSIX systems a process that closes
+any handle on a file loses its locks on it. Nothing else in the program therefore opens the file: even the
+header is read through SQLite, and readers skip files called NAME.rscope. If a library opens it nevertheless,
+a second lock holds (`locking`). A study that another process has open can be read as a copy of its present
+state (`snapshot`).
 """
 
 from __future__ import annotations

@@ -4,85 +4,82 @@ The header carries ``application_id`` 0x52536370 ("RScp") and ``user_version``, 
 The file is in WAL mode while it is open and a single plain file when it is closed.
 
 ``images``
-    One row an image: its name, unique; the file's path, relative with forward slashes when it lies beside or
-    below the study, absolute otherwise, NULL while only the size is known; width and height in pixels; the
-    file's size in bytes and its SHA-256 digest; pixel_size in micrometres where it is known. The pixels stay
-    in their file.
+    A row per image: unique name, file, width and height in pixels, pixel_size in micrometres if known. The
+    path is relative, with forward slashes, if the file lies beside or below the study, otherwise absolute;
+    NULL while only the size is known. The size of the file in bytes and its SHA-256 digest identify it. The
+    pixels stay in the file.
 ``annotators``
-    One row an annotator. ``id`` counts from 0 in the order of first appearance and never changes: it is the
-    annotator's colour for good.
+    A row per annotator. ``id`` counts from 0 in the order of first appearance. It never changes, as the
+    annotator's colour depends on it.
 ``imports``
-    One row a file that was read, in the order of reading: kind (clicks, truth, scores), the file's name,
-    when, and what was said of it, a JSON list of sentences. Imports are only ever added.
+    A row per imported file, in the order of import: kind (clicks, truth, scores), name of the file, time, and
+    the notices shown (JSON list of sentences). Imports are only ever added.
 ``grids``
-    One row an image that has a geometry, a volume above all: slices, affine (JSON, see `Grid.affine`; rows
-    and columns are the image's height and width), calibrated, modality, the series' UID, and for slices at
-    uneven distances ``slice_offsets`` (JSON, see `Grid.slice_offsets`), else NULL. The path of a DICOM series
-    is its folder, which has no size; its digest is that of the files in the slices' order.
+    A row per image with a geometry, mostly volumes: slices, affine (JSON, see `Grid.affine`; its rows and
+    columns are the height and width), calibrated, modality, UID of the series. ``slice_offsets`` (JSON, see
+    `Grid.slice_offsets`) is NULL for evenly spaced slices. The path of a DICOM series is its folder, without
+    a size; its digest is that of the files in the order of the slices.
 ``questions``
-    One row a question that annotators answered: its ``kind``, labels or pairs; its name, unique; ``scheme``
-    (JSON), for labels the outputs and classes in the curator's order, which output means which class, and the
-    prior, for pairs nothing.
+    A row per question to annotators: ``kind``, labels or pairs; unique name; ``scheme`` (JSON). The scheme of
+    labels has the outputs and classes in the curator's order, the class of each output, and the prior. Pairs
+    have no scheme.
 ``votes``
-    One row an import and question; ``object`` holds the votes (truth 0), the true classes (truth 1), the
+    A row per import and question; ``object`` holds the votes (truth 0), the true classes (truth 1), the
     comparisons (truth 0) or the true ranking (truth 1) of that import, with the names of its tasks or items.
 ``pictures``
-    One row a task or item that an image of the study shows.
+    A row per task or item that an image of the study shows.
 ``masks``
-    One row a mask: image, structure, annotator, import; ``object`` holds where it begins and its voxels,
-    which `voxels` counts. Of several imports of the same mask the last counts; truth is by annotator -1.
+    A row per mask: image, structure, annotator, import. ``object`` holds the origin and the voxels; their
+    number is `voxels`. The last import of a mask counts. Truth has annotator -1.
 ``structures``
-    One row a structure of which the files of masks tell more than its name; ``coding`` (JSON, see
-    `coding.Coding`): coded category and type, colour, role, in which exports state it. What the expert says
-    instead is in ``decisions``.
+    A row per structure that the files of masks describe beyond its name. ``coding`` (JSON, see
+    `coding.Coding`): coded category and type, colour, and role in exports. Changes by the expert are in
+    ``decisions``.
 ``keys``
-    One row, "export": 32 random bytes, the secret from which de-identified exports make identifiers. Whoever
-    has it and an original identifier finds the new one; it leaves in no export.
+    A row "export": 32 random bytes, the secret from which de-identified exports make identifiers. With it, an
+    original identifier leads to the new one; no export contains it.
 ``marks``
-    One row an import and image. ``object`` holds the marks of that import on that image: for clicks
-    annotators, x, y, time and who looked; for truth x and y; for scores of a program also the score.
+    A row per import and image. ``object`` holds the marks of that import on that image: of clicks the
+    annotators, x, y, time and views; of truth x and y; of scores of a program also the score.
 ``runs``
-    One row a run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
-    input, when it started, seconds it took, log (JSON). ``known`` is the last decision, ``import`` the last
-    import that it took into account, ``excluded`` (JSON list) the annotators it left out; of clicks, the log
-    has the ``weights`` of those who counted as a part of an annotator.
+    A row per run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
+    input, start, duration in seconds, log (JSON). ``known`` is the last decision and ``import`` the last
+    import that the run used, ``excluded`` (JSON list) its excluded annotators. The log of clicks has the
+    ``weights`` of down-weighted annotators.
 ``results``
-    One row a run and item, an image or a question as the run's kind has it; ``object`` holds the result.
+    A row per run and item, which is an image or a question; ``object`` holds the result.
 ``outlines``
-    One row a run of clicks; ``object`` holds what a queue needs of its results to order them. It follows from
-    them and may be missing.
+    A row per run of clicks; ``object`` holds a summary by which the queue sorts the images. It is derived
+    from the results and may be missing.
 ``streams``
-    One row a source of clicks that is watched: where it is, as `images` writes paths; ``settings`` (JSON),
-    how its clicks are fused and when to stop; ``position`` (JSON), how far it was read, written together with
-    what was read; when it began, and when something came last.
+    A row per watched source of clicks: path, as in `images`; ``settings`` (JSON) of fusion and stop rule;
+    ``position`` (JSON), how far it was read, stored together with the clicks; start, and last arrival.
 ``watched``
-    One row a stream and image; ``object`` holds what the stream has come to on that image.
+    A row per stream and image; ``object`` holds the state of the stream on that image.
 ``shown``
-    One row a kind of annotation of which a run was chosen to be shown. Without one, the latest is.
+    A row per kind of annotation for which a run was selected. By default the latest run is shown.
 ``settings``
-    One row a setting of the study that is not at its default: ``matching_radius``, in pixels. Besides
-    ``crowd_sizes`` (JSON), what was measured last of methods for clicks against the number of annotators.
+    A row per setting of the study that differs from its default: ``matching_radius``, in pixels. Also
+    ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators.
 ``objects``, ``chunks``
-    An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB, each compressed by
-    zlib, which also tells when one is damaged.
+    An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB. Each chunk is
+    compressed by zlib, whose checksum reveals damage.
 ``decisions``
-    The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row too,
-    whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. ``subject`` (JSON)
-    says what of the ``item`` it is about, in the form that ``kind`` names; ``voxels`` names the object with
-    the voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list)
-    who is excluded, weighed or included. Among the decisions on a whole image are the marks of control
-    images.
+    The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row whose
+    ``undoes`` names the undone decision; a redo is the undo of an undo. ``subject`` (JSON) is the subject on
+    the ``item``, in the form of its ``kind``; ``voxels`` names the object with the settled voxels; ``about``
+    is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighed or included
+    annotators. Marks of control images are decisions on a whole image.
 ``viewed``
-    The spots of clicks that the expert looked at and left without a decision, append-only as the journal is:
-    ``how`` each was in sight, selected on its image or listed in the grid, for how many ``seconds``, its
-    place and ``number`` in the ``run`` on screen.
+    The spots of clicks that the expert viewed and left without a decision, append-only too. ``how``: selected
+    on the image or listed in the grid, with the ``seconds``, the position, and the ``number`` in the ``run``
+    on screen.
 
-Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
-subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
-``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``, version 5 no
-``slice_offsets``, version 6 no ``structures`` and ``keys``, version 7 no ``shown``, version 8 no
-``settings``, version 9 no ``viewed``, version 10 no control images. `bring_up_to_date` changes
-such files to the present version.
+`bring_up_to_date` migrates older versions. Version 1 had no ``grids`` and ``masks``, and ``decisions`` had
+the columns of a spot instead of the subject. Version 2 had only images as items, one annotator per decision,
+and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams`` and ``watched`` (4),
+``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
+``viewed`` (10) and control images (11).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """

@@ -42,12 +42,12 @@ _ARROWS = {
 class SliceView(SliceCanvas):
     """Interactive view of one plane.
 
-    The wheel, Up and Down scroll through slices; a click, a drag, Left, Right and Shift with any arrow move
-    the crosshair; Ctrl with the wheel, + and - zoom, 0 shows the whole slice; a drag with the middle button,
-    or with Space held, which shows the image alone, pans; with the right button it changes the window, and a
-    right click without a drag offers copies; a double click or Return makes the view large and small again.
-    With the brush, a drag draws (with Shift, it takes out), Return draws one disc at the crosshair, [ and ]
-    change the size, Esc gives up a stroke. The eraser takes out, and with Shift draws.
+    The wheel, Up and Down scroll through slices. A click, a drag, Left, Right and Shift with any arrow move
+    the crosshair. Ctrl with the wheel, + and - zoom; 0 fits the slice. A drag with the middle button, or with
+    Space, pans; Space also hides the marks. A drag with the right button changes the window; a right click
+    opens the menu. A double click or Return enlarges the view, or restores it. With the brush, a drag draws
+    (with Shift, it erases), Return draws a disc at the crosshair, [ and ] change the size, Esc cancels a
+    stroke. The eraser does the opposite.
 
     Signals
     -------

@@ -373,10 +373,10 @@ def fuse_images(
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse the clicks of every image.
 
-    Each image is fused by itself with the plan's own seed; with a plan that learns across images, what all of
-    them say of the crowd is used then to detect again on each. The results are the same however many
-    processes work. With a plan that carries reliabilities on, images are fused one after the other in the
-    order given, and each starts with what its annotators came to on the last image that they clicked.
+    Each image is fused by itself with the seed of the plan. If the plan learns across images, detection is
+    then repeated on each image with the rates from all of them. Results do not depend on the number of
+    processes. If the plan carries reliabilities over, images are fused in the given order, and each starts
+    with its annotators' reliabilities on their previous image.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def fuse_images(
     watch : Watch
         Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
     others : sequence of (Clicks, Fusion), optional
-        Images that were fused before, by the same plan: they teach too.
+        Images that were fused before by the same plan: they inform the rates too.
 
     Returns
     -------

@@ -336,8 +336,8 @@ def _marked_alone(
 def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> list[AttributedMask]:
     """Name unnamed structures after the others on the image.
 
-    It is the one structure that others marked; but where they marked labels with small numbers, it is label
-    1, as the file of one who marked no other label looks like a mask.
+    They get the name of the only structure that others marked. If others marked labels with small numbers,
+    they become label 1: a file with only that label looks like a mask.
     """
     names: dict[int, set[str]] = {}
     for mask, at in zip(masks, where, strict=True):
