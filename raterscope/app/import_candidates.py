@@ -272,7 +272,8 @@ def resolve_ambiguous(
         pairs=tuple(candidates.pairs), images=tuple(candidates.images), masks=tuple(candidates.masks),
         volumes=tuple(candidates.volumes),
         walked=frozenset([*candidates.masks, *candidates.points]) - set(candidates.named),
-        left=tuple(candidates.left), notices=tuple(candidates.notices), sources=candidates.sources,
+        left=tuple(path for path in candidates.left if path not in candidates.named),
+        notices=tuple(candidates.notices), sources=candidates.sources,
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def make_study(folder: Path, images: int) -> Path:
     with Study.create(path) as study:
         importing.store(importing.read_files([folder, folder / "clicks.csv"]), study)
         inputs = gather([entry.id for entry in study.images()], study)
-        keep(fuse_inputs(inputs, FusionPlan.make("hac", "majority")), study)
+        keep(fuse_inputs(inputs, FusionPlan.make("hac", {"detector": "majority"})), study)
     return path
 
 

@@ -120,6 +120,13 @@ def test_photographs_come_in_as_images_before_and_after_their_clicks(import_file
         assert not mask_entries(study)
 
 
+def test_a_table_named_beside_its_folder_is_not_reported_as_unread(bring, smears):
+    table = smears[0].parent / "clicks.csv"
+    table.write_text("annotator,image,x,y\nann,smear1,1,2\n")
+    assert "import clicks.csv by name" in bring(smears[0].parent)
+    assert "by name" not in bring(smears[0].parent, table)
+
+
 def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, capsys):
     table, study = tmp_path / "clicks.csv", tmp_path / "s.rscope"
     rows = [(*annotator, x, y) for annotator, points in CROWD.items() for x, y in points or [("", "")]]
