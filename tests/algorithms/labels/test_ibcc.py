@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, psi
 
-from raterscope.algorithms.labels import ibcc as ibcc_module
+from raterscope.algorithms.labels import alternation
 from raterscope.algorithms.labels.data import OPEN, Labels, LabelsError, prior_of
 from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
 from raterscope.algorithms.progress import Cancelled
@@ -135,12 +135,27 @@ def test_real_crowds(real_data, name):
     assert fusion.trace.converged
 
 
+@pytest.mark.parametrize("name", ["dog", "web", "sparse"])
+def test_the_acceleration_finds_the_same_maximum_in_fewer_iterations(monkeypatch, real_data, name):
+    if name == "sparse":
+        labels, _ = scattered(0, classes=4, outputs=4, tasks=2_000, annotators=300, votes=9_000)
+    else:
+        labels, _ = read(real_data, name)
+    fast = ibcc(labels)
+    monkeypatch.setattr(alternation, "_PLAIN", 10**6)
+    plain = ibcc(labels, IBCCSettings(tolerance=1e-7, iterations=100_000))
+    assert plain.trace.converged
+    assert fast.posterior == pytest.approx(plain.posterior, abs=1e-3)
+    assert fast.trace.objective[-1] == pytest.approx(plain.trace.objective[-1], abs=1e-3)
+    assert len(fast.trace.change) < len(ibcc(labels).trace.change)
+
+
 def test_an_unknown_number_of_processors_changes_no_bit(monkeypatch):
     labels, _ = scattered(0, tasks=3_000, annotators=20, votes=30_000)
-    monkeypatch.setattr(ibcc_module, "_WORK", 5_000)
+    monkeypatch.setattr(alternation, "_WORK", 5_000)
     runs = []
     for threads in (1, 3):
-        monkeypatch.setattr(ibcc_module, "_THREADS", threads)
+        monkeypatch.setattr(alternation, "_THREADS", threads)
         runs.append(ibcc(labels))
     assert np.array_equal(runs[0].posterior, runs[1].posterior)
     assert np.array_equal(runs[0].confusion.alpha, runs[1].confusion.alpha)
@@ -150,7 +165,7 @@ def test_an_unknown_number_of_processors_changes_no_bit(monkeypatch):
 def test_dividing_the_work_changes_nothing_but_rounding(monkeypatch):
     labels, _ = scattered(0, tasks=3_000, annotators=20, votes=30_000)
     divided = ibcc(labels, SETTLED)
-    monkeypatch.setattr(ibcc_module, "_PARTS", 1)
+    monkeypatch.setattr(alternation, "_PARTS", 1)
     full = ibcc(labels, SETTLED)
     assert divided.posterior == pytest.approx(full.posterior, abs=1e-9)
 

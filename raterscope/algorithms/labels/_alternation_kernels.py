@@ -1,0 +1,252 @@
+"""Inner loops of the alternating updates: the tasks' probabilities, and the annotators' counts with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.compiling import Array, compiled
+
+
+@compiled()
+def begin(
+    start: Array,
+    pair: Array,
+    known: Array,
+    standing: Array,
+    share: float,
+    first: int,
+    last: int,
+    posterior: Array,
+    counts: Array,
+    total: Array,
+) -> None:
+    """Initialise the tasks' probabilities with the votes, and count each annotator's outputs by class.
+
+    Parameters
+    ----------
+    start, pair, known
+        As of `TaskVotes`.
+    standing : (L, J) float64
+        Share of a vote that each output is for each class.
+    share : float
+        Added to the votes for every class.
+    first, last : int
+        The tasks to do.
+    posterior : (N, J) float64
+        Filled.
+    counts : (K * L, J) float64
+        Added to.
+    total : (J,) float64
+        Sum of the probabilities, over tasks with votes or known; added to.
+    """
+    outputs, classes = standing.shape
+    for i in range(first, last):
+        truth = known[i]
+        if truth < 0 and start[i] == start[i + 1]:
+            continue
+        for j in range(classes):
+            posterior[i, j] = share
+        if truth >= 0:
+            posterior[i, :] = 0.0
+            posterior[i, truth] = 1.0
+        else:
+            for v in range(start[i], start[i + 1]):
+                output = pair[v] % outputs
+                for j in range(classes):
+                    posterior[i, j] += standing[output, j]
+        norm = posterior[i].sum()
+        for j in range(classes):
+            posterior[i, j] = posterior[i, j] / norm if norm > 0.0 else 1.0 / classes
+            total[j] += posterior[i, j]
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                counts[pair[v], j] += posterior[i, j]
+
+
+@compiled()
+def expect_tasks(
+    start: Array,
+    pair: Array,
+    known: Array,
+    logs: Array,
+    weights: Array,
+    first: int,
+    last: int,
+    posterior: Array,
+    counts: Array,
+    total: Array,
+    moved: Array,
+    each: Array,
+) -> tuple[float, float]:
+    """Update the tasks' probabilities (eqs. 7, 8), and count with them (eqs. 9, 10) in the same pass.
+
+    Parameters
+    ----------
+    start, pair, known, first, last, counts, total
+        As of `begin`.
+    logs : (J,) float64
+        Logarithm of the classes' shares, or its expectation.
+    weights : (K * L, J) float64
+        Logarithm of the annotators' rates, or its expectation.
+    posterior : (N, J) float64
+        Overwritten.
+    moved : (N,) float32
+        Overwritten for tasks with votes and unknown class: the largest change of a probability.
+    each : tuple of J numbers, or array (J,)
+        Only its length is used. That of a tuple is known at compile time, which makes few classes a quarter
+        to a third faster.
+
+    Returns
+    -------
+    float, float
+        Sum of the entropies, and the largest change of a probability.
+    """
+    x = np.empty(len(each))
+    counted, weight = counts.reshape(-1), weights.reshape(-1)
+    entropy, change = 0.0, 0.0
+    for i in range(first, last):
+        low, high = start[i], start[i + 1]
+        truth = known[i]
+        if truth < 0:
+            if low == high:
+                continue
+            for j in range(len(each)):
+                x[j] = logs[j]
+            for v in range(low, high):
+                at = np.uint64(pair[v]) * np.uint64(len(each))
+                for j in range(len(each)):
+                    x[j] += weight[at + np.uint64(j)]
+            highest = x[0]
+            for j in range(1, len(each)):
+                highest = max(highest, x[j])
+            norm, dot = 0.0, 0.0
+            for j in range(len(each)):
+                away = x[j] - highest
+                x[j] = np.exp(away)
+                norm += x[j]
+                dot += x[j] * away
+            entropy += np.log(norm) - dot / norm
+            largest = 0.0
+            for j in range(len(each)):
+                x[j] /= norm
+                largest = max(largest, abs(x[j] - posterior[i, j]))
+                posterior[i, j] = x[j]
+            moved[i] = largest
+            change = max(change, largest)
+        for j in range(len(each)):
+            x[j] = posterior[i, j]
+            total[j] += x[j]
+        for v in range(low, high):
+            at = np.uint64(pair[v]) * np.uint64(len(each))
+            for j in range(len(each)):
+                counted[at + np.uint64(j)] += x[j]
+    return entropy, change
+
+
+@compiled()
+def expect_two(
+    start: Array,
+    pair: Array,
+    known: Array,
+    logs: Array,
+    weights: Array,
+    first: int,
+    last: int,
+    posterior: Array,
+    counts: Array,
+    total: Array,
+    moved: Array,
+    each: Array,  # noqa: ARG001 - as of `expect_tasks`
+) -> tuple[float, float]:
+    """Update as `expect_tasks` for two classes, by their odds: three times as fast."""
+    base = logs[1] - logs[0]
+    entropy, change = 0.0, 0.0
+    for i in range(first, last):
+        low, high = start[i], start[i + 1]
+        if known[i] < 0:
+            if low == high:
+                continue
+            x = base
+            for v in range(low, high):
+                p = pair[v]
+                x += weights[p, 1] - weights[p, 0]
+            away = abs(x)
+            odds = np.exp(-away)
+            small = odds / (1.0 + odds)
+            entropy += np.log1p(odds) + small * away
+            two = small if x < 0.0 else 1.0 / (1.0 + odds)
+            first_share = 1.0 / (1.0 + odds) if x < 0.0 else small
+            moved[i] = abs(two - posterior[i, 1])
+            change = max(change, abs(two - posterior[i, 1]))
+            posterior[i, 0], posterior[i, 1] = first_share, two
+        first_share, two = posterior[i, 0], posterior[i, 1]
+        total[0] += first_share
+        total[1] += two
+        for v in range(low, high):
+            p = pair[v]
+            counts[p, 0] += first_share
+            counts[p, 1] += two
+    return entropy, change
+
+
+@compiled()
+def expect_some(
+    tasks: Array,
+    start: Array,
+    pair: Array,
+    logs: Array,
+    weights: Array,
+    outputs: int,
+    tolerance: float,
+    posterior: Array,
+    counts: Array,
+    total: Array,
+    pending: Array,
+) -> int:
+    """Update the probabilities of some tasks, and correct the counts by their changes.
+
+    Parameters
+    ----------
+    tasks : (M,) int64
+        Tasks with votes and unknown class. Overwritten: those that still change come first.
+    start, pair, logs, weights, posterior, counts, total
+        As of `expect_tasks`, for all tasks; the counts are corrected.
+    outputs : int
+    tolerance : float
+        Change from which a task counts as still changing.
+    pending : (K,) float64
+        Changes of each annotator's counts; added to.
+
+    Returns
+    -------
+    int
+        Number of tasks that still change.
+    """
+    classes = len(logs)
+    x = np.empty(classes)
+    kept = 0
+    for n in range(len(tasks)):
+        i = tasks[n]
+        for j in range(classes):
+            x[j] = logs[j]
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                x[j] += weights[pair[v], j]
+        highest, norm, change = x.max(), 0.0, 0.0
+        for j in range(classes):
+            x[j] = np.exp(x[j] - highest)
+            norm += x[j]
+        for j in range(classes):
+            now = x[j] / norm
+            x[j] = now - posterior[i, j]
+            posterior[i, j] = now
+            total[j] += x[j]
+            change = max(change, abs(x[j]))
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                counts[pair[v], j] += x[j]
+            pending[pair[v] // outputs] += change
+        if change >= tolerance:
+            tasks[kept] = i
+            kept += 1
+    return kept

@@ -1,0 +1,382 @@
+"""Alternating updates of tasks and annotators, accelerated.
+
+Most tasks settle after a few updates of all; a few take hundreds. Two methods shorten the rest:
+
+- The tasks that still change are updated alone, with their annotators, until they settle. Each such update
+  also raises the objective.
+- The logarithms of the rates are extrapolated from three successive updates ([varadhan2008]_). A step that
+  would lower the objective is not taken.
+
+Both begin after plain updates, so that the start decides which local maximum is found, as without them.
+
+References
+----------
+.. [varadhan2008] R. Varadhan and C. Roland, "Simple and globally convergent methods for accelerating the
+   convergence of any EM algorithm", Scandinavian Journal of Statistics 35 (2008) 335-353,
+   doi:10.1111/j.1467-9469.2007.00585.x (SQUAREM, its third step length).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import log
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import FloatArray, LabelFusion, LabelTrace, TaskVotes
+from raterscope.algorithms.progress import Watch
+
+_PARTS = 4
+"""Number of parts of the tasks, independent of the processors, for equal sums on all machines."""
+
+_THREADS = min(_PARTS, os.cpu_count() or 1)
+
+_WORK = 1_000_000
+"""Votes times classes of a piece: some 10 ms."""
+
+_PLAIN = 12
+"""Updates before the acceleration."""
+
+_FINER = 0.1
+"""Share of the tolerance down to which accelerated updates go on."""
+
+_FEW_TASKS = 0.1
+"""Largest share of tasks that are updated alone."""
+
+_ROUNDS = 30
+"""Updates of some tasks, at most, between two updates of all."""
+
+_IGNORED = 0.1
+"""Change of an annotator's counts, as a share of that of a task, that waits for the next update."""
+
+_LONGEST = 4.0
+"""Longest first step of an extrapolation; it grows while steps succeed."""
+
+_FEW_CLASSES = 6
+"""Number of classes up to which a pass is compiled for it."""
+
+Piece = tuple[int, int, int]
+"""A part, its first task (or annotator), and the one after its last."""
+
+_T = TypeVar("_T")
+
+
+class Rule(Protocol):
+    """Update of annotators' rates and classes' shares from the tasks.
+
+    Both methods overwrite logarithms and return their part of the objective without the tasks' entropy.
+    """
+
+    @property
+    def accelerated(self) -> bool:
+        """Acceleration needs an objective that holds for any logarithms, also for those of no rates."""
+
+    def rates(
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
+        """Update annotators `first` to `last`, and sum their counts (P, K * L, J) in the first part.
+
+        `present` (K * L,) is True for outputs that an annotator used; the logarithms of the others are not
+        needed. `logs` is (K * L, J).
+        """
+
+    def shares(self, total: FloatArray, logs: FloatArray) -> float:
+        """Update the shares; `total` (J,) is the expected number of tasks of each class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alternated:
+    """Result of the iterations.
+
+    Attributes
+    ----------
+    posterior : (N, J) float64
+        Of tasks with votes or a known class; arbitrary elsewhere.
+    counts : (K, J, L) float64
+        Expected numbers of votes.
+    total : (J,) float64
+        Expected numbers of tasks.
+    trace : LabelTrace
+    """
+
+    posterior: FloatArray
+    counts: FloatArray
+    total: FloatArray
+    trace: LabelTrace
+
+
+def alternate(
+    votes: TaskVotes,
+    standing: FloatArray,
+    share: float,
+    rule: Rule,
+    iterations: int,
+    tolerance: float,
+    name: str,
+    watch: Watch,
+    fusion: Callable[[Alternated], LabelFusion],
+) -> Alternated:
+    """Update tasks and annotators in turn until no task's probabilities change by `tolerance` or more.
+
+    Where updates converge slowly, the remaining distance is many times the last change. Accelerated updates,
+    which are few, therefore go on to a tenth of `tolerance`.
+
+    Parameters
+    ----------
+    votes : TaskVotes
+    standing : (L, J) float64
+        Initial share of a vote that each output is for each class.
+    share : float
+        Initial pseudo-votes for every class of a task.
+    rule : Rule
+    iterations : int
+        At most.
+    tolerance : float
+    name : str
+        Of the objective.
+    watch : Watch
+    fusion : callable
+        Makes partial results from copies of the present state.
+    """
+    objective: list[float] = []
+    changes: list[float] = []
+    done = 0.0
+
+    def words() -> str:
+        return f"iteration {len(changes) + 1}"
+
+    def report() -> None:
+        watch(done, words(), objective=objective[-1] if objective else None)
+
+    def current(*, converged: bool) -> Alternated:
+        trace = LabelTrace(np.array(objective), np.array(changes), converged, name)
+        return passes.current(trace)
+
+    def draft() -> LabelFusion:
+        now = current(converged=False)
+        return fusion(replace(now, posterior=now.posterior.copy(), counts=now.counts.copy()))
+
+    least = tolerance * (_FINER if rule.accelerated else 1.0)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        passes = _Passes(votes, rule, pool, report)
+        passes.begin(standing, share)
+        extrapolation = _Extrapolation(passes)
+        while len(changes) < iterations and not (changes and changes[-1] < least):
+            value, change = extrapolation.update(objective[-1]) if objective else passes.update()
+            objective.append(value)
+            changes.append(change)
+            done = max(done, len(changes) / iterations, _nearness(changes, least))
+            watch(done, words(), objective=value, partial=draft)
+            if rule.accelerated and len(changes) >= _PLAIN and least <= change:
+                passes.settle_some(least)
+                extrapolation.record()
+    watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
+    return current(converged=changes[-1] < tolerance)
+
+
+class _Passes:
+    """Passes over tasks and annotators, in pieces for several threads, and their tables.
+
+    Parameters
+    ----------
+    votes : TaskVotes
+    rule : Rule
+    pool : ThreadPoolExecutor
+    report : callable
+        Called before every round of pieces; it may raise.
+    """
+
+    def __init__(
+        self, votes: TaskVotes, rule: Rule, pool: ThreadPoolExecutor, report: Callable[[], None]
+    ) -> None:
+        self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
+        size = (votes.annotators * votes.outputs, votes.classes)
+        # Each part counts into tables of its own: not worth it where those are as large as the votes.
+        self._tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
+        terms = 100 * votes.classes * votes.outputs  # 100 of an entry
+        self._annotators = _evenly(votes.annotators, _WORK // terms + 1)
+        self._posterior = np.zeros((len(votes.known), votes.classes))
+        self._counts = np.zeros((len(self._tasks[0]), *size))
+        self._total = np.zeros((len(self._counts), votes.classes))
+        self._moved = np.zeros(len(votes.known), dtype=np.float32)
+        self._heard = np.zeros(size[0], dtype=np.bool_)
+        self._heard[votes.pair] = True
+        # With hundreds of outputs most are never used by most annotators: what stays 0 is left alone.
+        many = 2 * np.count_nonzero(self._heard) > size[0]
+        self._counted = slice(None) if many else np.flatnonzero(self._heard)
+        self._weights, self._logs = np.zeros(size), np.zeros(votes.classes)
+
+    def begin(self, standing: FloatArray, share: float) -> None:
+        """Initialise tasks from the votes, then annotators from the tasks."""
+        from raterscope.algorithms.labels._alternation_kernels import begin
+
+        votes = self._votes
+
+        def started(piece: Piece) -> None:
+            part, first, last = piece
+            begin(
+                votes.start, votes.pair, votes.known, standing, share, first, last, self._posterior,
+                self._counts[part], self._total[part],
+            )  # fmt: skip
+
+        self._each(started, self._tasks)
+        self._settle()
+
+    def update(self) -> tuple[float, float]:
+        """Update the tasks, then the annotators; return the objective and the largest change of a task."""
+        from raterscope.algorithms.labels._alternation_kernels import expect_tasks, expect_two
+
+        votes, logs = self._votes, self._logs
+        expect = expect_two if votes.classes == 2 else expect_tasks
+        each_class = (0.0,) * votes.classes if votes.classes <= _FEW_CLASSES else logs
+
+        def updated(piece: Piece) -> tuple[float, float]:
+            part, first, last = piece
+            return expect(
+                votes.start, votes.pair, votes.known, logs, self._weights, first, last, self._posterior,
+                self._counts[part], self._total[part], self._moved, each_class,
+            )  # fmt: skip
+
+        self._counts[:, self._counted], self._total[:] = 0.0, 0.0
+        parts = self._each(updated, self._tasks)
+        return sum(entropy for entropy, _ in parts) + self._settle(), max(change for _, change in parts)
+
+    def settle_some(self, tolerance: float) -> None:
+        """Update the tasks that changed by `tolerance` or more, and their annotators, until they settle."""
+        from raterscope.algorithms.labels._alternation_kernels import expect_some
+
+        votes = self._votes
+        tasks = np.flatnonzero(self._moved >= tolerance)
+        if len(tasks) > _FEW_TASKS * len(self._moved):
+            return
+        heard = self._heard.reshape(votes.annotators, votes.outputs)
+        pending = np.zeros(votes.annotators)
+        for _ in range(_ROUNDS):
+            kept = expect_some(
+                tasks, votes.start, votes.pair, self._logs, self._weights, votes.outputs, tolerance,
+                self._posterior, self._counts[0], self._total[0], pending,
+            )  # fmt: skip
+            due = pending > _IGNORED * tolerance
+            pending[due] = 0.0
+            self._rate(self._counts[:1], (heard & due[:, None]).ravel())
+            self._rule.shares(self._total[0], self._logs)
+            tasks = tasks[:kept]
+            if not kept:
+                break
+
+    def logarithms(self) -> FloatArray:
+        """Return a copy of the logarithms of rates, of outputs in use, and of shares, as a vector."""
+        return np.concatenate([self._weights[self._counted].ravel(), self._logs])
+
+    def replace_logarithms(self, values: FloatArray) -> None:
+        """Overwrite the logarithms by a vector as from `logarithms`."""
+        shares = len(self._logs)
+        self._weights[self._counted] = values[:-shares].reshape(-1, shares)
+        self._logs[:] = values[-shares:]
+
+    def current(self, trace: LabelTrace) -> Alternated:
+        """Return the present state; the next pass overwrites the posterior and the counts."""
+        votes = self._votes
+        counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)
+        return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)
+
+    def _settle(self) -> float:
+        """Update rates and shares from the counts by the rule; return their part of the objective."""
+        self._total[0] = self._total.sum(axis=0)
+        return self._rate(self._counts, self._heard) + self._rule.shares(self._total[0], self._logs)
+
+    def _rate(self, counts: FloatArray, present: NDArray[np.bool_]) -> float:
+        """Update the rates of the annotators with outputs present."""
+
+        def rated(piece: Piece) -> float:
+            return self._rule.rates(counts, present, piece[1], piece[2], self._weights)
+
+        return sum(self._each(rated, self._annotators))
+
+    def _each(self, run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
+        results: list[_T] = []
+        for pieces in rounds:
+            self._report()
+            results += map(run, pieces) if len(pieces) == 1 else self._pool.map(run, pieces)
+        return results
+
+
+class _Extrapolation:
+    """Extrapolation of the logarithms from three successive updates ([varadhan2008]_).
+
+    Parameters
+    ----------
+    passes : _Passes
+    """
+
+    def __init__(self, passes: _Passes) -> None:
+        self._passes = passes
+        self._states: list[FloatArray] = []
+        self._longest = _LONGEST
+
+    def record(self) -> None:
+        """Record the logarithms after an update."""
+        self._states.append(self._passes.logarithms())
+
+    def update(self, before: float) -> tuple[float, float]:
+        """Update as `_Passes.update`, from extrapolated logarithms after three records.
+
+        Parameters
+        ----------
+        before : float
+            Present objective. A step that would lower it is undone.
+        """
+        if len(self._states) < 3:
+            return self._passes.update()
+        first, second, last = self._states
+        self._states = []
+        slope = second - first
+        bend = last - second - slope
+        step = float(np.sqrt((slope @ slope) / max(float(bend @ bend), 1e-300)))
+        length = min(step, self._longest)
+        if length <= 1.0:
+            return self._passes.update()
+        if step >= self._longest:
+            self._longest *= _LONGEST
+        self._passes.replace_logarithms(first + 2.0 * length * slope + length**2 * bend)
+        value, change = self._passes.update()
+        if value >= before:
+            return value, change
+        self._longest = max(_LONGEST, self._longest / _LONGEST**2)
+        self._passes.replace_logarithms(last)
+        return self._passes.update()
+
+
+def _nearness(changes: list[float], tolerance: float) -> float:
+    """Estimate the progress: changes fall geometrically."""
+    first, last = max(changes), changes[-1]
+    if not 0.0 < tolerance < last < first:
+        return 0.0
+    return 0.95 * log(first / last) / log(first / tolerance)
+
+
+def _pieces(votes: TaskVotes, parts: int) -> list[list[Piece]]:
+    """Divide the tasks into parts with about equal votes, and these into rounds of one piece of each part."""
+    work = votes.start + np.arange(len(votes.start))
+    rounds = int(work[-1]) * votes.classes // (parts * _WORK) + 1
+    bounds = np.searchsorted(work, np.linspace(0, work[-1], parts * rounds + 1))
+    bounds[-1] = len(votes.known)
+    return [
+        [
+            (part, int(bounds[at]), int(bounds[at + 1]))
+            for part in range(parts)
+            for at in [part * rounds + turn]
+        ]
+        for turn in range(rounds)
+    ]
+
+
+def _evenly(many: int, step: int) -> list[list[Piece]]:
+    """Divide annotators into rounds of pieces."""
+    pieces = [(0, first, min(first + step, many)) for first in range(0, many, step)]
+    return [pieces[first : first + _PARTS] for first in range(0, len(pieces), _PARTS)]
