@@ -10,6 +10,11 @@ neighbour. A structure with v marks is therefore found with probability 1 - (1 -
 close to other structures. Finding is modelled as a latent normal variable above a threshold. Its correlation
 between now and k annotators later is that of a sum of independent terms, sqrt(R / (R + k)): marginal findings
 may change, clear ones do not.
+
+References
+----------
+.. [hajek1964] J. Hajek, "Asymptotic theory of rejective sampling with varying probabilities from a finite
+   population", The Annals of Mathematical Statistics 35 (1964) 1491-1523, doi:10.1214/aoms/1177700375.
 """
 
 from __future__ import annotations
@@ -18,45 +23,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks._structure_share import Honesty, honesty_of
-from raterscope.algorithms.clicks._vote_model import (
-    EDGE,
-    Looks,
-    Problem,
-    State,
-    log_odds,
-    looks,
-    lost_log_probability,
-    run_em,
-    without_decisions,
-)
+from raterscope.algorithms.clicks._image_model import ImageModel, donors_of, joining_levels
+from raterscope.algorithms.clicks._structure_share import times
+from raterscope.algorithms.clicks._vote_model import EDGE, Problem
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.progress import silent
-
-JOINS = 0.83
-"""Chance that a further click on a lonely structure joins the others. Measured, as are the next two, on how
-often subsets of 3 to 22 annotators of 24 crowded images find what all of them find; the same for any number
-of annotators, and on four of the five kinds of image as on all (0.83 to 0.84, 0.38 to 0.52, 2.5 to 3.1)."""
-
-CROWDED = 0.45
-"""Share by which it falls if another structure is at the same position."""
-
-CROWDING = 3.0
-"""Range of this effect in scatters, as a Gaussian."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_NORMAL, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
+LEVELS = 401
+"""Levels of the odds of all annotators between which sums over those who marked are interpolated."""
 
-def joining_chance(mean: FloatArray, scatter: float) -> FloatArray:
-    """Return the chance, (M,), that a further click on a structure joins the others there."""
-    from scipy.spatial import cKDTree
+TINY = 1e-300
 
-    if len(mean) < 2 or not scatter > 0:
-        return np.full(len(mean), JOINS)
-    distance = cKDTree(mean).query(mean, k=2)[0][:, 1] / (CROWDING * scatter)
-    chance: FloatArray = JOINS * (1 - CROWDED * np.exp(-0.5 * distance**2))
-    return chance
+LEAST = 0.01
+"""Variance that is added to the log odds of new clusters."""
 
 
 def count_chances(rate: FloatArray) -> FloatArray:
@@ -121,39 +103,6 @@ def later_detection_chance(
     return np.clip(both, 0, np.minimum(ndtr(first), ndtr(second)))
 
 
-def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the chance that a structure is not found, and the chance that an annotator marked it then.
-
-    With the chance of joining q and s = 1 - q, a structure with v marks is not found with probability s^(v -
-    1), and with certainty if it has none. Sums over v are therefore values of the marks' generating function.
-    The mark of an annotator of weight w exists with chance w.
-
-    Parameters
-    ----------
-    rate : (R, K) float64
-        Chance that each annotator marks a structure at each node.
-    joins : (Q,) float64
-    worth : (R,) float64
-        How much of an annotator each counts as.
-
-    Returns
-    -------
-    unseen : (Q, K) float64
-    marked : (Q, R, K) float64
-    """
-    stray, weight = 1 - joins[:, None], worth[:, None]
-    counted = weight * rate
-    factor = 1 - counted + counted * stray[:, :, None]
-    every = factor.prod(axis=1)
-    none = (1 - counted).prod(axis=0)
-    marked = rate * every[:, None] / factor
-    if (worth < 1).any():
-        unmarked = none / (1 - counted)
-        alone = unmarked + (every[:, None] / factor - unmarked) / stray[:, :, None]
-        marked = weight * marked + (1 - weight) * rate * alone
-    return none + (every - none) / stray, marked
-
-
 UNSEEN = 0.5
 """Expected structures in addition to those that resemble found ones."""
 
@@ -162,58 +111,6 @@ LOOSE = 0.25
 
 AGAIN = 3.0
 """Marks for each cluster beyond which an annotator cannot have meant the same structure."""
-
-DIFFER = 1.2
-"""Standard deviation of the ease of structures, in log odds, including structures not found. The vote model
-expects half of that among found ones."""
-
-ROUNDS = 5
-"""Iterations of EM that restore the vote model of the detections."""
-
-HIDDEN = 60
-"""Maximum iterations of EM with structures that were not found."""
-
-SETTLED = 0.005
-"""Convergence of these iterations: changed structures as a share of all."""
-
-
-@dataclass(frozen=True, eq=False)
-class ImageModel:
-    """Vote model of an image, fitted to its fusion.
-
-    Attributes
-    ----------
-    problem : Problem
-    state : State
-    looks : Looks
-        Of the M clusters.
-    honesty : Honesty
-        Share of clusters that are structures among those that look like one.
-    rate : (R, K) float64
-        Chance that each annotator marks a structure at each node.
-    """
-
-    problem: Problem
-    state: State
-    looks: Looks
-    honesty: Honesty
-    rate: FloatArray
-
-    @property
-    def honest(self) -> FloatArray:
-        """(M,) chance that each cluster is a structure if it looks like one."""
-        return self.honesty.mean(self.share)
-
-    @property
-    def posterior(self) -> FloatArray:
-        """(M,) probability that each cluster is a structure, by votes and scores; decided ones included."""
-        return self.honesty.scored(self.honest * self.looks.present)
-
-    @property
-    def share(self) -> FloatArray:
-        """(M,) share of the annotators who marked each cluster."""
-        share: FloatArray = self.problem.count / (self.problem.crowd or 1.0)
-        return share
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,58 +130,6 @@ class Newcomers:
 
     def __len__(self) -> int:
         return len(self.stray)
-
-
-def image_model(problem: Problem, fusion: Fusion) -> ImageModel:
-    """Fit the vote model to an image's fusion, including the structures that have no cluster.
-
-    Clustering finds the structures that are easily seen. Without the others the crowd would look more able,
-    and structures more alike, than they are. EM therefore continues with the structures that were not found
-    added to the M step by expectation: each structure found at a node represents (1 - pi) / pi that were not.
-
-    Parameters
-    ----------
-    problem : Problem
-        The votes of the fusion with a prior.
-    fusion : Fusion
-    """
-    prior = problem.prior
-    ascent = run_em(problem, np.clip(fusion.detection.posterior, 0, 1), ROUNDS, 1e-6, silent)
-    undecided, loss = None, 0.0
-    if problem.known.any():
-        bare = run_em(without_decisions(problem), ascent.looks.present, ROUNDS, 1e-6, silent)
-        undecided, loss = [bare.looks.present], lost_log_probability(problem, ascent, bare)
-    honesty = honesty_of([(problem, ascent)], undecided=undecided, loss=loss)[0]
-    levels, level = _levels(fusion)
-    state, now = ascent.state, ascent.looks
-    donors = _donors(problem, level, len(levels))
-    usual = np.exp(-0.5 * (prior.shift / DIFFER) ** 2)
-    usual *= max(prior.strength, EDGE) / usual.sum()
-    for _ in range(HIDDEN):
-        rate = mark_rates(state.odds, prior.shift)
-        lost, marked = unseen_chance(rate, levels, problem.worth)
-        total = donors @ now.structure / np.maximum(1 - lost, EDGE)
-        counts = (total * lost).sum(axis=0) + now.structure.sum(axis=0)
-        hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, total)
-        before = np.broadcast_to(counts, rate.shape)
-        odds = log_odds(hits, before, prior.shift, (prior.hit, prior.miss), state.odds)
-        share = counts + usual
-        kinds = state.kinds.copy()
-        if prior.places:
-            kinds[0] = counts.sum() + prior.kinds[0]
-        share /= share.sum()
-        settled = np.abs(share - state.share).sum() < SETTLED
-        state = State(odds, state.chance, kinds, share)
-        now, _ = looks(problem, state)
-        if settled:
-            break
-    return ImageModel(problem, state, now, honesty, mark_rates(state.odds, prior.shift))
-
-
-def mark_rates(odds: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return the chance (R, K) of a mark by annotators with some log odds on structures at nodes of ease."""
-    rate: FloatArray = 1 / (1 + np.exp(-(odds[:, None] + shift)))
-    return rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,12 +206,12 @@ def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChan
     single mark. The mark of an annotator of weight w exists with chance w.
     """
     annotators, worth = len(crowd.rate), crowd.problem.worth
-    levels, level = _levels(fusion)
+    levels, level = joining_levels(fusion)
     chance_of_marks = detection_chance(levels[:, None], np.arange(annotators + more + 1.0))
     votes = _votes(crowd.problem)
     now = count_chances(worth[:, None] * crowd.rate)
     seen_chance = chance_of_marks[:, : annotators + 1] @ now
-    donors = _donors(crowd.problem, level, len(levels))
+    donors = donors_of(crowd.problem, level, len(levels))
     structures = donors @ crowd.looks.structure / seen_chance
     structures[-1] += (UNSEEN + LOOSE * _stray_marks(fusion, crowd.problem)) * crowd.state.share
     added = len(level) - donors.sum()
@@ -411,11 +256,11 @@ def predict_changes(
 
     sums = np.arange(annotators + 1)[:, None] + np.arange(more + 1)
     come = chances.chance[:, sums] - chances.chance_of_both
-    come *= _new_detection_chance(crowd, newcomers, threshold)[sums]
+    structure, meeting = _new_detection_chance(crowd, newcomers, threshold)
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
-    appear = np.einsum("vk,qvb,bk->qk", chances.marks, come, count_chances(newcomers.rate))
+    appear = np.einsum("vk,qvb,bk->qk", chances.marks, come * structure[sums], count_chances(newcomers.rate))
     missed = float((structures * (1 - seen_chance)).sum())
-    meet = chances.strays @ come[-1] @ count_chances(newcomers.stray)
+    meet = chances.strays @ (come[-1] * meeting[sums]) @ count_chances(newcomers.stray)
     return Changes(
         np.clip(chance, 0.0, 1.0),
         float((structures * appear).sum()) + blurred,
@@ -448,53 +293,85 @@ def _blurred(fusion: Fusion) -> float:
     return max(0.0, marked - AGAIN * len(fusion.clustering))
 
 
-def _new_detection_chance(crowd: ImageModel, newcomers: Newcomers, threshold: float) -> FloatArray:
-    """Return the chance that a new cluster is a detection, by its number of marks: (R + k + 1,).
+def _new_detection_chance(
+    crowd: ImageModel, newcomers: Newcomers, threshold: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the chance that a new cluster is a detection, by its number of marks.
 
-    It depends on the annotators of the marks: their log odds vary as the annotators' do.
+    The odds of a structure depend on who marked the cluster, through the sums of two log odds over these
+    annotators: of a mark on a structure, and of a stray click. The sums are approximately normal.
+
+    Returns
+    -------
+    structure, meeting : (R + k + 1,) float64
+        Of a cluster of marks on a structure, and of one of stray clicks that met by chance.
     """
     from scipy.special import betaln, ndtr
 
+    prior, state = crowd.problem.prior, crowd.state
     rate = np.clip(np.concatenate([crowd.rate, newcomers.rate]), EDGE, 1 - EDGE)
-    stray = np.clip(np.concatenate([crowd.state.chance, newcomers.stray]), EDGE, 1 - EDGE)
+    stray = np.clip(np.concatenate([state.chance, newcomers.stray]), EDGE, 1 - EDGE)
     worth = np.concatenate([crowd.problem.worth, np.ones(len(newcomers))])
+    odds = (np.log(rate / (1 - rate)) - prior.shift) @ state.share
+    by_chance = np.log(stray / (1 - stray))
     number = np.arange(len(rate) + 1.0)
-    first, second = crowd.problem.prior.artefact
     quiet = np.maximum(worth.sum() - number, 0)
-    likely, unlikely = np.average(rate, axis=0, weights=worth), np.average(stray, weights=worth)
-    structure = np.outer(number, np.log(likely)) + np.outer(quiet, np.log1p(-likely))
-    structure = np.exp(structure) @ crowd.state.share
-    artefact = np.exp(betaln(first + number, second + quiet) - betaln(first, second))
-    by_chance = np.exp(number * np.log(unlikely) + quiet * np.log1p(-unlikely))
-    kinds = crowd.state.kinds
-    others = kinds[1] * artefact + kinds[2] * by_chance
-    odds = np.log(np.maximum(kinds[0] * structure, 1e-300)) - np.log(np.maximum(others, 1e-300))
-    bar = np.clip(threshold / crowd.honesty.mean(number / max(worth.sum(), 1.0)), EDGE, 1 - EDGE)
-    able = rate @ crowd.state.share
-    single = np.log(able / stray)
-    able = worth * able
-    variance = np.average((single - np.average(single, weights=able)) ** 2, weights=able)
-    spread = np.sqrt(np.maximum(variance, 0.01) * np.maximum(number, 1))
-    chance: FloatArray = ndtr((odds - np.log(bar / (1 - bar))) / spread)
-    return chance
+    share = number / max(worth.sum(), 1.0)
+    missed = worth @ np.log1p(-rate) + np.outer(number, prior.shift)
+    base = np.log(np.exp(missed) @ state.share) + np.log(max(state.kinds[0], EDGE))
+    first, second = prior.artefact
+    artefact = betaln(first + number, second + quiet) - betaln(first, second)
+    artefact += np.log(max(state.kinds[1], TINY))
+    alone = np.log(max(state.kinds[2], TINY)) + float(worth @ np.log1p(-stray))
+    bar = np.clip(threshold / crowd.honesty.mean(share), EDGE, 1 - EDGE)
+    base -= np.log(bar / (1 - bar))
+    chances = []
+    for tilt in (odds, by_chance):
+        mean, spread = drawn_sums(tilt, worth, np.stack([odds, by_chance]), number)
+        slope = spread[0, 1] / np.maximum(spread[1, 1], EDGE)
+        rest = np.sqrt(np.maximum(spread[0, 0] - slope * spread[0, 1], 0) + LEAST)
+        chance = np.zeros(len(number))
+        for node, weight in zip(_NORMAL, _NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum(), strict=True):
+            away = np.sqrt(np.maximum(spread[1, 1], 0)) * node
+            others = np.logaddexp(artefact, alone + mean[1] + away)
+            chance += weight * ndtr((base + mean[0] + slope * away - others) / rest)
+        chances.append(chance)
+    return chances[0], chances[1]
 
 
-def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
-    """Round the chances of joining to (Q,) levels, an isolated one last; return (M,) rows of them too."""
-    joins = np.append(joining_chance(fusion.clustering.mean, fusion.clustering.scatter), JOINS)
-    levels, level = np.unique(np.rint(joins * 40) / 40, return_inverse=True)
-    return levels, level[:-1].astype(np.int64)
+def drawn_sums(
+    tilt: FloatArray, worth: FloatArray, values: FloatArray, number: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and covariance of sums of values over those who marked a cluster.
 
+    Given their number, the annotators are drawn by their odds of a mark, whatever shift of the log odds they
+    share. The moments are those of independent draws with that number on average (rejective sampling,
+    [hajek1964]_).
 
-def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
-    """Return which clusters represent structures that were not found, by chance of joining: (Q, M), 0 or 1.
+    Parameters
+    ----------
+    tilt : (T,) float64
+        Log odds of a mark.
+    worth : (T,) float64
+        Weight of each annotator.
+    values : (V, T) float64
+    number : (N,) float64
+        Marks.
 
-    Clusters that the expert added are excluded: the crowd did not find them.
+    Returns
+    -------
+    mean : (V, N) float64
+    covariance : (V, V, N) float64
     """
-    marked = np.diff(problem.marks_by_cluster.indptr)
-    added = problem.known & (problem.truth == 1) & (marked < 2)
-    chosen: FloatArray = ((level == np.arange(levels)[:, None]) & ~added).astype(np.float64)
-    return chosen
+    tilt = tilt + np.log(np.maximum(worth, EDGE))
+    level = np.linspace(-20 - tilt.max(), 20 - tilt.min(), LEVELS)
+    chosen = 1 / (1 + np.exp(-(tilt + level[:, None])))
+    weight, expected = chosen * (1 - chosen), chosen.sum(axis=1)
+    total = weight.sum(axis=1)
+    centre = values @ weight.T / total
+    square = np.einsum("nt,at,bt->abn", weight, values, values) - total * centre[:, None] * centre
+    mean = np.array([np.interp(number, expected, own) for own in values @ chosen.T])
+    return mean, np.array([[np.interp(number, expected, own) for own in row] for row in square])
 
 
 def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
@@ -514,7 +391,7 @@ def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, 
     come: FloatArray = structure + artefact + stray
     share = (crowd.problem.count[:, None] + np.arange(more + 1.0)) / max(crowd.problem.crowd + more, 1.0)
     posterior = crowd.honesty.mean(share) * structure / np.maximum(come, 1e-300)
-    return come, crowd.honesty.scored(posterior)
+    return come, times(crowd.honesty.scored(posterior), crowd.ratio[:, None])
 
 
 def _log_choices(more: int) -> FloatArray:

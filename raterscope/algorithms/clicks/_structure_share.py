@@ -277,14 +277,14 @@ class Honesty:
             return posterior
         scored = np.zeros(posterior.shape)
         for weight, ratio in zip(self.node_weight, self.ratio, strict=True):
-            scored += weight * _times(posterior, ratio.reshape(-1, *[1] * (posterior.ndim - 1)))
+            scored += weight * times(posterior, ratio.reshape(-1, *[1] * (posterior.ndim - 1)))
         return scored
 
     def scored_draws(self, generator: np.random.Generator, drawn: FloatArray) -> FloatArray:
         """Return posteriors by votes and scores, one relation of the scores for each of D draws: (D, M)."""
         if not self.node_weight.size:
             return drawn
-        return _times(
+        return times(
             drawn, self.ratio[generator.choice(len(self.node_weight), len(drawn), p=self.node_weight)]
         )
 
@@ -489,7 +489,7 @@ def _with_scores(
     ]
 
 
-def _times(posterior: FloatArray, ratio: FloatArray) -> FloatArray:
+def times(posterior: FloatArray, ratio: FloatArray) -> FloatArray:
     """Multiply the odds of posteriors."""
     return np.asarray(posterior * ratio / (posterior * ratio + 1 - posterior))
 

@@ -19,19 +19,17 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from raterscope.algorithms.clicks._image_model import ImageModel, image_model, mark_rates
 from raterscope.algorithms.clicks._prospects import (
     Changes,
     FindingChances,
-    ImageModel,
     Newcomers,
     finding_chances,
-    image_model,
-    mark_rates,
     predict_changes,
     predict_votes,
 )
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
+from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, problem_of
 from raterscope.algorithms.clicks.experience import Experience, advice_for, apply_experience
 from raterscope.algorithms.clicks.learning import can_share
 from raterscope.algorithms.clicks.result import Fusion, Votes
@@ -375,12 +373,13 @@ def image_model_of(
     clicks: Clicks, fusion: Fusion, detection: Settings, experience: Experience | None = None
 ) -> ImageModel:
     """Return the vote model of an image; the default one for detectors without any."""
+    judged = isinstance(detection, (DEMSettings, RecursiveSettings))
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
     votes = votes_on(clicks, fusion)
     problem = problem_of(votes, settings)
     if experience is not None and can_share(votes, settings):
         problem = apply_experience(problem, clicks.annotators, experience)
-    return image_model(problem, fusion)
+    return image_model(problem, fusion, reported=judged)
 
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:

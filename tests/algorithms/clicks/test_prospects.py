@@ -1,0 +1,118 @@
+"""The model behind the stop rule: it agrees with what the run reports, and with sums over all outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import betaln
+
+from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
+from raterscope.algorithms.clicks._image_model import image_model
+from raterscope.algorithms.clicks._prospects import (
+    Newcomers,
+    _new_detection_chance,
+    drawn_sums,
+)
+from raterscope.algorithms.clicks._vote_model import looks
+from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
+from raterscope.algorithms.clicks.experience import experiences_of
+from raterscope.algorithms.clicks.fusion import learn_from_each_other
+from raterscope.algorithms.clicks.stopping import image_model_of, predict_outlook, votes_on
+from tests.algorithms.clicks.test_stopping import crowd
+
+PLAN = FusionPlan()
+
+
+def rejecting(clicks, fusion, number):
+    """Reject the most disputed spots, whether or not they are structures."""
+    chosen = np.argsort(abs(fusion.detection.posterior - 0.5), kind="stable")[:number]
+    places = fusion.clustering.mean[chosen]
+    known = KnownSpots(places[:, 0], places[:, 1], np.zeros(number, dtype=bool))
+    return replace(clicks, known=known)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5])
+def test_after_few_decisions_the_model_says_of_the_others_what_the_run_says(number):
+    for seed in (0, 3, 4):
+        clicks, _ = crowd(8, seed=seed, strays=6.0)
+        decided = rejecting(clicks, fuse(clicks, PLAN), number)
+        fusion = fuse(decided, PLAN)
+        model = image_model(problem_of(votes_on(decided, fusion), DEMSettings()), fusion, reported=False)
+        undecided = fusion.verdict < 0
+        assert undecided.sum() == len(undecided) - number
+        reported = fusion.detection.posterior[undecided]
+        assert model.posterior[undecided] == pytest.approx(reported, abs=0.025)
+
+
+def test_the_model_of_an_image_agrees_with_a_run_of_several():
+    clicks = [crowd(8, seed=seed, strays=6.0)[0] for seed in range(3)]
+    alone = [fuse(image, PLAN) for image in clicks]
+    clicks[0] = rejecting(clicks[0], alone[0], 4)
+    alone[0] = fuse(clicks[0], PLAN)
+    fusions = learn_from_each_other(clicks, alone, PLAN)
+    held = experiences_of(fusions, [image.annotators for image in clicks])
+    for image, fusion, experience in zip(clicks, fusions, held, strict=True):
+        model = image_model_of(image, fusion, PLAN.detection, experience)
+        undecided = fusion.verdict < 0
+        reported = fusion.detection.posterior[undecided]
+        assert model.posterior[undecided] == pytest.approx(reported, abs=1e-5)
+
+
+def test_one_decision_hardly_changes_what_is_expected_elsewhere():
+    for seed in range(4):
+        clicks, _ = crowd(8, seed=seed, strays=6.0)
+        fusion = fuse(clicks, PLAN)
+        before = predict_outlook(clicks, fusion, PLAN)
+        row = int(np.argmax(fusion.detection.posterior))
+        place = fusion.clustering.mean[row]
+        known = KnownSpots(place[:1], place[1:], np.ones(1, dtype=bool))
+        after_clicks = replace(clicks, known=known)
+        after = predict_outlook(after_clicks, fuse(after_clicks, PLAN), PLAN)
+        assert after.expected == pytest.approx(before.expected - before.chance[row], rel=0.1, abs=0.02)
+
+
+def test_sums_over_those_who_marked_have_the_moments_of_all_combinations():
+    generator = np.random.default_rng(0)
+    odds, stray = generator.normal(0, 0.7, 12), generator.normal(-3, 0.7, 12)
+    values, number = np.stack([odds, stray]), np.arange(13.0)
+    mean, covariance = drawn_sums(odds, np.ones(12), values, number)
+    for marks in (2, 4, 6, 9):
+        chosen = [list(rows) for rows in combinations(range(12), marks)]
+        weight = np.exp([odds[rows].sum() for rows in chosen])
+        sums = np.array([values[:, rows].sum(axis=1) for rows in chosen]).T
+        assert mean[:, marks] == pytest.approx(np.average(sums, axis=1, weights=weight), abs=0.06)
+        exact = np.cov(sums, aweights=weight, ddof=0)
+        assert covariance[:, :, marks] == pytest.approx(exact, rel=0.15, abs=0.05)
+    assert mean[:, 12] == pytest.approx(values.sum(axis=1), abs=1e-6)
+
+
+@pytest.mark.parametrize("annotators", [6, 12])
+def test_a_new_cluster_is_a_detection_as_often_as_em_says(annotators):
+    """Compared with EM's posteriors of clusters whose marks are drawn by the model's rates."""
+    generator = np.random.default_rng(annotators)
+    nobody = Newcomers(np.empty((0, 13)), np.empty(0))
+    expected, happened = [], []
+    for seed in range(4):
+        clicks, _ = crowd(annotators, seed=seed, strays=8.0)
+        model = image_model_of(clicks, fuse(clicks, PLAN), PLAN.detection)
+        chance, _ = _new_detection_chance(model, nobody, 0.5)
+        node = generator.choice(len(model.state.share), 4000, p=model.state.share)
+        marked = generator.random((annotators, 4000)) < model.rate[:, node]
+        for marks in (2, 3):
+            drawn = marked[:, marked.sum(axis=0) == marks].astype(np.float64)
+            count = drawn.sum(axis=0)
+            problem, (first, second) = model.problem, model.problem.prior.artefact
+            problem = replace(
+                problem, marks=csr_array(drawn), marks_by_cluster=csr_array(drawn.T), count=count,
+                known=np.zeros(len(count), dtype=bool), truth=np.zeros(len(count)), rest=np.zeros(len(count)),
+                artefact=betaln(first + count, second + problem.crowd - count) - betaln(first, second),
+            )  # fmt: skip
+            present = looks(problem, model.state)[0].present * model.honesty.mean(count / annotators)
+            expected.append(chance[marks])
+            happened.append(float(np.mean(present >= 0.5)))
+    assert np.mean(expected) == pytest.approx(np.mean(happened), abs=0.1)
+    assert np.mean(np.abs(np.subtract(expected, happened))) < 0.2
