@@ -1,4 +1,5 @@
-.PHONY: demo run prepare test check docs architecture pictures coverage test-without-qt benchmark benchmark-quick clean to-work
+.PHONY: demo run prepare test check docs architecture pictures coverage kernels test-without-qt benchmark \
+	benchmark-quick clean to-work
 
 # Without bytecode every start compiles the program, and every run of the tests their assertions.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,6 +45,10 @@ check: to-work
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(environment)/bin/lint-imports
+
+# Compile the kernels once; otherwise the processes of the tests compile many of them at the same time.
+kernels: to-work
+	$(environment)/bin/raterscope prepare
 
 # The documentation site, in build/site; a warning is an error.
 docs: to-work
