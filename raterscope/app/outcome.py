@@ -15,8 +15,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, wrapping
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.review import ReviewState, fold
-from raterscope.app.study import RunRecord, Study
+from raterscope.app.study import RunEntry, RunRecord, Study
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
 Given = TypeVar("Given")
@@ -165,6 +166,14 @@ def record_of(
         "started": started.isoformat(timespec="milliseconds"),
         "seconds": round(seconds, 3),
     }
+
+
+def read_plan(read: Callable[[Mapping[str, Any]], Plan], run: RunEntry) -> Plan | None:
+    """Return the plan of a run; None if another version's plan cannot be read."""
+    try:
+        return read(run.settings)
+    except SettingsError:
+        return None
 
 
 def finite_or_none(value: float) -> float | None:

@@ -253,6 +253,9 @@ class TaskGroup:
     follow the next job.
     """
 
+    _replaces = False
+    """Whether a job that is followed cancels the earlier ones."""
+
     def __init__(self) -> None:
         self._running: dict[Job, bool] = {}
         """Jobs, and whether each must finish."""
@@ -288,6 +291,8 @@ class TaskGroup:
         must_finish : bool
             The job writes: `cancel` drops its answer and lets it finish.
         """
+        if self._replaces:
+            self.cancel()
         self._running[job] = must_finish
         job.finished.connect(partial(self._on_finished, job, deliver))
         job.ended.connect(partial(self._on_ended, job, failed, stopped))
@@ -327,37 +332,7 @@ class TaskGroup:
             stopped()
 
 
-class LatestTask:
+class LatestTask(TaskGroup):
     """Background work that keeps only the newest answer: a new job replaces the running one."""
 
-    def __init__(self) -> None:
-        self._group = TaskGroup()
-
-    @property
-    def busy(self) -> bool:
-        """True until the newest job reports."""
-        return self._group.busy
-
-    def follow(
-        self,
-        job: Job,
-        deliver: Deliver,
-        *,
-        progressed: Callable[[Job], object] | None = None,
-        failed: Callable[[str], object] | None = None,
-        stopped: Callable[[], object] | None = None,
-        must_finish: bool = False,
-    ) -> None:
-        """Cancel the job that runs, and deliver the answer of this one; see `TaskGroup.follow`."""
-        self._group.cancel()
-        self._group.follow(
-            job, deliver, progressed=progressed, failed=failed, stopped=stopped, must_finish=must_finish
-        )
-
-    def cancel(self) -> None:
-        """Stop the job that runs; nothing of it is reported."""
-        self._group.cancel()
-
-    def stop(self) -> None:
-        """Stop the job that runs; `stopped` is called as soon as it has ended."""
-        self._group.stop()
+    _replaces = True

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 from raterscope.app.cli.options import options_of
 from raterscope.app.command_line.arguments import Misused
@@ -110,7 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = int(stop.code or 0)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output closed the pipe
-        _silence(sys.stdout)
+        # The last flush goes to the null device, so that it does not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -175,8 +175,3 @@ def _sentence(problem: Exception) -> str:
     else:
         text = f"internal error ({type(problem).__name__}: {problem}); RATERSCOPE_DEBUG=1 shows the traceback"
     return one_line(text)
-
-
-def _silence(stream: IO[str]) -> None:
-    """Redirect a closed stream to the null device, so that the last flush does not fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -341,18 +341,15 @@ class MainWindow(QMainWindow):
             event.ignore()
             return
         if self._remembers:
-            self._remember()
+            preferences.remember("window", self.saveGeometry())
+            for kind, workspace in self._workspaces.items():
+                for name, state in workspace.layout_state().items():
+                    preferences.remember(f"{kind}/{name}", state)
         self.hide()  # the rest may take a while
         self.jobs.close()
         self.document.close()
         self.session_restore.end()
         super().closeEvent(event)
-
-    def _remember(self) -> None:
-        preferences.remember("window", self.saveGeometry())
-        for kind, workspace in self._workspaces.items():
-            for name, state in workspace.layout_state().items():
-                preferences.remember(f"{kind}/{name}", state)
 
     def _restore(self) -> None:
         geometry = preferences.recall("window") if self._remembers else None

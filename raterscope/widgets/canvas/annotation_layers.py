@@ -484,7 +484,8 @@ class SpotLayer:
             )
             marked = all_marks or style.mark != "o"
             if marked:
-                _paint_mark(painter, corner, style)
+                sprite = _mark(style, painter.transform().m11())
+                painter.drawPixmap(corner - QPointF(MARK_SIDE / 2, MARK_SIDE / 2), sprite)
             if labels:
                 _paint_number(
                     painter,
@@ -502,11 +503,6 @@ def _pens(state: str) -> tuple[QPen, QPen]:
     if style.dashes:
         line.setDashPattern(style.dashes)
     return QPen(theme.colour(theme.DARK.canvas, 150), style.width + 2.2), line
-
-
-def _paint_mark(painter: QPainter, centre: QPointF, style: StateStyle) -> None:
-    sprite = _mark(style, painter.transform().m11())
-    painter.drawPixmap(centre - QPointF(MARK_SIDE / 2, MARK_SIDE / 2), sprite)
 
 
 @lru_cache(maxsize=32)

@@ -247,7 +247,10 @@ class CanvasView(PanZoomWidget):
         with QPainter(self) as painter:
             self._paint(painter)
             if self._hovered is not None and self._partial is None and not self._bare:
-                self._paint_hover(painter, self._hovered)
+                position, long = self._on_screen(self._hovered)
+                title, line = self._spots.spots.words(self._hovered)
+                state = self._spots.spots.state[self._hovered]
+                image_painting.paint_words(painter, self._viewport, position, long + 10, title, line, state)
             if self.hasFocus() and not self._bare:
                 image_painting.paint_focus(painter, self._viewport)
 
@@ -273,7 +276,8 @@ class CanvasView(PanZoomWidget):
         if self._partial is not None:
             image_painting.paint_partial(painter, view, *self._partial, self._spots.coverage)
         elif self._selected is not None:
-            self._paint_selection(painter, self._selected)
+            position, long = self._on_screen(self._selected)
+            image_painting.paint_frame(painter, position, FRAME_EDGE + long)
         for paint in self.over_marks:
             paint(painter, view)
         if self.cross_hair is not None:
@@ -313,16 +317,6 @@ class CanvasView(PanZoomWidget):
         if self._visible["detections"]:
             alone = not self._visible["ellipses"]
             self._spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
-
-    def _paint_selection(self, painter: QPainter, index: int) -> None:
-        position, long = self._on_screen(index)
-        image_painting.paint_frame(painter, position, FRAME_EDGE + long)
-
-    def _paint_hover(self, painter: QPainter, index: int) -> None:
-        position, long = self._on_screen(index)
-        title, line = self._spots.spots.words(index)
-        state = self._spots.spots.state[index]
-        image_painting.paint_words(painter, self._viewport, position, long + 10, title, line, state)
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
         """Return a spot's position and radius in the widget."""

@@ -421,7 +421,10 @@ class TernaryPlot(Figure[Part]):
         """Paint triangle, paths and markers."""
         if self._view is None:
             return
-        self._draw_frame(painter)
+        look = theme.current()
+        draw_triangle(QtCanvas(painter), self._corners, self._view.outputs, look, theme.CAPTION)
+        painter.setFont(theme.font(theme.CAPTION))
+        self._draw_legend(painter)
         for row in range(len(self._paths)):
             self._draw_path(painter, row)
         self._draw_together(painter)
@@ -460,13 +463,6 @@ class TernaryPlot(Figure[Part]):
     def _pixel(self, row: int, step: int) -> QPointF:
         ((x, y),) = self._pixels(row, np.array([step]))
         return QPointF(x, y)
-
-    def _draw_frame(self, painter: QPainter) -> None:
-        assert self._view is not None
-        look = theme.current()
-        draw_triangle(QtCanvas(painter), self._corners, self._view.outputs, look, theme.CAPTION)
-        painter.setFont(theme.font(theme.CAPTION))
-        self._draw_legend(painter)
 
     def _draw_legend(self, painter: QPainter) -> None:
         assert self._view is not None

@@ -121,7 +121,7 @@ def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
     if not columns:
         return {}
     role = _roles(columns)
-    return {path: _make_parts(row, role) for path, row in pieces.items()}
+    return {path: NameParts(**{name: row[at] for at, name in role.items()}) for path, row in pieces.items()}
 
 
 def _pieces(path: Path, shared: int) -> list[str]:
@@ -178,10 +178,6 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     assign("item", (at for at in constant if _has_number(columns[at][0]) or _is_thing(columns[at][0])))
     assign("structure", (at for at in constant if not _has_number(columns[at][0])))
     return role
-
-
-def _make_parts(row: Sequence[str], role: dict[int, str]) -> NameParts:
-    return NameParts(**{name: row[at] for at, name in role.items()})
 
 
 def _parse_words(row: Sequence[str]) -> NameParts:

@@ -122,12 +122,11 @@ def write_seg_nrrd(
     file = path if path.name.casefold().endswith(".nrrd") else path.with_name(path.name + ".seg.nrrd")
     layers, placed = _layers(structures, grid)
     voxels = layers[0].T if len(layers) == 1 else np.stack(layers).transpose(0, 3, 2, 1)
+    header = _header(structures, grid, placed, len(layers) > 1)
+    if description:
+        header["description"] = _ascii(description)
     with write_together([file]) as (draft,):
-        nrrd.write(
-            str(draft), np.asfortranarray(voxels),
-            _header(structures, grid, placed, len(layers) > 1) | _description_field(description),
-            index_order="F",
-        )  # fmt: skip
+        nrrd.write(str(draft), np.asfortranarray(voxels), header, index_order="F")
     return [file]
 
 
@@ -182,10 +181,6 @@ def _header(
     header["Segmentation_ContainedRepresentationNames"] = "Binary labelmap|"
     header["Segmentation_ReferenceImageExtentOffset"] = "0 0 0"
     return header
-
-
-def _description_field(description: str) -> dict[str, Any]:
-    return {"description": _ascii(description)} if description else {}
 
 
 def _ascii(name: str) -> str:

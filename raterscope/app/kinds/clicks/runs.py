@@ -26,7 +26,6 @@ from raterscope.algorithms.clicks.fusion import (
 from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.robustness import add_half_detections, run_notices
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app import outcome
 from raterscope.app.errors import counted
 from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
@@ -117,12 +116,7 @@ def others_in_words(log: Mapping[str, Any]) -> str:
     )
 
 
-def plan_of(run: RunEntry) -> FusionPlan | None:
-    """Return the plan of a run; None if another version's plan cannot be read."""
-    try:
-        return FusionPlan.from_dict(run.settings)
-    except SettingsError:
-        return None
+plan_of = partial(outcome.read_plan, FusionPlan.from_dict)
 
 
 def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:

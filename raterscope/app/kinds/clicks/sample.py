@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.click_crowds import gather_annotators, simulate_clicks
-from raterscope.algorithms.simulation.smears import Smear, render_smear
+from raterscope.algorithms.simulation.smears import render_smear
 from raterscope.app.kinds.clicks.command import summary_of
 from raterscope.app.kinds.clicks.evaluation import evaluate_outcomes
 from raterscope.app.kinds.clicks.exports import Results, write_results
@@ -93,7 +93,7 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
         looked = tuple(annotator for annotator in crowd if rng.random() < _LOOKS) or crowd
         write_picture(folder / name, smear.image, "blood smear")
         clicks += _click_rows(name, simulate_clicks(smear, looked, _SEED + number))
-        truth += _truth_rows(name, smear)
+        truth += [(name, f"{x:.1f}", f"{y:.1f}") for x, y in smear.parasites]
         paths.append(folder / name)
     write_rows(folder / CLICKS, ("annotator", "image", "x", "y", "time"), clicks)
     write_rows(folder / TRUTH, ("image", "x", "y"), truth)
@@ -113,10 +113,6 @@ def _click_rows(name: str, clicks: Clicks) -> list[tuple[str, ...]]:
     ]
     idle = np.flatnonzero(clicks.counts() == 0)
     return rows + [(clicks.annotators[annotator], name, "", "", "") for annotator in idle]
-
-
-def _truth_rows(name: str, smear: Smear) -> list[tuple[str, ...]]:
-    return [(name, f"{x:.1f}", f"{y:.1f}") for x, y in smear.parasites]
 
 
 REPORT = "clicks-report.html"

@@ -25,7 +25,6 @@ from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
 from raterscope.app.review import ReviewState
@@ -210,12 +209,7 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     return Answered(entry, run, result, Question(labels, read_truths(study, entry, result.fusion), out))
 
 
-def plan_of(run: RunEntry) -> LabelPlan | None:
-    """Return the plan of a run; None if another version's plan cannot be read."""
-    try:
-        return LabelPlan.from_dict(run.settings)
-    except SettingsError:
-        return None
+plan_of = partial(outcome.read_plan, LabelPlan.from_dict)
 
 
 def read_truths(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:

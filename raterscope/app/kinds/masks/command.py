@@ -31,7 +31,7 @@ from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ClassifiedFiles, sort_files
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.kinds.masks.exports import CaseOutput, run_record, write_case
+from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import (
     MaskOptions,
     Placement,

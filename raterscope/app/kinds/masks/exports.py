@@ -1,20 +1,15 @@
-"""Exports of masks: the files of a result folder, and a study's masks, maps and tables with the decisions."""
+"""Exports of a study's masks, maps and tables, with the expert's decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, MaskFusion
+from raterscope.algorithms.masks.data import OPEN, BoolArray, MaskFusion
 from raterscope.algorithms.masks.fusion import CaseResult, Report
-from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain
@@ -24,15 +19,10 @@ from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.masks.terminology import Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import (
-    file_name_part,
-    format_number,
-    remove_file,
-    unique_name,
-    write_record,
     write_table,
-    write_together,
 )
 from raterscope.app.formats.records import VolumeFile
+from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
 from raterscope.app.kinds.masks.rater_tables import (
     AGREEMENT,
     DISPUTES,
@@ -41,260 +31,11 @@ from raterscope.app.kinds.masks.rater_tables import (
     annotator_rows,
     dispute_rows,
 )
-from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
-from raterscope.app.outcome import record_of
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
 from raterscope.app.study.new_study import export_key
-from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import uneven_slices_note
-
-Row = Sequence[object]
-
-EVALUATION = (
-    "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
-    "volume_difference_ml", "sensitivity", "specificity",
-)  # fmt: skip
-CONSENSUS = "consensus"
-"""In evaluation.csv, in the place of an annotator."""
-
-
-@dataclass(frozen=True, eq=False)
-class CaseOutput:
-    """Contents of the folder of one case.
-
-    Attributes
-    ----------
-    grid : Grid
-        The whole image's.
-    result : CaseResult
-    masks : mapping of structure to the annotators' masks
-    record : dict
-        For run.json.
-    truth : mapping of structure to MaskRecord
-        Where it is known.
-    """
-
-    grid: Grid
-    result: CaseResult
-    masks: Mapping[str, Mapping[str, MaskRecord]]
-    record: Mapping[str, Any]
-    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
-
-
-def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
-    """Write maps, tables and run.json into an existing folder. Returns the files.
-
-    With several structures the names of the maps say which, and the tables begin with it. Names of files are
-    made of the names of raters and structures; run.json assigns each map. Each file replaces an existing one
-    completely or not at all. run.json is removed first and written last: if it exists, all files that it
-    describes exist.
-    """
-    result = output.result
-    several = len(result.fusions) > 1
-    files: list[Path] = []
-    remove_file(folder / "run.json")
-    used_names: set[str] = set()
-    maps: dict[str, dict[str, str]] = {}
-    for step, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
-        step_watch = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
-        ending = f"_{file_name_part(fusion.structures[0])}" if several else ""
-        for path, product, rater in _write_maps(
-            folder, ending, fusion, report, output.grid, used_names, step_watch
-        ):
-            files.append(path)
-            of_whom = {} if rater is None else {"annotator": rater}
-            meaning = PRODUCTS.get(product, "") if rater is None else BY_RATER[product.partition("_")[0]]
-            if meaning:
-                of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
-            maps[path.name] = {"structure": fusion.structures[0], **of_whom}
-    pairs = list(zip(result.fusions, result.reports, strict=True))
-    tables = [
-        ("annotators.csv", annotator_columns(calibrated=output.grid.calibrated), annotator_rows),
-        ("agreement.csv", AGREEMENT, agreement_rows),
-        ("disputes.csv", DISPUTES, dispute_rows),
-    ]
-    for name, columns, rows_of in tables:
-        rows = ((f.structures[0], row) for f, report in pairs for row in rows_of(f, report))
-        files.append(_table(folder / name, columns, rows, several))
-    if output.truth:
-        judged = ((s, row) for s in output.truth for row in _evaluation_rows(output, s))
-        files.append(_table(folder / "evaluation.csv", EVALUATION, judged, several))
-    else:
-        remove_file(folder / "evaluation.csv")
-    return [*files, write_record(folder / "run.json", {**output.record, "maps": maps})]
-
-
-def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Make the contents of run.json: everything needed to reproduce the results, and how the fusion went."""
-    outcome = answer.outcomes[name]
-    record = record_of(
-        answer.plan, seed=getattr(answer.plan.settings, "seed", None),
-        digest=digest_of([answer.inputs.given[name]]), inputs=inputs, started=answer.started,
-        seconds=outcome.seconds,
-    )  # fmt: skip
-    if outcome.fusion is not None:
-        calibrated = answer.inputs.given[name].grid.calibrated
-        record["uncertainty"] = uncertainty_words(outcome.fusion.reports[0], calibrated=calibrated)
-    return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
-
-
-def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Float32Array]]:
-    """Return functions that make the calibrated maps on the whole image; empty for a single rater."""
-    calibration = report.calibration
-    if calibration is None:
-        return {}
-    return {
-        name: partial(_placed, fusion.frame, calibration.origin, make)
-        for name, make in _makers(report).items()
-    }
-
-
-def _makers(report: Report) -> dict[str, Callable[[], Float32Array]]:
-    """Return functions that make the calibrated maps on the calibrated part of the image."""
-    calibration = report.calibration
-    if calibration is None:
-        return {}
-    return {
-        "another_rater": calibration.another_rater,
-        "true_outline": calibration.true_outline,
-        "uncertainty": calibration.half_width,
-    }
-
-
-def _placed(frame: Box, origin: Box, make: Callable[[], Float32Array]) -> Float32Array:
-    return _whole(frame, origin, make())
-
-
-PRODUCTS = {
-    "consensus": "probability of the model; not calibrated",
-    "another_rater": "probability that another rater of this crowd includes the voxel",
-    "true_outline": "probability that the true outline includes the voxel, under the assumption that "
-    "`calibration` states",
-    "uncertainty": "half-width of the 95 % band of another rater's outline, {unit}; pointwise",
-}
-"""Content of each map, by name."""
-
-BY_RATER = {
-    "weight": "the rater's share of what the consensus rests on, 0 to 1",
-    "tau": "the model's local scale of the rater, by which it divides the rater's Sigma: low where the rater "
-    "is far from the consensus; 0 outside the fused region",
-}
-"""Content of the maps of each rater, by the beginning of their names."""
-
-
-def uncertainty_words(report: Report, *, calibrated: bool) -> str:
-    """Describe the map of uncertainty."""
-    if report.calibration is None:
-        return "not written: needs two raters and a marked voxel"
-    return PRODUCTS["uncertainty"].format(unit="mm" if calibrated else "pixels")
-
-
-def on_whole_image(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
-    """Place a map of a fusion, (Z, Y, X), on the whole image, with 0 elsewhere."""
-    return _whole(fusion.frame, fusion.origin, values)
-
-
-def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
-    framed = np.zeros(frame, dtype=values.dtype)
-    ends = zip(origin, values.shape, strict=True)
-    framed[tuple(slice(at, at + n) for at, n in ends)] = values
-    return framed
-
-
-def record_on_whole_image(record: MaskRecord, grid: Grid) -> BoolArray:
-    """Place a mask on the whole image; probabilities above one half count as marked."""
-    full = np.zeros(grid.shape, dtype=np.bool_)
-    ends = zip(record.origin, record.values.shape, strict=True)
-    full[tuple(slice(at, at + n) for at, n in ends)] = record.values > 0.5
-    return full
-
-
-def _evaluation_rows(output: CaseOutput, structure: str) -> Iterator[Row]:
-    """Compare the consensus and each rater with the truth, over the whole image."""
-    truth = record_on_whole_image(output.truth[structure], output.grid)
-    spacing, positions = output.grid.spacing, output.grid.uneven_positions
-    fusion = next(
-        case_fusion for case_fusion in output.result.fusions if case_fusion.structures[0] == structure
-    )
-    yield (CONSENSUS, *_figures(compare(on_whole_image(fusion, fusion.mask[0]), truth, spacing, positions)))
-    for name, record in output.masks[structure].items():
-        yield (
-            name,
-            *_figures(compare(record_on_whole_image(record, output.grid), truth, spacing, positions)),
-        )
-
-
-def _figures(comparison: Comparison) -> Iterator[str]:
-    figures = (
-        comparison.dice, comparison.jaccard, comparison.hausdorff, comparison.hausdorff_95,
-        comparison.mean_surface_distance, comparison.volume_difference, comparison.sensitivity,
-        comparison.specificity,
-    )  # fmt: skip
-    return map(format_number, figures)
-
-
-def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], several: bool) -> Path:
-    if several:
-        return write_table(path, ("structure", *columns), ((name, *row) for name, row in rows))
-    return write_table(path, columns, (row for _, row in rows))
-
-
-def _write_maps(
-    folder: Path,
-    ending: str,
-    fusion: MaskFusion,
-    report: Report,
-    grid: Grid,
-    used_names: set[str],
-    watch: Watch,
-) -> Iterator[tuple[Path, str, str | None]]:
-    """Write the maps of one structure. Returns each file, its content, and its rater if it has one."""
-    maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
-        ("consensus", None, fusion.origin, lambda: fusion.probability[0]),
-        ("consensus_mask", None, fusion.origin, lambda: fusion.mask[0].view(np.uint8)),
-    ]
-    makers = _makers(report)
-    if report.calibration is not None:
-        maps += [(product, None, report.calibration.origin, make) for product, make in makers.items()]
-    if fusion.weight is not None:
-        maps += [
-            (f"weight_{file_name_part(name)}", name, fusion.origin, partial(_shares, weight))
-            for name, weight in zip(fusion.annotators, fusion.weight[0], strict=True)
-        ]
-    if fusion.tau is not None:
-        maps += [
-            (f"tau_{file_name_part(name)}", name, fusion.origin, partial(tau.astype, np.float32))
-            for name, tau in zip(fusion.annotators, fusion.tau[0], strict=True)
-        ]
-    for number, alternative in enumerate(fusion.alternatives, start=1):
-        mask = alternative.mask[0].view(np.uint8)
-        maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
-    for step, (product, rater, origin, make) in enumerate(maps):
-        watch(step / len(maps), f"writing {product}")
-        path = folder / f"{unique_name(product + ending, used_names)}.nii.gz"
-        yield _write_map(path, make(), origin, grid), product, rater
-    for product in PRODUCTS:
-        if product not in makers and product != "consensus":
-            remove_file(folder / f"{product}{ending}.nii.gz")
-
-
-def _shares(weight: NDArray[np.uint8]) -> Float32Array:
-    return np.asarray(weight / np.float32(255), dtype=np.float32)
-
-
-def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Path:
-    from raterscope.app.formats.masks.export import write_array
-    from raterscope.app.formats.volumes.resampling import explain_irregularity, regular_grid, resample
-
-    if explain_irregularity(grid):
-        regular = regular_grid(grid)
-        values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
-        origin = (0, 0, 0)
-    with write_together([path]) as (draft,):
-        write_array(draft, values, grid, origin=origin)
-    return path
 
 
 def codings_of(study: Study) -> Callable[[str], Coding]:

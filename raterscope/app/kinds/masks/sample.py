@@ -21,7 +21,7 @@ from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.kinds.kind import Sample
-from raterscope.app.kinds.masks.exports import (
+from raterscope.app.kinds.masks.case_output import (
     CaseOutput,
     on_whole_image,
     record_on_whole_image,

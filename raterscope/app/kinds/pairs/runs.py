@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from raterscope.algorithms.pairs.ranking_agreement import (
 )
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import SettingsError
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState, fold
@@ -143,12 +143,7 @@ def read_answer(study: Study, question: PairQuestion) -> Answered | None:
     return Answered(question, run, fusion, pairs_of(study, question.id, run))
 
 
-def plan_of(run: RunEntry) -> PairPlan | None:
-    """Return the plan of a run; None if another version's plan cannot be read."""
-    try:
-        return PairPlan.from_dict(run.settings)
-    except SettingsError:
-        return None
+plan_of = partial(outcome.read_plan, PairPlan.from_dict)
 
 
 def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> PairFusion:

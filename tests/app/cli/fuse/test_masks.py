@@ -352,7 +352,7 @@ def test_label_2_is_not_taken_for_the_mask_of_others(fuse, tmp_path):
 def test_an_interrupted_fusion_leaves_no_record_of_an_older_one(fuse, tmp_path, monkeypatch):
     files = four_raters(tmp_path)
     out, _ = fuse(*files)
-    monkeypatch.setattr("raterscope.app.kinds.masks.exports.write_table", interrupted)
+    monkeypatch.setattr("raterscope.app.kinds.masks.case_output.write_table", interrupted)
     assert main(["fuse", "masks", *map(str, files), "-o", str(out), "--algorithm", "majority"]) == 130
     assert (out / "consensus.nii.gz").exists()
     assert not (out / "run.json").exists()

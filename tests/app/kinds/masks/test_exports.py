@@ -15,7 +15,7 @@ from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.kinds.masks.exports import on_whole_image
+from raterscope.app.kinds.masks.case_output import on_whole_image
 from raterscope.app.kinds.registry import exports
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study

@@ -156,7 +156,8 @@ def dice_table(figures: StructureFigures, numbers: Mapping[str, int]) -> Table:
     for p, name in enumerate(names):
         cells = [_shaded(value, p == q) for q, value in enumerate(dice[p])]
         rows.append([_named(name, numbers), *cells, _shaded(figures.report.compared[p].dice)])
-    off_diagonal = _off_diagonal(dice)
+    values = dice[np.triu_indices(len(dice), 1)]
+    off_diagonal = values[np.isfinite(values)]
     note = f"White at {_PALEST:g} and below, darkest at 1."
     if len(off_diagonal):
         note = (
@@ -257,11 +258,6 @@ def _shaded(value: float, same: bool = False) -> Cell:
     if same or not math.isfinite(value):
         return Cell("" if same else NONE)
     return Cell(share(value), *tint((value - _PALEST) / (1 - _PALEST)))
-
-
-def _off_diagonal(table: FloatArray) -> FloatArray:
-    values = table[np.triu_indices(len(table), 1)]
-    return values[np.isfinite(values)]
 
 
 def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
