@@ -55,6 +55,18 @@ def rule() -> QFrame:
     return line
 
 
+def scroll_area(page: QWidget) -> QScrollArea:
+    """Create a panel that scrolls a page down and fits its width."""
+    theme.set_role(page, "panel")
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(page)
+    return area
+
+
 class ElidedLabel(QLabel):
     """Line of plain text that is elided, with the full text as tooltip."""
 

@@ -255,6 +255,8 @@ def set_role(widget: QWidget, role: str) -> None:
     if widget.property("role") == role:
         return
     widget.setProperty("role", role)
+    if role == "panel":
+        widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)  # else a subclass of QWidget paints none
     style = widget.style()
     style.unpolish(widget)
     style.polish(widget)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.app.assessment import Change
@@ -227,7 +227,6 @@ class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
     def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
         super().__init__()
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._document, self._jobs, self._session = core.document, core.jobs, core.session
         self.refused.connect(core.screen.refused)
         self.run_chosen.connect(core.runs.choose)

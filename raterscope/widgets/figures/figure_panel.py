@@ -73,7 +73,6 @@ class FigurePanel(QWidget):
     ) -> None:  # fmt: skip
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.header = Header(title, brief=brief)
         if isinstance(figure, Figure):
             figure.header = self.header

@@ -66,7 +66,6 @@ class HistoryPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         header = Header("History", dispensable=True)
         self.undo = KeyButton("Ctrl+Z", "undo")
         self.redo = KeyButton("Ctrl+Y", "redo")
@@ -159,7 +158,6 @@ class ChangesPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         header = Header("Changes", dispensable=True)
         self.back = KeyButton(BACK, "previous run")
         self.back.clicked.connect(self.back_requested)
@@ -259,7 +257,6 @@ class JobsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Jobs")
         self.clear = QPushButton("Clear")
         theme.set_role(self.clear, "link")

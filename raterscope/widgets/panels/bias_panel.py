@@ -154,7 +154,6 @@ class BiasPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, minimumWidth=NARROWEST)
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)

@@ -213,7 +213,6 @@ class CommunityCards(QWidget):
     def __init__(self, title: str = "Communities", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(title)
         self.header = Header(title)
         self._words = ElidedLabel(role="small")

@@ -331,7 +331,6 @@ class CardGrid(QWidget):
     ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header(title)
         self._nothing = plain_label("", "second", wrap=True)
         self._model = CardModel(self)

@@ -121,7 +121,6 @@ class DriftPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Drift")
         self._header = Header("Drift")
         self.figures = ModeSwitch(FIGURES)

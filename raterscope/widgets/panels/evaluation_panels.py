@@ -35,7 +35,7 @@ from raterscope.widgets.figures.evaluation_plots import (
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.painting import paint_rater
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, scroll_area
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
@@ -73,7 +73,6 @@ class FormBesidePlot(QWidget):
     ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.form = SettingsForm(settings)
         self.button, self.cancel = QPushButton("Measure"), QPushButton("Cancel")
         self.button.setToolTip(tip)
@@ -87,8 +86,6 @@ class FormBesidePlot(QWidget):
                 top.addWidget(widget)
         top.addStretch(1)
         inner = QWidget()
-        theme.set_role(inner, "panel")
-        inner.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         column = QVBoxLayout(inner)
         column.setContentsMargins(12, 8, 8, 8)
         column.setSpacing(8)
@@ -96,12 +93,7 @@ class FormBesidePlot(QWidget):
         column.addWidget(self.form)
         column.addWidget(self.facts)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(inner)
+        area = scroll_area(inner)
         set_lengths(area, width=FORM_WIDTH)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -191,7 +183,6 @@ class MethodsPanel(QWidget):
     ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.ticks = {name: QCheckBox(title) for name, (title, _) in methods.items()}
         self._numbers = {name: number for number, name in enumerate(methods)}
         for name, tick in self.ticks.items():
@@ -239,8 +230,6 @@ class MethodsPanel(QWidget):
         top.addWidget(self.button)
         top.addWidget(self.words, 1)
         inner = QWidget()
-        theme.set_role(inner, "panel")
-        inner.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         column = QVBoxLayout(inner)
         column.setContentsMargins(12, 8, 8, 8)
         column.setSpacing(4)
@@ -250,12 +239,7 @@ class MethodsPanel(QWidget):
         for tick in self.ticks.values():
             column.addWidget(tick)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(inner)
+        area = scroll_area(inner)
         set_lengths(area, width=METHODS_WIDTH)
         choices = QHBoxLayout()
         choices.setContentsMargins(8, 6, 8, 0)
@@ -454,7 +438,6 @@ class TrustPanel(QWidget):
     def __init__(self, axes: tuple[str, str], nothing: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.plot = CalibrationPlot(axes=axes, nothing=nothing)
         self._words = plain_label("", "second", wrap=True, selectable=True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignTop)

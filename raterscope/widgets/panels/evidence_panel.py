@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QGridLayout,
     QHBoxLayout,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -32,7 +30,7 @@ from raterscope.widgets.panels.spot_details import (
     SpotTabs,
     VoterLine,
 )
-from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
+from raterscope.widgets.parts import Header, plain_label, plain_tip, rule, scroll_area
 from raterscope.widgets.theme import set_lengths
 
 NARROWEST, LOWEST = 320, 440
@@ -137,7 +135,6 @@ class EvidencePanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
         self._header = Header("Evidence")
         self._pages = QStackedWidget()
@@ -145,7 +142,7 @@ class EvidencePanel(QWidget):
         self._nothing.setContentsMargins(12, 0, 12, 12)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(self._nothing)
-        self._pages.addWidget(_scrolled(self._spot()))
+        self._pages.addWidget(scroll_area(self._spot()))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -346,15 +343,3 @@ class EvidencePanel(QWidget):
         column.addWidget(rule())
         column.addLayout(grid)
         return column
-
-
-def _scrolled(page: QWidget) -> QScrollArea:
-    """Put a page into a scroll area for low windows."""
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setWidget(page)
-    theme.set_role(page, "panel")
-    return area

@@ -238,7 +238,6 @@ class ExclusionPanel(QWidget):
         self._exclude_word = ("exclude…", "rejected", f"Show which {answers} would change")
         self._again_word = ("restore", "accent", f"Count their {marks} again in the next fusion")
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Exclude")
         self._who = ""
         self._changes: Sequence[Change] = ()

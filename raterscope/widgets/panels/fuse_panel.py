@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QRadioButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -23,7 +22,7 @@ from raterscope.resources.bibliography import cite
 from raterscope.text import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule, scroll_area
 from raterscope.widgets.theme import pixels, set_lengths
 
 
@@ -343,7 +342,6 @@ class FusePanel(QWidget):
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
         inner = QWidget()
-        theme.set_role(inner, "panel")
         body = QVBoxLayout(inner)
         body.setContentsMargins(16, 16, 16, 16)
         body.setSpacing(12)
@@ -357,11 +355,7 @@ class FusePanel(QWidget):
         body.addWidget(self.runs)
         body.addStretch(1)
         self._body = inner
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inner)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area = scroll_area(inner)
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, 1)
         column.setSpacing(0)

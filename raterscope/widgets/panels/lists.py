@@ -271,7 +271,6 @@ class AskList(QWidget):
     ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._noun, self._measure, self._empty = noun, measure, nothing
         self.header = Header("Ask next")
         self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")

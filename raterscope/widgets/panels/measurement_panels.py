@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -30,6 +29,7 @@ from raterscope.widgets.parts import (
     let_wheel_pass,
     plain_label,
     plain_tip,
+    scroll_area,
 )
 from raterscope.widgets.theme import set_lengths
 
@@ -94,7 +94,6 @@ class MeasurePanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Measure")
         self.scale_words = ElidedLabel("", "second")
         self.scale = KeyButton("L", "set scale", "second", "Draw along a known length and enter it")
@@ -306,7 +305,6 @@ class ParasitaemiaPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.scope = ModeSwitch(SCOPES)
         header = WrappingRow((plain_label("PARASITAEMIA", "caption"), self.scope), 12, 2, last_right=True)
         self.fields = {name: _field(field) for name, field in ASKED.items()}
@@ -332,19 +330,12 @@ class ParasitaemiaPanel(QWidget):
             right.addWidget(part)
         right.addStretch(0)
         inner = QWidget()
-        theme.set_role(inner, "panel")
-        inner.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         column = QVBoxLayout(inner)
         column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(6)
         column.addWidget(header)
         column.addWidget(Pair(form, side, SIDE_BY_SIDE_FROM, 20, 8), 1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(inner)
+        area = scroll_area(inner)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(area)

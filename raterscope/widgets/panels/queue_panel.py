@@ -102,7 +102,6 @@ class QueueFrame(QWidget):
     def __init__(self, title: str, choice: QWidget, view: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(NARROWEST)
         self.header = Header(title, "most disputed")
         self.filter = QLineEdit()

@@ -51,7 +51,6 @@ class LocalWeight(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Local weight")
         self._measures = ModeSwitch(MEASURES)
         self._measures.chosen.connect(self.measure_chosen)
@@ -211,7 +210,6 @@ class RaterTreePanel(QWidget):
     def __init__(self, tree: Dendrogram, bases: Mapping[str, str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.choice = ChoiceBox()
         self.choice.setAccessibleName("Distance between raters")
         for name, words in bases.items():
@@ -281,7 +279,6 @@ class AlternativesPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Alternatives")
         self._nothing = plain_label(NO_ALTERNATIVES, "second", wrap=True)
         self._group = QButtonGroup(self)

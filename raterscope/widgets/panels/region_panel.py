@@ -215,7 +215,6 @@ class RegionPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")
         self._pages = QStackedWidget()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.courses import outlook_in_words, state_in_words
@@ -19,7 +19,7 @@ from raterscope.widgets.panels.stream_controls import (
     ReplayControls,
     ReplayLine,
 )
-from raterscope.widgets.parts import ElidedLabel, Header, Pair, plain_label, rule
+from raterscope.widgets.parts import ElidedLabel, Header, Pair, plain_label, rule, scroll_area
 from raterscope.widgets.theme import set_lengths
 
 FIRM, LOOSE = "Stop rule met: no more annotators needed", "Stop rule not met"
@@ -67,7 +67,6 @@ class StreamPanel(QWidget):
     def __init__(self, stopping: StoppingSettings | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Stream")
         self._header = Header("Stream")
         self.leave = QPushButton("Exit replay")
@@ -79,7 +78,6 @@ class StreamPanel(QWidget):
         self.form = SettingsForm(StoppingSettings, stopping)
         set_lengths(self.form, maximumWidth=FORM_WIDTH)
         inner = QWidget()
-        theme.set_role(inner, "panel")
         body = QVBoxLayout(inner)
         body.setContentsMargins(0, 0, 8, 4)
         body.setSpacing(8)
@@ -89,11 +87,7 @@ class StreamPanel(QWidget):
         body.addLayout(self._stopping_block())
         body.addWidget(self.form)
         body.addStretch(1)
-        self._area = area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(inner)
+        self._area = area = scroll_area(inner)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 4, 4)
         column.setSpacing(6)

@@ -391,7 +391,6 @@ class TaskPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._view: TaskView | None = None
         self._stacked = True
         """Whether the votes are below the classes, which then have low lines."""

@@ -423,7 +423,6 @@ class AnnotatorTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Annotators")
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter")
@@ -437,9 +436,6 @@ class AnnotatorTable(QWidget):
         header = self.view.horizontalHeader()
         set_lengths(header, minimumSectionSize=NARROWEST)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setSortIndicator(COLUMNS.index("clicks"), Qt.SortOrder.DescendingOrder)
-        self.view.setSortingEnabled(True)
-        header.setSortIndicatorShown(False)  # the head of the column says it
         for column, name in enumerate(COLUMNS):
             if name not in WIDTHS:
                 header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)

@@ -40,6 +40,12 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         self._column, self._falling = column, falling
         self._order: list[int] = []
 
+    @property
+    def order(self) -> tuple[int, Qt.SortOrder]:
+        """The sorted column and its direction."""
+        order = Qt.SortOrder.DescendingOrder if self._falling else Qt.SortOrder.AscendingOrder
+        return self.columns.index(self._column), order
+
     def sort_key(self, row: Row, column: str) -> float | str:
         """Return the sort key of a row; NaN and "" are unknown."""
         raise NotImplementedError
@@ -106,7 +112,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
 
 
 def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) -> QTableView:
-    """Create a view that selects single rows and sorts by its header."""
+    """Create a view that selects single rows and sorts by its header, at first as the model does."""
     view = QTableView()
     view.setModel(model)
     delegate.setParent(view)
@@ -121,7 +127,11 @@ def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) ->
     view.verticalHeader().hide()
     view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
     set_lengths(view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
-    view.horizontalHeader().setHighlightSections(False)
+    header = view.horizontalHeader()
+    header.setHighlightSections(False)
+    header.setSortIndicator(*model.order)
+    view.setSortingEnabled(True)
+    header.setSortIndicatorShown(False)  # the delegate or the name of the column shows it
     return view
 
 

@@ -217,7 +217,7 @@ class MaskCollector:
                 key = (annotator, item, structure)
                 if key not in self._marks and key in self._boxes:
                     continue  # the annotator marked something of unknown shape
-                origin, values = self._draw(self._marks.get(key, []))
+                origin, values = self._draw(self._marks.pop(key, []))  # releases its drawings
                 masks.append(RaterMask(annotator, item, structure, grid, origin, values))
         return tuple(masks)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment, mean_curve
@@ -61,7 +61,6 @@ class MethodTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.table = ComparisonTable(MEASURES, NOTHING)
         self.table.header.set_title("Methods")
         self.advice = plain_label("", "disputed", wrap=True)

@@ -69,7 +69,6 @@ class MapBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.structure = ChoiceBox()
         self.structure.setAccessibleName("Structure")
         set_lengths(self.structure, minimumWidth=80)
