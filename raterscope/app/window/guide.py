@@ -80,7 +80,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "participation": "labels/participation",
         "flow": "labels/flow",
         "triangles": "labels/triangles",
-        "cell_tasks": "labels/behind",
+        "cell_tasks": "labels/cell_tasks",
         "matrix": "labels/confusion",
         "drift": "labels/drift",
         "exclusion": "labels/exclusion",
