@@ -89,9 +89,9 @@ def duration(seconds: float) -> str:
     rounded = round(seconds)
     if rounded < 60:
         return f"{rounded} s"
-    minutes, rest = divmod(rounded, 60)
+    minutes, remainder = divmod(rounded, 60)
     if minutes < 60:
-        return f"{minutes} min" + (f" {rest} s" if rest and minutes < 10 else "")
+        return f"{minutes} min" + (f" {remainder} s" if remainder and minutes < 10 else "")
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h" + (f" {minutes} min" if minutes else "")
 

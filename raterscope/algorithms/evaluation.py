@@ -166,27 +166,29 @@ def _augment(
 
     `holder` maps true points to detections, and `matched` detections to true points.
     """
-    came: dict[int, int] = {}
+    reached_from: dict[int, int] = {}
     front = [start]
     while front:
         following: list[int] = []
         for row in front:
             for point in reach.get(row, ()):
-                if point in came:
+                if point in reached_from:
                     continue
-                came[point] = row
+                reached_from[point] = row
                 if point in holder:
                     following.append(holder[point])
                     continue
-                _pass_on(point, came, holder, matched)
+                _pass_on(point, reached_from, holder, matched)
                 return True
         front = following
     return False
 
 
-def _pass_on(point: int, came: Mapping[int, int], holder: dict[int, int], matched: dict[int, int]) -> None:
+def _pass_on(
+    point: int, reached_from: Mapping[int, int], holder: dict[int, int], matched: dict[int, int]
+) -> None:
     while True:
-        row = came[point]
+        row = reached_from[point]
         before = matched.get(row)
         holder[point], matched[row] = row, point
         if before is None:

@@ -376,17 +376,17 @@ def _open(
     create: bool,
     before: Sequence[Lane],
     lane: Lane,
-    tell: Callable[[Lane, Standing], object],
+    report: Callable[[Lane, Standing], object],
     watch: Watch,
 ) -> tuple[Study, Journal, Contents]:
     for earlier in before:  # it is being closed: two of us cannot have it open
         earlier.wait()
     opened = open_study(path, create, watch)
-    lane.rest = _resting(opened[0], partial(tell, lane))
+    lane.rest = _resting(opened[0], partial(report, lane))
     return opened
 
 
-def _resting(study: Study, tell: Callable[[Standing], object]) -> Callable[[], None]:
+def _resting(study: Study, report: Callable[[Standing], object]) -> Callable[[], None]:
     """Return the idle work of the study's thread; ``tell(standing)`` reports changes of the state."""
     reported = Standing()
 
@@ -395,7 +395,7 @@ def _resting(study: Study, tell: Callable[[Standing], object]) -> Callable[[], N
         standing = study.rest()
         if standing != reported:
             reported = standing
-            tell(standing)
+            report(standing)
 
     return rest
 

@@ -354,12 +354,12 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
     outdated = []
     there = study.items()
     for kind in kinds:
-        wanted = [entry.id for entry in there[kind] if not items or entry.id in items]
-        for item in wanted:
+        requested = [entry.id for entry in there[kind] if not items or entry.id in items]
+        for item in requested:
             run = study.shown.run(item, kind)
             if run is not None:
                 runs.setdefault(run, []).append(item)
-        outdated += study.shown.replaced(kind, wanted)
+        outdated += study.shown.replaced(kind, requested)
     for run in sorted(runs):
         outdated += study.shown.outdated(study.runs.get(run), runs[run])
     return Provenance(

@@ -400,14 +400,14 @@ def _more(refused: Sequence[object]) -> list[str]:
 
 def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -> list[int]:
     """Return the number of every site in the study: new ones are `added`, in their order."""
-    came = iter(added)
+    counts = iter(added)
     numbers = []
     names = ImageNames(study.images())
     for site in sites:
         if site.number is not None:
             numbers.append(site.number)
         else:
-            entry = next(came) if site.fresh else add_case(study, site.name, site.grid, names)
+            entry = next(counts) if site.fresh else add_case(study, site.name, site.grid, names)
             numbers.append(entry.id)
     return numbers
 

@@ -387,8 +387,8 @@ class Jobs(QObject):
 
     def _let_go(self) -> None:
         """Delete ended jobs once their threads have left them."""
-        gone = [job for job in self._leaving if job.left]
-        for job in gone:
+        removed = [job for job in self._leaving if job.left]
+        for job in removed:
             self._leaving.remove(job)
             _AT_WORK.discard(job)
             job.deleteLater()

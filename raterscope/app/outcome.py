@@ -124,10 +124,10 @@ def one_by_one(
     for step, (name, entry) in enumerate(inputs.given.items()):
         prefix = f"{name}: " if len(inputs.given) > 1 else ""
         here = part(watch, step / len(inputs.given), (step + 1) / len(inputs.given), prefix)
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         watch_draft = wrapping(here, partial(Draft, name))
         result, problem, details = attempt(partial(fuse, entry, plan, watch_draft))
-        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - begun)
+        outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - start_time)
     return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)
 
 

@@ -73,13 +73,13 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]])
         table.writerows(rows)
 
 
-def write_picture(path: Path, picture: NDArray[np.uint8], what: str) -> None:
+def write_picture(path: Path, picture: NDArray[np.uint8], description: str) -> None:
     """Write a picture with a note that it is simulated."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
     note = PngInfo()
-    note.add_text("Description", f"A simulated {what}, drawn by Raterscope")
+    note.add_text("Description", f"A simulated {description}, drawn by Raterscope")
     Image.fromarray(picture).save(path, compress_level=3, pnginfo=note)
 
 

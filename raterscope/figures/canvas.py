@@ -313,17 +313,17 @@ def _strokes(points: Sequence[Point], dashes: Sequence[float]) -> Iterator[Seque
     if not dashes:
         yield points
         return
-    stroke, index, rest = [points[0]], 0, dashes[0]
+    stroke, index, remaining = [points[0]], 0, dashes[0]
     for (x, y), end in pairwise(points):
-        length, gone = math.dist((x, y), end), 0.0
-        while length - gone > rest:
-            gone += rest
-            corner = x + (end[0] - x) * gone / length, y + (end[1] - y) * gone / length
+        length, drawn_length = math.dist((x, y), end), 0.0
+        while length - drawn_length > remaining:
+            drawn_length += remaining
+            corner = x + (end[0] - x) * drawn_length / length, y + (end[1] - y) * drawn_length / length
             if index % 2 == 0:
                 yield [*stroke, corner]
             stroke, index = [corner], index + 1
-            rest = dashes[index % len(dashes)]
-        rest -= length - gone
+            remaining = dashes[index % len(dashes)]
+        remaining -= length - drawn_length
         stroke.append(end)
     if index % 2 == 0 and len(stroke) > 1:
         yield stroke

@@ -141,11 +141,11 @@ def community_colour_on(look: Theme, number: int) -> str:
     hue, words = community_colour(number), look.text
     for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
         parts = zip(_parts(hue), _parts(words), strict=True)
-        tried = "#" + "".join(
+        candidate = "#" + "".join(
             f"{round(255 * ((1 - share) * first + share * second)):02x}" for first, second in parts
         )
-        if contrast_of(tried, look.raised) >= _READABLE:
-            return tried
+        if contrast_of(candidate, look.raised) >= _READABLE:
+            return candidate
     return words
 
 
@@ -176,9 +176,9 @@ Symbol = Literal["disc", "square", "triangle", "diamond", "star", "cross", "tick
 
 def _ring(*radii: float) -> NDArray[np.float64]:
     """Return corners at equal angles from the top, at these distances from the origin, (C, 2)."""
-    turn = 2 * np.pi * np.arange(len(radii)) / len(radii)
+    angles = 2 * np.pi * np.arange(len(radii)) / len(radii)
     distance = np.array(radii)
-    return np.column_stack([distance * np.sin(turn), -distance * np.cos(turn)])
+    return np.column_stack([distance * np.sin(angles), -distance * np.cos(angles)])
 
 
 OUTLINES: dict[str, NDArray[np.float64]] = {

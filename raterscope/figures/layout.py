@@ -276,8 +276,8 @@ def _column_beside(
             lowest -= row
     else:
         if len(keys) > most:
-            rest = f"and {len(keys) - most + 1} more"
-            keys = [*keys[: most - 1], Key(rest, "second", line=False)]
+            more_text = f"and {len(keys) - most + 1} more"
+            keys = [*keys[: most - 1], Key(more_text, "second", line=False)]
         middles = np.asarray(box.top + row * (0.5 + np.arange(len(keys))))
     space = [room.right - left - _sample(key) - GAP for key in keys]
     return [

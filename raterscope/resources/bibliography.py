@@ -103,24 +103,24 @@ def bibliography() -> dict[str, Reference]:
 def parse(text: str) -> dict[str, Reference]:
     """Parse BibTeX of the form that `references.bib` has: one field a line, in braces, without macros."""
     works: dict[str, Reference] = {}
-    begun: tuple[str, str] | None = None
+    started: tuple[str, str] | None = None
     fields: dict[str, str] = {}
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         entry, field = _ENTRY.match(line), _FIELD.match(line)
         lines.append(line)
-        if begun is None and entry:
-            begun, fields, lines = (entry[1], entry[2]), {}, [line]
-            if begun[1] in works:
-                raise ValueError(f"line {number}: the key {begun[1]} stands twice")
-        elif begun is not None and field and field[1] not in fields:
+        if started is None and entry:
+            started, fields, lines = (entry[1], entry[2]), {}, [line]
+            if started[1] in works:
+                raise ValueError(f"line {number}: the key {started[1]} stands twice")
+        elif started is not None and field and field[1] not in fields:
             fields[field[1]] = field[2]
-        elif begun is not None and line == "}":
-            kind, key = begun
+        elif started is not None and line == "}":
+            kind, key = started
             authors = tuple(_initials_first(name) for name in _names(fields))
             works[key] = Reference(key, kind, authors, fields, "\n".join(lines))
-            begun = None
-        elif begun is not None or (line and not line.startswith("%")):
+            started = None
+        elif started is not None or (line and not line.startswith("%")):
             raise ValueError(f"line {number}: no part of a reference: {line}")
     return works
 

@@ -116,9 +116,9 @@ def _paint_heading(painter: QPainter, box: QRectF, title: str, aside: str) -> No
     width = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
     paint_words(painter, box, title, look.text)
     painter.setFont(theme.font(theme.CAPTION))
-    rest = box.adjusted(width, 0, 0, 0)
-    if rest.width() > 0:
-        paint_words(painter, rest, aside, look.second, side=Qt.AlignmentFlag.AlignRight)
+    remaining = box.adjusted(width, 0, 0, 0)
+    if remaining.width() > 0:
+        paint_words(painter, remaining, aside, look.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 SHARP = 2.0

@@ -59,12 +59,12 @@ def in_lines(text: str, metrics: QFontMetrics, room: float, most: int) -> list[s
 
     A line that is too long is elided in the middle, because names differ at their start and end.
     """
-    first, *rest = in_two_lines(text, metrics, room)
+    first, *others = in_two_lines(text, metrics, room)
     middle = Qt.TextElideMode.ElideMiddle
-    if not rest or most == 1:
+    if not others or most == 1:
         return [metrics.elidedText(text if most == 1 else first, middle, int(room))]
     first = metrics.elidedText(first, middle, int(room))
-    return [first, *in_lines(rest[0], metrics, room, most - 1)]
+    return [first, *in_lines(others[0], metrics, room, most - 1)]
 
 
 def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None:

@@ -227,9 +227,9 @@ def annotator_style(index: int) -> tuple[str, Symbol]:
 
 def colour(token: str, alpha: int = 255) -> QColor:
     """Return the colour of a token, translucent where `alpha` is below 255."""
-    made = QColor(token)
-    made.setAlpha(alpha)
-    return made
+    color = QColor(token)
+    color.setAlpha(alpha)
+    return color
 
 
 @lru_cache(maxsize=64)
@@ -238,11 +238,11 @@ def font(size: int = BODY, *, bold: bool = False) -> QFont:
 
     Widgets need `widget_font`.
     """
-    made = QFont(QApplication.font())
-    made.setPixelSize(size)
-    made.setBold(bold)
-    made.setFeature(QFont.Tag("tnum"), 1)
-    return made
+    qt_font = QFont(QApplication.font())
+    qt_font.setPixelSize(size)
+    qt_font.setBold(bold)
+    qt_font.setFeature(QFont.Tag("tnum"), 1)
+    return qt_font
 
 
 def widget_font(size: int = BODY, *, bold: bool = False) -> QFont:

@@ -382,9 +382,9 @@ class CommunitiesOverTime:
         """
         messages = []
         for moment, kind, label, other in self.events.tolist():
-            rest = "" if other < 0 else f" {'from ' if kind == _SPLITS else ''}{names[other]}"
+            more_text = "" if other < 0 else f" {'from ' if kind == _SPLITS else ''}{names[other]}"
             when = moments[moment] if moments else f"at moment {moment + 1}"
-            messages.append(f"{when[:1].upper()}{when[1:]} {names[label]} {EVENTS[kind]}{rest}.")
+            messages.append(f"{when[:1].upper()}{when[1:]} {names[label]} {EVENTS[kind]}{more_text}.")
         return tuple(messages)
 
 
@@ -501,8 +501,8 @@ def _events(
             events.append((at, _ENDS if other < 0 else _JOINS, int(old_number[old]), other))
     for new in range(len(new_number)):
         if new not in known:
-            came = _most(flow[:, new])
-            other = int(old_number[came]) if 0 <= came < len(old_number) else -1
+            origin = _most(flow[:, new])
+            other = int(old_number[origin]) if 0 <= origin < len(old_number) else -1
             events.append((at, _BEGINS if other < 0 else _SPLITS, int(new_number[new]), other))
     return events
 

@@ -186,12 +186,12 @@ def describe_communities(
         more = (use - use.mean(axis=0)).argmax(axis=1)
         for at, output in zip(alike, more, strict=True):
             names[at] = f"{name}, more {_shortened(outputs)[int(output)]}"
-    seen: Counter[str] = Counter()
+    visited: Counter[str] = Counter()
     again = Counter(names)
     for at, name in enumerate(names):
         if again[name] > 1:
-            seen[name] += 1
-            names[at] = f"{name}, no. {seen[name]}"
+            visited[name] += 1
+            names[at] = f"{name}, no. {visited[name]}"
     return tuple(names)
 
 

@@ -288,8 +288,8 @@ class _Search:
         rows = self.network[_starts(self.network, self.many, self.settings.most, rng)]
         link = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32) + 1e-3
         member = link.T.copy()
-        wanted = float(self.many @ (self.network @ self.many))
-        fit = wanted / float((self.many @ member) @ (link @ self.many))
+        target = float(self.many @ (self.network @ self.many))
+        fit = target / float((self.many @ member) @ (link @ self.many))
         return member * np.float32(np.sqrt(fit)), link * np.float32(np.sqrt(fit))
 
     def _step(self, pull: Float32Array, beta: FloatArray) -> _Step:
@@ -321,8 +321,8 @@ class _Search:
             explained = _summed(self.network, logs * self.network.data, self.many)
         expected = float((self.many @ member).astype(np.float64) @ (link @ self.many))
         strength = self.annotators + _SHAPE - 1
-        gone = min(self.settings.most, len(self.many)) - len(beta)
-        ends = gone * strength * (1 - np.log(strength / _RATE))
+        removed = min(self.settings.most, len(self.many)) - len(beta)
+        ends = removed * strength * (1 - np.log(strength / _RATE))
         kept = float((beta * (self._energy(member, link) + _RATE) - strength * np.log(beta)).sum())
         return self.tempering * (self.constant + expected - explained) + kept + float(ends)
 
@@ -394,9 +394,9 @@ def _powers(network: Network, weight: FloatArray) -> list[FloatArray]:
 def _reordered(network: Network, order: NDArray[np.int64]) -> Network:
     if isinstance(network, np.ndarray):
         return np.ascontiguousarray(network[np.ix_(order, order)], dtype=np.float32)
-    turned = network[order][:, order].tocsr().astype(np.float32)
-    turned.sort_indices()
-    return turned
+    permuted = network[order][:, order].tocsr().astype(np.float32)
+    permuted.sort_indices()
+    return permuted
 
 
 def _starts(

@@ -268,8 +268,8 @@ def _words(names: tuple[str, ...], common: NDArray[np.int64]) -> tuple[str, ...]
     if not never:
         return ()
     first, second = never[0]
-    rest = "" if len(never) == 1 else f" (and {len(never) - 1} more)"
+    more_text = "" if len(never) == 1 else f" (and {len(never) - 1} more)"
     return (
-        f"{first} and {second}{rest} have no case in common: their distance is unknown, "
+        f"{first} and {second}{more_text} have no case in common: their distance is unknown, "
         "and they are joined last.",
     )

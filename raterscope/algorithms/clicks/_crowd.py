@@ -405,10 +405,10 @@ class Crowd:
         self.parts.alive[lonely] = False
         return bool(lonely.any())
 
-    def prune(self, tell: Callable[[float, int], None], dirty: BoolArray | None = None) -> int:
+    def prune(self, report: Callable[[float, int], None], dirty: BoolArray | None = None) -> int:
         """Try to remove every component once, or those that are `dirty`, the weakest first.
 
-        `tell` receives the gain and the number of components tried.
+        `report` receives the gain and the number of components tried.
         """
         from raterscope.algorithms.clicks._crowd_kernels import prune
 
@@ -421,7 +421,7 @@ class Crowd:
                 self.stamp, self.marks, self.parts, self.pairs, self.hands, self.rules,
             )  # fmt: skip
             removed += dropped
-            tell(gain, position)
+            report(gain, position)
         return removed
 
     def result(self, trace: Trace) -> Clustering:
@@ -500,7 +500,7 @@ def fit_crowd(
     crowd.survey(tick)
     crowd.learn()
     converged, value = False, -math.inf
-    for turn in range(model.max_rounds):
+    for iteration in range(model.max_rounds):
         words = f"fitting {len(crowd)} components"
         crowd.gather(tick)
         crowd.set_rules()
@@ -510,7 +510,7 @@ def fit_crowd(
         crowd.set_rules()
         value = crowd.evidence
         note(value)
-        start, width = done, (0.9 - done) * (0.6 if turn == 0 else 0.4)
+        start, width = done, (0.9 - done) * (0.6 if iteration == 0 else 0.4)
 
         def tell(gain: float, position: int, start: float = start, width: float = width) -> None:
             nonlocal done, value
@@ -523,7 +523,7 @@ def fit_crowd(
                 partial=partial(crowd.result, Trace.none()),
             )  # fmt: skip
 
-        gone = crowd.prune(tell)
+        lost = crowd.prune(tell)
         done = max(done, start + width)
         crowd.sweep(2, tick)
         crowd.survey(tick)
@@ -531,7 +531,7 @@ def fit_crowd(
         tick()
         lonely = crowd.drop_isolated()
         tick()
-        converged = gone == 0 and not lonely and turn > 1
+        converged = lost == 0 and not lonely and iteration > 1
         if converged:
             break
     words = f"fitting {len(crowd)} components"

@@ -438,7 +438,7 @@ def _densities(
             present = share * float(ndtr(keener + alike * between - bound))
             among = present / (present + (1 - share) * float(ndtr(-bound)))
             away = (bound - expected) / width
-            seen = np.where(detected, log_ndtr(-away), log_ndtr(away))
+            detection = np.where(detected, log_ndtr(-away), log_ndtr(away))
             away = away - keener / width
             seen_present = np.where(detected, log_ndtr(-away), log_ndtr(away))
             for column, apart in enumerate(APART):
@@ -453,7 +453,7 @@ def _densities(
                 ]
                 marginal = np.where(detected, np.log1p(-lost), np.log(lost))
                 weight = prior[row, column, depth]
-                yield weight, seen_present + scores[0] - marginal, seen + scores[1] - marginal
+                yield weight, seen_present + scores[0] - marginal, detection + scores[1] - marginal
 
 
 def _prior() -> FloatArray:

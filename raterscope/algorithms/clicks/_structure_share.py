@@ -91,7 +91,7 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     crowds : sequence of float
         All annotators of each.
     """
-    seen, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
+    observed, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
     for count, crowd in zip(counts, crowds, strict=True):
         trials = int(min(max(round(crowd), 1), BELIEVED))
         votes = np.clip(np.rint(count * trials / max(crowd, 1.0)), 0, trials).astype(np.int64)
@@ -100,15 +100,15 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
         if len(votes):
             number = np.arange(fewest, trials + 1)
             classes = np.minimum(number * BINS // trials, BINS - 1)
-            seen += np.bincount(np.minimum(votes * BINS // trials, BINS - 1), minlength=BINS)
+            observed += np.bincount(np.minimum(votes * BINS // trials, BINS - 1), minlength=BINS)
             for row, shape in enumerate(ARTEFACTS):
                 chance = _chance(number, trials, shape)
                 expected[row] += len(votes) * np.bincount(classes, chance, minlength=BINS)
-    filled = seen > 0
+    filled = observed > 0
     if not filled.any():
         return 0.0
-    fit = np.log(np.maximum(expected[:, filled], TINY)) @ seen[filled]
-    return float(fit.max() - seen[filled] @ np.log(seen[filled])) + (np.count_nonzero(filled) - 1) / 2
+    fit = np.log(np.maximum(expected[:, filled], TINY)) @ observed[filled]
+    return float(fit.max() - observed[filled] @ np.log(observed[filled])) + (np.count_nonzero(filled) - 1) / 2
 
 
 def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> FloatArray:
@@ -189,9 +189,9 @@ def _controls(
     ]
     if not negative or not others:
         return value
-    usual, seen = np.mean(negative) + COUNTED, sum(negative) + COUNTED
+    usual, observed = np.mean(negative) + COUNTED, sum(negative) + COUNTED
     artefacts = np.maximum(sum(others, zero), 0) / len(others) + COUNTED
-    variance = 1 / seen + DIFFER / len(negative) + DIFFER / len(others)
+    variance = 1 / observed + DIFFER / len(negative) + DIFFER / len(others)
     return np.asarray(value - 0.5 * np.log(artefacts / usual) ** 2 / variance)
 
 
@@ -354,12 +354,12 @@ def honesty_of(
     habits = habit_prior(first)
     prior = prior[:, :, :, None, None] + np.log(WRONG_PRIOR)[:, None] + habits
     common = _common(prior, first, second, loss, spread, watch)
-    rest = _blurred(spread, common.sum(axis=(2, 3)))
+    blurred = _blurred(spread, common.sum(axis=(2, 3)))
     trust = decision_weight(sum(int(problem.known.sum()) for problem, _ in judged))
     doubted = 1 - trust * (1 - selected_probability(common.sum(axis=(0, 1, 2))))
     honesties = []
     for image, ((problem, _), shift, review) in enumerate(zip(judged, shifts, second, strict=True)):
-        weight = rest
+        weight = blurred
         if review is not None:
             likely, weighed, _ = _weighed(review, spread, len(habits))
             weight = (likely * np.tensordot(spread.T, common / weighed, 1)).sum(axis=(2, 3))
@@ -408,10 +408,10 @@ def _common(
     """
     likely = [np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1))]
     for image, reviews in enumerate(zip(first, second, strict=True)):
-        for turn, review in enumerate(reviews):
+        for index, review in enumerate(reviews):
             if review is not None:
                 _, weighed, scale = _weighed(review, spread, prior.shape[-1])
-                likely[turn] = likely[turn] + np.log(weighed) + scale
+                likely[index] = likely[index] + np.log(weighed) + scale
         watch((image + 1) / (2 * len(first)), "weighing the decisions")
     axes = (1, 2, 3, 4)
     before, after = (

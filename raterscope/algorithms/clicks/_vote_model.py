@@ -216,8 +216,8 @@ def initial_looks(problem: Problem, start: FloatArray) -> Looks:
     prior = problem.prior
     start = np.where(problem.known, problem.truth, start)
     others = prior.kinds[1:] if prior.kinds[1:].any() else np.array([0.0, 1.0])
-    rest = (1 - start) / others.sum()
-    return Looks(start[:, None] * prior.share, rest * others[0], rest * others[1])
+    complement = (1 - start) / others.sum()
+    return Looks(start[:, None] * prior.share, complement * others[0], complement * others[1])
 
 
 def run_em(

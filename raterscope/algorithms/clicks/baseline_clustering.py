@@ -232,8 +232,8 @@ def usual_count(clicks: Clicks) -> int:
     """Return twice the mean clicks of annotators with clicks, at most the number of distinct positions."""
     worth, counts = clicks.worth, clicks.counts()
     clicked = float(worth[counts > 0].sum())
-    wanted = max(1, round(2 * float((worth * counts).sum()) / (clicked or 1.0)))
-    return min(wanted, len(np.unique(clicks.points, axis=0)))
+    target = max(1, round(2 * float((worth * counts).sum()) / (clicked or 1.0)))
+    return min(target, len(np.unique(clicks.points, axis=0)))
 
 
 def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch = silent) -> Clustering:

@@ -258,8 +258,8 @@ def _measure(
 ) -> None:
     """Cluster by each method, and detect among the clusters by each of its detectors."""
     marks, mark = clicks.merged()
-    for turn, (clustered, plans) in enumerate(methods.items()):
-        step = part(watch, turn / len(methods), (turn + 1) / len(methods))
+    for index, (clustered, plans) in enumerate(methods.items()):
+        step = part(watch, index / len(methods), (index + 1) / len(methods))
         first = next(iter(plans.values()))
         clustering: Clustering = CLUSTERERS[first.algorithm].run(marks, first.clustering, watch=step)
         name = clustered
@@ -300,10 +300,10 @@ def _curve(
     for at, size in enumerate(sizes):
         scores = np.array(measured.get((stage, method, size), [])).reshape(-1, 2)
         draws[at] = len(scores)
-        for which in range(2):
-            known = scores[np.isfinite(scores[:, which]), which]
+        for index in range(2):
+            known = scores[np.isfinite(scores[:, index]), index]
             if len(known):
-                mean[which, at] = known.mean()
+                mean[index, at] = known.mean()
             if len(known) > 1:
-                error[which, at] = known.std(ddof=1) / np.sqrt(len(known))
+                error[index, at] = known.std(ddof=1) / np.sqrt(len(known))
     return CrowdSizeCurve(method, stage, np.array(sizes), mean[0], mean[1], error[0], error[1], draws)

@@ -160,9 +160,9 @@ def follow_decisions(
             f"to follow; expected at most {LARGEST:,} pairs of them."
         )
     most = _STEPS if size <= _CHEAP else _FEW_STEPS
-    turn = _repetitions(decisions)
-    if turn.max(initial=0) and (turn > 0).mean() >= 1 / 3:
-        return _follow_repeated(decisions, turn, most, settings, watch)
+    repetition = _repetitions(decisions)
+    if repetition.max(initial=0) and (repetition > 0).mean() >= 1 / 3:
+        return _follow_repeated(decisions, repetition, most, settings, watch)
     return _follow_joining(decisions, most, settings, watch)
 
 
@@ -219,21 +219,21 @@ def _repetitions(decisions: Decisions) -> np.ndarray:
     order = np.argsort(pair, kind="stable")
     ordered = pair[order]
     begins = np.flatnonzero(np.append(True, np.diff(ordered) != 0))
-    turn = np.empty(len(pair), dtype=np.int64)
-    turn[order] = np.arange(len(pair)) - np.repeat(begins, np.diff(np.append(begins, len(pair))))
-    return turn
+    repetition = np.empty(len(pair), dtype=np.int64)
+    repetition[order] = np.arange(len(pair)) - np.repeat(begins, np.diff(np.append(begins, len(pair))))
+    return repetition
 
 
 def _follow_repeated(
-    decisions: Decisions, turn: np.ndarray, most: int, settings: DecisionSettings, watch: Watch
+    decisions: Decisions, repetition: np.ndarray, most: int, settings: DecisionSettings, watch: Watch
 ) -> DecisionCourse:
-    times = min(int(turn.max()) + 1, most)
+    times = min(int(repetition.max()) + 1, most)
     recursive = newton = initial_state(decisions.annotators, decisions.clusters)
     states = []
     for step in range(times):
         look = partial(watch, step / times, "following decisions")
         look()
-        now = turn == step
+        now = repetition == step
         answers = np.full((decisions.annotators, decisions.clusters), np.nan)
         answers[decisions.annotator[now], decisions.cluster[now]] = decisions.yes[now]
         recursive = recursive_em(recursive, answers, settings)
@@ -305,8 +305,10 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
     intervals = []
     for weight, answers in ((state.posterior, state.yes), (1 - state.posterior, state.asked - state.yes)):
         hits, total = answers @ weight + right, state.asked @ weight + votes
-        rest = np.maximum(total - hits, 1e-9)
-        intervals.append(np.array([betaincinv(np.maximum(hits, 1e-9), rest, end) for end in (_LOW, _HIGH)]))
+        complement = np.maximum(total - hits, 1e-9)
+        intervals.append(
+            np.array([betaincinv(np.maximum(hits, 1e-9), complement, end) for end in (_LOW, _HIGH)])
+        )
     return intervals[0], intervals[1]
 
 

@@ -175,14 +175,14 @@ def incremental_newton(
     mu = _off_edges(state.prevalence)
     present = _posterior(state)
     right, votes = _prior(settings)
-    seen = state.asked.sum(axis=1)
+    count = state.asked.sum(axis=1)
     estimates = []
     for probability, answers, old, share in (
         (present, state.yes, state.sensitivity, mu),
         (1 - present, state.asked - state.yes, state.specificity, 1 - mu),
     ):
         slope = answers @ probability + right - old * (state.asked @ probability + votes)
-        weight = share * seen + votes
+        weight = share * count + votes
         estimates.append(
             _off_edges(old + rate * np.divide(slope, weight, out=np.zeros_like(old), where=weight > 0))
         )

@@ -272,10 +272,10 @@ def highest_ascent(
             start,
             settings.detection_iterations,
             settings.detection_tolerance,
-            part(watch, turn / len(starts), (turn + 1) / len(starts)),
+            part(watch, index / len(starts), (index + 1) / len(starts)),
             expected=settings.objective == "expected",
         )
-        for turn, (name, start) in enumerate(starts.items())
+        for index, (name, start) in enumerate(starts.items())
     }
     best = max(ascents, key=lambda name: float(ascents[name].objective[-1]))
     return ascents[best], best
@@ -476,11 +476,11 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
     annotators = len(votes.marked)
     first = min(settings.first_annotators, annotators)
     looks, objective = None, []
-    for turn in range(first, annotators + 1):
-        problem, ascent = _step(_first_votes(votes, turn), looks, settings)
+    for iteration in range(first, annotators + 1):
+        problem, ascent = _step(_first_votes(votes, iteration), looks, settings)
         looks = ascent.looks
         objective.append(ascent.objective[-1])
-        done = (turn - first + 1) / (annotators - first + 1)
+        done = (iteration - first + 1) / (annotators - first + 1)
         watch(0.8 * done, "weighing the votes", objective=ascent.objective[-1])
     ascent = replace(ascent, objective=np.array(objective))
     return _detection(problem, ascent, settings, part(watch, 0.8, 1.0))
@@ -543,10 +543,10 @@ def carry_looks(previous: Looks, origin: IntArray) -> Looks:
     return Looks(*(np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[origin] for part in parts))
 
 
-def _first_votes(votes: Votes, turn: int) -> Votes:
+def _first_votes(votes: Votes, count: int) -> Votes:
     """Return the votes of the first annotators."""
-    stray, worth = (None if values is None else values[:turn] for values in (votes.stray, votes.worth))
-    return replace(votes, marked=votes.marked[:turn], stray=stray, worth=worth)
+    stray, worth = (None if values is None else values[:count] for values in (votes.stray, votes.worth))
+    return replace(votes, marked=votes.marked[:count], stray=stray, worth=worth)
 
 
 def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> tuple[Problem, Ascent]:

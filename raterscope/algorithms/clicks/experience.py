@@ -207,16 +207,16 @@ class _Gathered:
             "hits": tally.hits, "lured": tally.lured, "structures": tally.structures,
             "artefacts": tally.artefacts, "inliers": marks[0], "outliers": marks[1],
         }  # fmt: skip
-        rest = {}
+        remaining = {}
         for name, own in others.items():
-            rest[name] = getattr(everything, name).copy()
-            rest[name][image.rows] = np.maximum(rest[name][image.rows] - own, 0)
+            remaining[name] = getattr(everything, name).copy()
+            remaining[name][image.rows] = np.maximum(remaining[name][image.rows] - own, 0)
         return replace(
             everything,
             images=everything.images - 1,
             ease=np.maximum(everything.ease - tally.structures, 0),
             allure=np.maximum(everything.allure - tally.artefacts, 0),
-            **rest,
+            **remaining,
         )
 
 

@@ -90,11 +90,11 @@ class FusionPlan:
         for name in texts:
             if name not in known:
                 raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
-        made = [
+        settings_of = [
             kind.from_text({name: text for name, text in texts.items() if name in group})
             for kind, group in zip(kinds, names, strict=True)
         ]
-        return cls(algorithm, detector, made[0], made[1], _assignment(made[2]))
+        return cls(algorithm, detector, settings_of[0], settings_of[1], _assignment(settings_of[2]))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -109,11 +109,17 @@ class FusionPlan:
             if not isinstance(values.get(name), str):
                 raise SettingsError(f"the plan's {name} is {values.get(name)!r}; expected a name.")
         kinds = _kinds(values["algorithm"], values["detector"])
-        made = [
+        settings_of = [
             kind.from_dict(values.get(name, {}))
             for kind, name in zip(kinds, ("clustering", "detection", "assignment"), strict=True)
         ]
-        return cls(values["algorithm"], values["detector"], made[0], made[1], _assignment(made[2]))
+        return cls(
+            values["algorithm"],
+            values["detector"],
+            settings_of[0],
+            settings_of[1],
+            _assignment(settings_of[2]),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return names and values, ready for JSON."""

@@ -407,21 +407,21 @@ def learn(
     ]
     undecided: list[Looks] | None = None
     without: tuple[list[Problem], list[Ascent]] = ([], [])
-    rest = watch
+    inner_watch = watch
     if any(image.problem.known.any() for image in images):
         bare = [replace(image, problem=without_decisions(image.problem)) for image in images]
         free = [
             undecided_posterior(
-                votes[i], settings, part(watch, 0.2 * turn / len(order), 0.2 * (turn + 1) / len(order))
+                votes[i], settings, part(watch, 0.2 * index / len(order), 0.2 * (index + 1) / len(order))
             )
-            if images[turn].problem.known.any()
-            else starts[turn]
-            for turn, i in enumerate(order)
+            if images[index].problem.known.any()
+            else starts[index]
+            for index, i in enumerate(order)
         ]
         without = _average_starts(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
-        undecided, rest = [ascent.looks for ascent in without[1]], part(watch, 0.42, 1.0)
+        undecided, inner_watch = [ascent.looks for ascent in without[1]], part(watch, 0.42, 1.0)
     sides = [starts] if undecided is None else [starts, [look.present for look in undecided]]
-    problems, finals = _average_starts(images, sides, len(names), settings, part(rest, 0.0, 0.84))
+    problems, finals = _average_starts(images, sides, len(names), settings, part(inner_watch, 0.0, 0.84))
     loss = 0.0
     if undecided is not None:
         loss = _vote_likelihood(*without) - _vote_likelihood(
@@ -429,13 +429,13 @@ def learn(
         )
     honesty = honesty_of(
         list(zip(problems, finals, strict=True)),
-        part(rest, 0.84, 0.85),
+        part(inner_watch, 0.84, 0.85),
         None if undecided is None else [look.present for look in undecided],
         loss,
     )
     detections = {}
     for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
-        step = part(rest, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
+        step = part(inner_watch, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
         if undecided is not None:
             final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
         detections[i] = judge(problem, final, settings, honesty[done], step)
@@ -467,15 +467,15 @@ def _average_starts(
     sides = [*starts, majority]
     step_width = 0.8 / len(sides)
     fits = [
-        _rounds(images, side, annotators, settings, part(watch, step_width * turn, step_width * (turn + 1)))
-        for turn, side in enumerate(sides)
+        _rounds(images, side, annotators, settings, part(watch, step_width * index, step_width * (index + 1)))
+        for index, side in enumerate(sides)
     ]
     fits.sort(key=lambda fit: -fit.score)
     likely = [fit for fit in fits if fit is fits[0] or fits[0].score - fit.score < NEGLIGIBLE]
     weights = np.exp([0.0, *(fit.score - fits[0].score for fit in likely[1:])])
     ends = []
-    for turn, fit in enumerate(likely):
-        step = part(watch, 0.8 + 0.2 * turn / len(likely), 0.8 + 0.2 * (turn + 1) / len(likely))
+    for index, fit in enumerate(likely):
+        step = part(watch, 0.8 + 0.2 * index / len(likely), 0.8 + 0.2 * (index + 1) / len(likely))
         ends.append(_finish(fit, settings, step))
     finals = [
         replace(rows[0], looks=_mean_looks([row.looks for row in rows], weights / weights.sum()))
@@ -519,8 +519,8 @@ def _rounds(
     allure = usual_allure(annotators)
     problems: list[Problem] = []
     ascents: list[Ascent] = []
-    for turn in range(ROUNDS):
-        step = part(watch, turn / ROUNDS, (turn + 1) / ROUNDS)
+    for iteration in range(ROUNDS):
+        step = part(watch, iteration / ROUNDS, (iteration + 1) / ROUNDS)
         tallies = [tally_of(image, look, allure) for image, look in zip(images, now, strict=True)]
         run = pooled(images, tallies, annotators)
         problems, ascents = teach_images(images, tallies, run, part(step, 0.0, 0.3)), []
@@ -536,8 +536,8 @@ def _score(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
     """Return the log likelihood of all votes; minus infinity where artefacts attract more than structures."""
     drawn = np.zeros((2, 2))
     for problem, ascent in zip(problems, ascents, strict=True):
-        seen = np.array([ascent.looks.present, ascent.looks.artefact])
-        drawn += np.column_stack([seen @ problem.count, seen.sum(axis=1) * problem.crowd])
+        values = np.array([ascent.looks.present, ascent.looks.artefact])
+        drawn += np.column_stack([values @ problem.count, values.sum(axis=1) * problem.crowd])
     mean = drawn[:, 0] / np.maximum(drawn[:, 1], EDGE)
     return _vote_likelihood(problems, ascents) if mean[0] >= mean[1] else -np.inf
 

@@ -367,15 +367,15 @@ def walk_path(
         scatter = settings.click_scatter or learn_habits(clicks).scatter
     worth = clicks.worth[clicks.annotator]
     number = float(worth.sum())
-    wanted = settings.initial_clusters or max(
+    target = settings.initial_clusters or max(
         1, round(6 * number / float(clicks.worth[clicks.counts() > 0].sum()))
     )
     if not printed:
-        wanted = min(wanted, max(1, int(number // 4)))
+        target = min(target, max(1, int(number // 4)))
     watch(0.02, "choosing initial clusters")
     cells = sort_into_cells(clicks, 3 * scatter)
     points = np.column_stack([cells.x, cells.y])
-    mean = k_means(points, worth[cells.order], min(wanted, len(clicks)), settings.seed)
+    mean = k_means(points, worth[cells.order], min(target, len(clicks)), settings.seed)
     start = np.array([scatter**2, 0.0, scatter**2])
     begin = np.ones(len(clicks.annotators))
     if reliability is not None:
@@ -494,8 +494,8 @@ def _judge_habits(
         repeated = np.zeros(len(counts))
         count_own(x, y, annotator, radius[close], repeated)
         repeated *= worth**2
-        rest = np.maximum(pairs_same - pairs, 1)
-        without_one = (repeated.sum() - repeated) / rest / near[close]
+        complement = np.maximum(pairs_same - pairs, 1)
+        without_one = (repeated.sum() - repeated) / complement / near[close]
         most = int(np.argmin(without_one))
         if without_one[most] <= 0.5 < repeats:
             keep = annotator != most
@@ -539,8 +539,8 @@ def _sample(clicks: Clicks) -> IntArray:
     kept = []
     for r in np.flatnonzero(counts):
         own = rows[clicks.annotator[rows] == r] if counts[r] else rows[:0]
-        wanted = min(len(own), max(1, round(share * min(len(own), most))))
-        kept.append(own[:wanted])
+        target = min(len(own), max(1, round(share * min(len(own), most))))
+        kept.append(own[:target])
     return np.concatenate(kept).astype(np.int64)
 
 
@@ -554,8 +554,8 @@ def _median(values: IntArray, worth: FloatArray) -> float:
 def _sample_clicks(clicks: Clicks, shuffled: FloatArray) -> IntArray:
     """Return the clicks of some annotators of a large crowd, selected by a hash of their positions."""
     counts = clicks.counts()
-    lot = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1
-    order = np.lexsort((counts, lot, counts == 0))
+    draw = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1
+    order = np.lexsort((counts, draw, counts == 0))
     enough = int(np.searchsorted(np.cumsum(counts[order]), MOST)) + 1
     chosen = np.zeros(len(counts), dtype=bool)
     chosen[order[: max(ANNOTATORS, enough)]] = True

@@ -33,7 +33,7 @@ def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -
     from scipy.special import betaincinv
 
     right, wrong = np.maximum(right, 0), np.maximum(wrong, 0)
-    seen = right + wrong > 1e-9
+    is_known = right + wrong > 1e-9
     first, second = right + prior, wrong + other
     three = np.column_stack(
         [
@@ -42,7 +42,7 @@ def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -
             betaincinv(first, second, 0.975),
         ]
     )
-    return np.where(seen[:, None], three, np.nan)
+    return np.where(is_known[:, None], three, np.nan)
 
 
 def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatArray:

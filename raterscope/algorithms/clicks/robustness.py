@@ -56,8 +56,8 @@ def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) ->
     """
     moved = same_clusters(before, after, kept)
     old, new = before.detection, after.detection
-    gone = moved == NO_CLUSTER
-    then = np.where(gone, False, new.detected[moved]) if len(new.detected) else np.zeros(len(moved), bool)
+    removed = moved == NO_CLUSTER
+    then = np.where(removed, False, new.detected[moved]) if len(new.detected) else np.zeros(len(moved), bool)
     changed = np.flatnonzero(old.detected != then)
     fresh = np.setdiff1d(np.flatnonzero(new.detected), moved)
     pairs = np.concatenate(

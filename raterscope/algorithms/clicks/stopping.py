@@ -86,9 +86,9 @@ class StreamHistory:
     @classmethod
     def none(cls) -> Self:
         """Return the history before the first step."""
-        whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+        integers, real = np.empty(0, dtype=np.int64), np.empty(0)
         three, truth = np.empty((0, 3)), np.empty(0, dtype=bool)
-        return cls(whole, whole, whole, whole, real, real, three, three, truth, truth)
+        return cls(integers, integers, integers, integers, real, real, three, three, truth, truth)
 
     @property
     def share(self) -> FloatArray:
@@ -300,10 +300,10 @@ def count_recent_changes(history: StreamHistory, annotators: int, steps: int | N
     steps : int, optional
         Count at this step, from 1; at the last one by default.
     """
-    came, changed = history.annotators[:steps], history.changed[:steps]
-    if len(came) < 2:
+    counts, changed = history.annotators[:steps], history.changed[:steps]
+    if len(counts) < 2:
         return 0
-    return int(changed[1:][came[:-1] >= came[-1] - annotators].sum())
+    return int(changed[1:][counts[:-1] >= counts[-1] - annotators].sum())
 
 
 def count_changes(before: Fusion, after: Fusion) -> int:
@@ -356,11 +356,11 @@ def _accuracy(crowd: ImageModel, detected: BoolArray, prospect: Changes) -> tupl
     return sensitivity, precision
 
 
-def _beta(part: float, rest: float, variance: float) -> FloatArray:
+def _beta(part: float, complement: float, variance: float) -> FloatArray:
     """Return part / (part + rest) with a 95 % Beta interval of that mean and variance."""
     from scipy.special import betaincinv
 
-    total = part + rest
+    total = part + complement
     if part <= 0:
         return np.full(3, np.nan)
     mean = min(max(part / total, 1e-6), 1 - 1e-6)
@@ -504,11 +504,11 @@ def rank_annotators(
     -------
     RankedAnnotators
     """
-    seen = frozenset(clicks.annotators)
+    visited = frozenset(clicks.annotators)
     free = [
         name
         for name in experience.annotators
-        if name not in seen and (annotators is None or name in annotators)
+        if name not in visited and (annotators is None or name in annotators)
     ]
     crowd, threshold = image_model_of(clicks, fusion, plan.detection), threshold_of(plan.detection)
     chances = finding_chances(crowd, fusion, 1)

@@ -99,8 +99,8 @@ class StreamPlan:
         """
         names = {spec.name for spec in StreamSettings.specs()}
         own = {name: text for name, text in (texts or {}).items() if name in names}
-        rest = {name: text for name, text in (texts or {}).items() if name not in names}
-        return cls._joined(FusionPlan.make("oem", rest), StreamSettings.from_text(own))
+        others = {name: text for name, text in (texts or {}).items() if name not in names}
+        return cls._joined(FusionPlan.make("oem", others), StreamSettings.from_text(own))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -378,10 +378,10 @@ class _Detector:
         problem = problem_of(votes, self.settings)
         if self.experience is not None and can_share(votes, self.settings):
             problem = apply_experience(problem, self.annotators, self.experience)
-        begun = starts(votes, problem)
-        ascent, self.start = highest_ascent(problem, begun, self.settings, part(watch, 0.0, 0.6))
+        initial_states = starts(votes, problem)
+        ascent, self.start = highest_ascent(problem, initial_states, self.settings, part(watch, 0.0, 0.6))
         self.came_to = ascent.state
-        return judge_alone(problem, ascent, begun, self.settings, part(watch, 0.6, 1.0))
+        return judge_alone(problem, ascent, initial_states, self.settings, part(watch, 0.6, 1.0))
 
 
 def can_share_streams(plan: StreamPlan) -> bool:

@@ -135,18 +135,18 @@ def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
         bias=np.zeros(total),
         precision=np.ones(total) if graded else np.full(total, 0.5),
     )
-    for turn in range(_ROUNDS):
-        step = part(watch, turn / _ROUNDS, (turn + 1) / _ROUNDS)
+    for iteration in range(_ROUNDS):
+        step = part(watch, iteration / _ROUNDS, (iteration + 1) / _ROUNDS)
         step(0.0, "fitting scores and biases")
         _improve_scores(model, step)
         step(0.7, "fitting scores and biases")
         difference = model.difference()
         model.slope, model.bias = improve_annotators(model, difference, model.slope, model.bias)
         if graded:
-            rest = model.choice - model.spread(difference, model.slope, model.bias)
+            residual = model.choice - model.spread(difference, model.slope, model.bias)
             count = np.diff(model.start)
-            pooled = max(float(rest @ rest) / len(rest), 1e-12)
-            variance = (model.total(rest * rest) + _PRIOR_VOTES * pooled) / (count + _PRIOR_VOTES)
+            pooled = max(float(residual @ residual) / len(residual), 1e-12)
+            variance = (model.total(residual * residual) + _PRIOR_VOTES * pooled) / (count + _PRIOR_VOTES)
             model.precision = 1.0 / np.maximum(variance, 1e-12)
     return model
 
@@ -157,9 +157,9 @@ def improve_annotators(
     """Take one Newton step of every annotator's slope and bias, given the differences of scores."""
     mean = model.mean(model.spread(difference, slope, bias))
     weight = model.each(model.precision) if model.graded else 0.5
-    rest, flat = weight * (model.choice - mean), weight * model.change(mean)
-    down_slope = model.total(rest * difference) - _SLOPE_PRIOR * (slope - 1.0)
-    down_bias = model.total(rest) - _BIAS_PRIOR * bias
+    residual, flat = weight * (model.choice - mean), weight * model.change(mean)
+    down_slope = model.total(residual * difference) - _SLOPE_PRIOR * (slope - 1.0)
+    down_bias = model.total(residual) - _BIAS_PRIOR * bias
     weighted = flat * difference
     aa = model.total(weighted * difference) + _SLOPE_PRIOR
     ac, cc = model.total(weighted), model.total(flat) + _BIAS_PRIOR
@@ -255,10 +255,10 @@ def _conjugate_gradients(
 ) -> FloatArray:
     """Solve for every column by preconditioned conjugate gradients."""
     result = np.zeros_like(right)
-    rest = right.copy()
-    ahead = precondition(rest)
+    residual = right.copy()
+    ahead = precondition(residual)
     direction = ahead.copy()
-    power = (rest * ahead).sum(axis=0)
+    power = (residual * ahead).sum(axis=0)
     enough = _TOLERANCE**2 * np.maximum(power, 1e-300)
     for _ in range(_ITERATIONS):
         watch(0.5, "fitting scores and biases")
@@ -266,9 +266,9 @@ def _conjugate_gradients(
         size = (direction * through).sum(axis=0)
         step = np.where(power > enough, power / np.where(size > 0, size, 1.0), 0.0)
         result += step * direction
-        rest -= step * through
-        ahead = precondition(rest)
-        after = (rest * ahead).sum(axis=0)
+        residual -= step * through
+        ahead = precondition(residual)
+        after = (residual * ahead).sum(axis=0)
         if not (after > enough).any():
             break
         direction = ahead + np.where(power > 0, after / np.where(power > 0, power, 1.0), 0.0) * direction

@@ -60,8 +60,8 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
         Numbers in `BEHAVIOURS`.
     """
     bad = np.nan_to_num(side_share(pairs)) >= BAD_SHARE
-    rest = _GOOD if decidable is None else np.where(decidable, _GOOD, _UNDECIDABLE)
-    return np.where(flagged, np.where(bad, _BAD, _UGLY), rest).astype(np.int8)
+    default = _GOOD if decidable is None else np.where(decidable, _GOOD, _UNDECIDABLE)
+    return np.where(flagged, np.where(bad, _BAD, _UGLY), default).astype(np.int8)
 
 
 def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
@@ -401,15 +401,15 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
         moment = pairs.time[own]
     else:
         moment = np.arange(1, len(own) + 1, dtype=np.float64)
-    rest = pairs.choice[own] - crowd.score[pairs.left[own]] + crowd.score[pairs.right[own]]
+    residual = pairs.choice[own] - crowd.score[pairs.left[own]] + crowd.score[pairs.right[own]]
     total = min(_MOST_WINDOWS, len(own) // _FEWEST) if windows is None else min(windows, len(own))
     total = max(total, min(1, len(own)))
     edge = np.arange(total + 1) * len(own) // max(total, 1)
     number = np.repeat(np.arange(total), np.diff(edge))
     count = np.bincount(number, minlength=total)
-    bias = np.bincount(number, weights=rest, minlength=total) / np.maximum(count, 1)
+    bias = np.bincount(number, weights=residual, minlength=total) / np.maximum(count, 1)
     at = np.array([np.median(moment[low:high]) for low, high in pairwise(edge.tolist())])
-    within, freedom = float(((rest - bias[number]) ** 2).sum()), len(own) - total
+    within, freedom = float(((residual - bias[number]) ** 2).sum()), len(own) - total
     if freedom > 0:
         variance = within / freedom
         wide = float(stdtrit(freedom, 0.5 + _LEVEL / 2)) * np.sqrt(variance / np.maximum(count, 1))
@@ -417,7 +417,7 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
         variance, wide = float("nan"), np.full(total, np.nan)
     p_value = float("nan")
     if total > 1 and freedom > 0 and variance > 0:
-        between = float(count @ (bias - rest.mean()) ** 2) / (total - 1)
+        between = float(count @ (bias - residual.mean()) ** 2) / (total - 1)
         p_value = float(fdtrc(total - 1, freedom, between / variance))
     return OverTime(timed, at, bias, bias - wide, bias + wide, count.astype(np.int32), p_value)
 

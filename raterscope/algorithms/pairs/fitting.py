@@ -109,18 +109,18 @@ def noise_notices(pairs: Pairs, residual: float, freedom: int, tested: int) -> l
 
 def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
     """Warn if most annotators lean to one side, so that a bias is no exception."""
-    seen = bias[np.isfinite(bias) & (bias != 0.0)]
-    leftwards = int((seen > 0.0).sum())
-    most = max(leftwards, len(seen) - leftwards)
-    chance = float(binomial_test(np.array([leftwards]), np.array([len(seen) - leftwards]))[0])
+    known_bias = bias[np.isfinite(bias) & (bias != 0.0)]
+    leftwards = int((known_bias > 0.0).sum())
+    most = max(leftwards, len(known_bias) - leftwards)
+    chance = float(binomial_test(np.array([leftwards]), np.array([len(known_bias) - leftwards]))[0])
     left, right, _ = (int(counts.sum()) for counts in pairs.counts())
-    if not len(seen) or most < _LEANING * len(seen) or chance > _SURE:
+    if not len(known_bias) or most < _LEANING * len(known_bias) or chance > _SURE:
         return []
     side = "left" if leftwards == most else "right"
     return [
-        f"{most:,} of {len(seen):,} annotators lean to the {side}, and {left / max(left + right, 1):.0%} of "
-        "all choices are of the left side: the assumption that few are biased does not hold. Only the "
-        "strongest biases are flagged."
+        f"{most:,} of {len(known_bias):,} annotators lean to the {side}, and "
+        f"{left / max(left + right, 1):.0%} of all choices are of the left side: the assumption that few are "
+        "biased does not hold. Only the strongest biases are flagged."
     ]
 
 

@@ -190,15 +190,15 @@ class _Reach:
         """Return the sum of the residuals under biases, (p,), and its variance."""
         mean = self.at + bias[self.owner]
         if self.graded:
-            rest = self.sums(self.choice - self.count * mean)
+            residual = self.sums(self.choice - self.count * mean)
             square = self.sums(self.square - 2 * mean * self.choice + self.count * mean**2)
             count = np.maximum(self.total, 1.0)
-            return rest, np.maximum(square - rest * rest / count, 0.0) * self.wider
+            return residual, np.maximum(square - residual * residual / count, 0.0) * self.wider
         mean = np.tanh(0.5 * mean)
-        rest = self.sums(self.choice - self.count * mean)
+        residual = self.sums(self.choice - self.count * mean)
         square = self.sums(self.square - 2 * mean * self.choice + self.count * mean**2)
         model = self.sums(self.count * (1 - mean**2))
-        return rest, np.maximum(square, model) * self.wider
+        return residual, np.maximum(square, model) * self.wider
 
     def units(self, bias: FloatArray) -> FloatArray:
         """Convert a bias of the linear predictor to the mean choice on a pair of equal items."""
@@ -214,8 +214,8 @@ class _Reach:
             low, high = np.full(len(self.total), -_REACH), np.full(len(self.total), _REACH)
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2
-                rest, variance = self.score(middle)
-                above = rest > sign * np.sqrt(variance)
+                residual, variance = self.score(middle)
+                above = residual > sign * np.sqrt(variance)
                 low, high = np.where(above, middle, low), np.where(above, high, middle)
             ends.append(np.where(self.total > 0, (low + high) / 2, np.nan))
         bias, low, high = ends
@@ -238,15 +238,15 @@ class _Reach:
         start = np.tanh(0.5 * (self.at + base[self.owner]))
         low, high = base.copy(), np.full(count, _REACH)
         reached = np.zeros(count, dtype=bool)
-        for turn in range(_BISECTIONS):
-            middle = high if turn == 0 else (low + high) / 2
+        for iteration in range(_BISECTIONS):
+            middle = high if iteration == 0 else (low + high) / 2
             mean = np.tanh(0.5 * (self.at + middle[self.owner]))
             seen = self.sums(self.count * (mean - start))
             spread = self.sums(self.count * (1 - mean**2))
             # the residuals that the test flips have the mean taken off that the scores give
             square = self.sums(self.count * (1 - 2 * mean * start + start**2))
             enough = seen >= cut * np.sqrt(np.maximum(square, 0) * self.wider) + sure * np.sqrt(spread)
-            if turn == 0:
+            if iteration == 0:
                 reached = enough
                 continue
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
@@ -281,17 +281,17 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
         watch(0.8, "testing residuals")
         slope = improve_slopes(model, known.difference, slope)
     mean = model.mean(model.spread(known.difference, slope))
-    rest = model.choice - mean
+    residual = model.choice - mean
     if model.graded:
-        rest = _clipped(model, rest)
+        residual = _clipped(model, residual)
     watch(0.85, "testing residuals")
-    total, square = model.total(rest), model.total(rest * rest)
+    total, square = model.total(residual), model.total(residual * residual)
     added = _added_variance(model, known, slope, model.change(mean))
     wider = 1.0 + added / np.where(square > 0, square, 1.0)
     watch(0.9, "testing residuals")
     statistic = total / np.sqrt(wider)
     count = np.diff(model.start)
-    of_any = sign_flip_probability(rest, model.annotator, statistic)
+    of_any = sign_flip_probability(residual, model.annotator, statistic)
     both = model.slope, model.bias
     for _ in range(_FIT_STEPS):
         watch(0.9, "testing residuals")
@@ -301,7 +301,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
         of_any = _with_model(model, model.mean(at), wider, of_any)
     z = np.where(square > 0, statistic / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
     watch(0.95, "testing residuals")
-    flips = model.total(rest != 0)
+    flips = model.total(residual != 0)
     at = model.spread(known.difference, both[0])
     watch(0.96, "testing residuals")
     reach = _reach(model, at, effect, flips, wider)
@@ -328,7 +328,9 @@ def _with_model(model: ChoiceModel, mean: FloatArray, wider: FloatArray, by_sign
     return np.where(tied, by_signs, (by_signs + by_model) / 2)
 
 
-def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statistic: FloatArray) -> FloatArray:
+def sign_flip_probability(
+    residual: FloatArray, owner: NDArray[np.integer], statistic: FloatArray
+) -> FloatArray:
     """Approximate the two-sided probability of a sum under random signs (Lugannani and Rice).
 
     With K(t) = sum log cosh(t r), its saddlepoint t solves K'(t) = |T|. K' rises and is concave, so that
@@ -336,7 +338,7 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
 
     Parameters
     ----------
-    rest : (E,) float64
+    residual : (E,) float64
         The residuals r.
     owner : (E,) int
         The annotator of each, 0 to p - 1; in order.
@@ -352,10 +354,10 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     from scipy.special import ndtr
 
     count = len(statistic)
-    size, start = np.abs(rest), starts_of(owner, count)
+    size, start = np.abs(residual), starts_of(owner, count)
     greatest = sum_sorted(start, size)
     flips = sum_sorted(start, size > 0)
-    square = sum_sorted(start, rest * rest)
+    square = sum_sorted(start, residual * residual)
     aim = np.abs(statistic)
     extreme = aim >= greatest * (1 - 1e-9)
     live = (square > 0) & ~extreme & (aim > 1e-6 * np.sqrt(square))
@@ -391,15 +393,15 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     return np.asarray(np.where(extreme & (square > 0), np.minimum(floor, 1.0), result))
 
 
-def _clipped(model: ChoiceModel, rest: FloatArray) -> FloatArray:
+def _clipped(model: ChoiceModel, residual: FloatArray) -> FloatArray:
     """Clip residuals of graded choices at 2.5 median absolute deviations of their annotator."""
-    size = np.abs(rest)
+    size = np.abs(residual)
     order = np.lexsort((size, model.annotator))
     count = np.diff(model.start)
-    middle = np.minimum(model.start[:-1] + count // 2, max(len(rest) - 1, 0))
+    middle = np.minimum(model.start[:-1] + count // 2, max(len(residual) - 1, 0))
     far = _CLIP * _NORMAL_MAD * size[order][middle]
     far = model.each(np.where((count > 0) & (far > 0), far, np.inf))
-    return np.clip(rest, -far, far)
+    return np.clip(residual, -far, far)
 
 
 def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, change: FloatArray) -> FloatArray:
@@ -487,17 +489,17 @@ def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray
     for bias in (limit, -limit):
         watch(0.97, "testing residuals")
         mean = model.mean(at + bias)
-        rest = model.choice - mean
+        residual = model.choice - mean
         if model.graded:
-            rest, variance = _clipped(model, rest), np.zeros(model.annotators)
+            residual, variance = _clipped(model, residual), np.zeros(model.annotators)
         else:
             variance = model.total(1 - mean * mean)
-        total, square = model.total(rest), model.total(rest * rest)
+        total, square = model.total(residual), model.total(residual * residual)
         variance = np.maximum(square, variance) * wider
         sums_at.append(total)
         statistic = total * np.sqrt(square / np.where(variance > 0, variance, 1.0))
         # one-sided: of residuals above a bias to the left, and below one to the right
-        both = sign_flip_probability(rest, model.annotator, statistic)
+        both = sign_flip_probability(residual, model.annotator, statistic)
         if not model.graded:
             both = _with_model(model, mean, wider, both)
         both = both / 2

@@ -393,7 +393,7 @@ def own_noise(
     for kept, lower in blocks:
         theta[kept] = cho_solve((lower, True), score[kept], check_finite=False)
         through.append(solve_triangular(lower, mixed[:, kept].T, lower=True, check_finite=False))
-    rest = pairs.choice - theta[pairs.left] + theta[pairs.right] - bias[person]
+    residual = pairs.choice - theta[pairs.left] + theta[pairs.right] - bias[person]
     drawn = np.empty((len(seeds), count))
     for k, seed in enumerate(seeds):
         watch(0.1 + 0.9 * k / len(seeds), f"noise of each annotator, draw {k + 1} of {len(seeds)}")
@@ -412,7 +412,7 @@ def own_noise(
         square -= cross @ biases.inverse @ cross.T
         value, vector = eigh(square, check_finite=False)
         good = value > _LOST
-        seen = vector.T @ np.bincount(person, weights=z * rest, minlength=count)[:count]
+        seen = vector.T @ np.bincount(person, weights=z * residual, minlength=count)[:count]
         seen[good] = seen[good] / np.sqrt(value[good])
         if not good.all():
             remaining = max(biases.residual - float(seen[good] @ seen[good]), 0.0)

@@ -261,8 +261,8 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
             unknown = np.abs(through.T @ null).max(axis=1, initial=0.0) > np.sqrt(_SINGULAR)
             spread[items[unknown]] = np.nan
     watch(0.95, "estimating biases")
-    rest = pairs.choice - score[pairs.left] + score[pairs.right] - shift[pairs.annotator]
-    residual, freedom = float(rest @ rest), len(pairs) - rank
+    residuals = pairs.choice - score[pairs.left] + score[pairs.right] - shift[pairs.annotator]
+    residual, freedom = float(residuals @ residuals), len(pairs) - rank
     variance = residual / freedom if freedom > 0 else float("nan")
     wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
     far = _quantile(freedom) * np.sqrt(variance * np.maximum(own, 0.0))
@@ -399,9 +399,9 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
     known = scores(pairs).score if score is None else score
-    rest = pairs.choice - known[pairs.left] + known[pairs.right]
+    residual = pairs.choice - known[pairs.left] + known[pairs.right]
     total = float(pairs.choice @ pairs.choice)
-    return float(rest @ rest) / total if total > 0 else 0.0
+    return float(residual @ residual) / total if total > 0 else 0.0
 
 
 def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:

@@ -76,15 +76,15 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
     if not spread:
         return Consistency(1.0, 0.0, 0.0, 0.0, 0.0, np.zeros(number))
     first, second, count, mean = _flows(pairs)
-    rest = mean - score[first] + score[second]
+    residuals = mean - score[first] + score[second]
     residual = pairs.choice - score[pairs.left] + score[pairs.right]
     group = component[pairs.left]
     by_group = np.bincount(group, weights=residual**2, minlength=number)
     total = np.bincount(group, weights=pairs.choice**2, minlength=number)
     within = max(spread - float(count @ mean**2), 0.0) / spread
-    cyclic = float(count @ rest**2) / spread
+    cyclic = float(count @ residuals**2) / spread
     watch(0.3, "searching for cycles")
-    flow = np.sqrt(count) * rest
+    flow = np.sqrt(count) * residuals
     curl = float("nan")
     if cyclic * spread <= _PRECISE**2 * spread:
         curl = cyclic

@@ -201,9 +201,9 @@ def render_smear(
         _draw_leukocyte(canvas, x, y)
     occupied = [(cell, 75.0) for cell in cells]
     result = draw_positions(canvas, parasites, 30.0, occupied)
-    occupied += [(place, 42.0) for place in result]
+    occupied += [(position, 42.0) for position in result]
     decoys = draw_positions(canvas, artefacts, 42.0, occupied)
-    occupied += [(place, 30.0) for place in decoys]
+    occupied += [(position, 30.0) for position in decoys]
     clarity = rng.beta(1.9, 1.3, len(result))
     for (x, y), plain in zip(result, clarity, strict=True):
         draw = draw_ring if rng.random() < 0.68 else draw_trophozoite

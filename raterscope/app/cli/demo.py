@@ -35,11 +35,11 @@ def demo(options: argparse.Namespace) -> int:
     samples = [kind.load_sample() for kind in KINDS.values() if kind.load_sample is not None]
     tools, total = Tools(import_files, write_report), sum(sample.share for sample in samples)
     with ProgressLine(sys.stderr) as watch:
-        demonstrated, begun = [], 0.0
+        demonstrated, start_time = [], 0.0
         for sample in samples:
-            step = part(watch, begun, begun + sample.share / total)
+            step = part(watch, start_time, start_time + sample.share / total)
             demonstrated.append(sample.demonstrate(folder, results, tools, step))
-            begun += sample.share / total
+            start_time += sample.share / total
         text = "\n".join(
             sample.about(entry.study) for sample, entry in zip(samples, demonstrated, strict=True)
         )

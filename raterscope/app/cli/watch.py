@@ -61,12 +61,12 @@ def _watch(following: LiveSource, study: Study, stop: threading.Event, options: 
     for image, answer in following.watched.items():
         _say("image", **_figures(names[image], answer))
     try:
-        why = _follow(following, study, stop, options)
+        reason = _follow(following, study, stop, options)
     except InputError as error:
         following.end(study, str(error))
         raise
-    following.end(study, f"Stopped: {why}.")
-    _say("stopped", why=why, run=following.keep_run(study))
+    following.end(study, f"Stopped: {reason}.")
+    _say("stopped", why=reason, run=following.keep_run(study))
 
 
 def _follow(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:

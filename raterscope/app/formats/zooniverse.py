@@ -207,7 +207,7 @@ def parse_classifications(
     user = table.column("user_id") if "user_id" in table.header else ("",) * len(table)
     classifications: list[Classification] = []
     drawing: set[str] = set()
-    seen: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     repeats = 0
     for row in range(len(table)):
         if row % 500 == 0:
@@ -224,8 +224,8 @@ def parse_classifications(
             continue
         if marks:
             drawing.add(workflow[row])
-        is_repeated = (annotator, subject) in seen
-        seen.add((annotator, subject))
+        is_repeated = (annotator, subject) in visited
+        visited.add((annotator, subject))
         repeats += is_repeated
         if is_repeated:
             continue

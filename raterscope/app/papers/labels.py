@@ -61,9 +61,9 @@ def _folded(labels: Labels, truth: ClassArray, seed: int, methods: tuple[str, ..
     for name in methods:
         plan = LabelPlan.make(name)
         run(labels, plan)  # what is compiled at the first call is not timed
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         crossed = cross_validate(labels, truth, partial(_fuse, plan), seed=seed)
-        result[f"{name} seconds"] = time.perf_counter() - begun
+        result[f"{name} seconds"] = time.perf_counter() - start_time
         judged = np.where(crossed.fold >= 0, truth, -1).astype(np.int16)
         result[name] = _area(crossed.posterior, judged, labels, binary=name in _BINARY)
     return result

@@ -244,15 +244,17 @@ class ReviewState:
         """Return the status of a decision; one on several subjects is in effect while it is on any."""
         if not self.stands(decision):
             return "undone"
-        made = self._by_id[decision]
-        if made.verb == "undo":
+        recorded = self._by_id[decision]
+        if recorded.verb == "undo":
             return "in effect"
-        if made.annotators:
+        if recorded.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
-        if isinstance(made.subject, _SINGLE):
+        if isinstance(recorded.subject, _SINGLE):
             return "in effect" if decision in self._last_on_single else "superseded"
-        kind = "" if made.subject is None else made.subject.kind
-        standings = [self._decided[kind, item].words for item in made.items if (kind, item) in self._decided]
+        kind = "" if recorded.subject is None else recorded.subject.kind
+        standings = [
+            self._decided[kind, item].words for item in recorded.items if (kind, item) in self._decided
+        ]
         standings_of_decision = [words.standing(decision) for words in standings]
         for standing in ("in effect", "superseded"):
             if standing in standings_of_decision:
@@ -594,7 +596,9 @@ def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures
     )
 
 
-def _shape(subject: ShapeSubject, made: Decision) -> Shape:
+def _shape(subject: ShapeSubject, decision: Decision) -> Shape:
     points = np.array(subject.points, dtype=float)
     closed = subject.shape == "area"
-    return Shape(subject, made, points, length_of(points, closed=closed), area_of(points) if closed else None)
+    return Shape(
+        subject, decision, points, length_of(points, closed=closed), area_of(points) if closed else None
+    )

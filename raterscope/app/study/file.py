@@ -59,9 +59,9 @@ class StudyFile:
             When something of that name exists or the folder cannot be written.
         """
         full = Path(path).resolve()
-        made = create(full)
+        file_identity = create(full)
         study = cls.open(full)
-        study._made = made
+        study._made = file_identity
         return study
 
     @classmethod
@@ -132,17 +132,17 @@ class StudyFile:
         Cheap where nothing was written since: it looks at the file's name.
         """
         changes = self.connection.total_changes
-        why = ""
+        reason = ""
         if changes != self._complete_at:
             try:
                 if self.checkpoint():
                     self._complete_at = changes
             except StudyError as error:
-                why = str(error)
+                reason = str(error)
         log = None if changes == self._complete_at else log_of(self.path)
         if identity(self.path) == self._file:
-            return Standing(log=log if why else None, why=why)
-        return Standing(True, current_path(self._file), log, why)
+            return Standing(log=log if reason else None, why=reason)
+        return Standing(True, current_path(self._file), log, reason)
 
     def close(self) -> None:
         """Close the file; one plain file remains. A copy in progress is finished first.
@@ -154,15 +154,15 @@ class StudyFile:
         """
         self._close()
 
-    def discard(self, made: tuple[int, int] | None = None) -> None:
+    def discard(self, file_identity: tuple[int, int] | None = None) -> None:
         """Close the study, and remove its file if this process created it.
 
         Parameters
         ----------
-        made : identity, optional
+        file_identity : identity, optional
             Of the file that this process made, where `create` did not.
         """
-        self._close(made or self._made)
+        self._close(file_identity or self._made)
 
     def _close(self, discard: tuple[int, int] | None = None) -> None:
         with self._copying:

@@ -143,7 +143,7 @@ def write_marks(
         else {int(target[image_index]) for image_index in table.searched}
     )
     marks = outside = duplicates = empty = 0
-    seen: set[int] = set()
+    visited: set[int] = set()
     images = sorted({*rows_of, *looks, *searched} - {-1})
     for step, image in enumerate(images):
         watch(step / len(images), f"storing marks of image {step + 1:,} of {len(images):,}")
@@ -154,7 +154,7 @@ def write_marks(
             lookers = np.union1d(annotator, looks.get(image, np.empty(0, dtype=np.int64)))
             time = None if table.time is None else table.time[rows]
             record = MarksRecord(x, y, annotator, lookers.astype(np.int64), time)
-            seen.update(lookers.tolist())
+            visited.update(lookers.tolist())
             empty += len(lookers) - len(np.unique(annotator))
         else:
             assert isinstance(table, PointTable)
@@ -170,7 +170,7 @@ def write_marks(
         )
     watch(1.0, "stored")
     return ImportSummary(
-        kind=kind, file=file, marks=marks, images=len(images), annotators=len(seen), empty=empty,
+        kind=kind, file=file, marks=marks, images=len(images), annotators=len(visited), empty=empty,
         duplicates=duplicates, outside=outside, left_out=len(rows_of.get(-1, ())), notices=all_notices,
     )  # fmt: skip
 

@@ -172,10 +172,10 @@ def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple
 
 def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
     """Explain why a fusion of pairs does not fit these numbers of annotators and items."""
-    draws, places = len(fusion.statistic), len(fusion.path_at)
+    draws, steps = len(fusion.statistic), len(fusion.path_at)
     shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
-        ("path_at", fusion.path_at, (places,)),
-        ("path", fusion.path, (places, annotators)),
+        ("path_at", fusion.path_at, (steps,)),
+        ("path", fusion.path, (steps, annotators)),
         ("statistic", fusion.statistic, (draws, annotators)),
     ]
     shapes += [(name, getattr(fusion, name), (annotators,)) for name in _PER_COMPARER]
@@ -292,9 +292,9 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
         return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
     if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
         return "its spacing is not a length"
-    places = fusion.slice_positions
-    if places is not None and not (
-        places.shape == frame[:1] and np.isfinite(places).all() and (np.diff(places) > 0).all()
+    positions = fusion.slice_positions
+    if positions is not None and not (
+        positions.shape == frame[:1] and np.isfinite(positions).all() and (np.diff(positions) > 0).all()
     ):
         return "its slice positions are none"
     if not _are_shares(fusion.probability):

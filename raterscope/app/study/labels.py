@@ -61,8 +61,10 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     )
     remarks = [f"{table.missing:,} without a label, skipped"] if table.missing else []
     remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
-    whole = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
-    remarks += [f"{whole} of a task that its annotator labels in an earlier file too"] if repeated else []
+    count_text = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
+    remarks += (
+        [f"{count_text} of a task that its annotator labels in an earlier file too"] if repeated else []
+    )
     return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
 
 

@@ -145,9 +145,9 @@ def add_masks(
         replaced = 0
         for step, mask in enumerate(masks):
             watch(step / len(masks), f"storing mask {step + 1:,} of {len(masks):,}")
-            whole = shapes[mask.image]
+            full_shape = shapes[mask.image]
             ends = [start + n for start, n in zip(mask.origin, mask.values.shape, strict=True)]
-            if min(mask.origin) < 0 or any(np.array(ends) > whole):
+            if min(mask.origin) < 0 or any(np.array(ends) > full_shape):
                 raise StudyError(f"the mask of {plain(mask.structure)} does not lie on its image", file=file)
             annotator_id = TRUTH if mask.annotator is None else annotator_ids[mask.annotator]
             key = (mask.image, mask.structure, annotator_id)
@@ -284,8 +284,8 @@ def assemble(
     low, high = _box(pieces, grid, margin)
     shape = high[0] - low[0], high[1] - low[1], high[2] - low[2]
     soft = any(record.probability is not None for record in records.values())
-    whole = (len(records), *shape)
-    values: Any = np.zeros(whole, dtype=np.float32) if soft else np.zeros(whole, dtype=np.bool_)
+    full_shape = (len(records), *shape)
+    values: Any = np.zeros(full_shape, dtype=np.float32) if soft else np.zeros(full_shape, dtype=np.bool_)
     for layer, record in zip(values, records.values(), strict=True):
         look()
         if record.values.size:

@@ -66,14 +66,14 @@ def save_elsewhere(
     """
     path = path.resolve()
     with study.reading() as connection:
-        made = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
+        identity = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
     if not works:
         return []
     with Study.open(path) as copy:
         try:
             return [work(copy, part(watch, 0.5, 1.0)) for work in works]
         except BaseException:
-            copy.discard(made)
+            copy.discard(identity)
             raise
 
 

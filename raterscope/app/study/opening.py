@@ -85,9 +85,9 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, i
                 fill(connection)
             finally:
                 connection.close()
-            made = identity(draft)
+            file_identity = identity(draft)
             give_name(draft, path)
-        return made
+        return file_identity
     finally:
         with contextlib.suppress(OSError):  # of a read-only disk, where there is nothing to take away
             draft.unlink(missing_ok=True)

@@ -57,9 +57,11 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         f"{counted(len(table), 'comparison')} of {counted(items, 'item')}"
         f" by {counted(len(np.unique(table.annotator)), 'annotator')}"
     )
-    whole = f"all {repeated:,}" if repeated == len(table) > 1 else f"{repeated:,}"
+    count_text = f"all {repeated:,}" if repeated == len(table) > 1 else f"{repeated:,}"
     remark = (
-        f" ({whole} of two items that their annotator compares so in an earlier file too)" if repeated else ""
+        f" ({count_text} of two items that their annotator compares so in an earlier file too)"
+        if repeated
+        else ""
     )
     return " ".join([f"{words}{remark}.", *table.notices])
 

@@ -88,8 +88,8 @@ def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:
 
 def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry:
     """Make a run's entry of its id and the columns `RUN`."""
-    number, *rest = row
-    values = dict(zip(RUN, rest, strict=True))
+    number, *others = row
+    values = dict(zip(RUN, others, strict=True))
     values["imported"] = values.pop("import")
     try:
         for name in ("settings", "versions", "log"):

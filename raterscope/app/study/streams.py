@@ -61,12 +61,12 @@ def streams(study: Study) -> list[StreamEntry]:
             "SELECT id, source, settings, position, started, seen FROM streams ORDER BY id"
         ).fetchall()
     entries = []
-    for number, source, settings, position, started, seen in rows:
+    for number, source, settings, position, started, last_seen in rows:
         try:
             values = json.loads(settings), json.loads(position)
             if not all(isinstance(value, dict) for value in values):
                 raise TypeError("no object")
-            times = datetime.fromisoformat(started), datetime.fromisoformat(seen)
+            times = datetime.fromisoformat(started), datetime.fromisoformat(last_seen)
         except (ValueError, TypeError, RecursionError) as error:
             raise StudyError(f"is damaged: stream {number} cannot be read", file=study.path) from error
         entries.append(StreamEntry(number, study.path.parent / source, *values, *times))
@@ -143,11 +143,11 @@ def kept(study: Study, stream: int, kind: type[Record]) -> dict[int, Record]:
         return {image: read_object(connection, number, kind, study.path) for image, number in rows}
 
 
-def end(study: Study, stream: int, why: str) -> None:
+def end(study: Study, stream: int, reason: str) -> None:
     """Record why watching a source ended; starting again clears it."""
     with study.change() as connection:
         connection.execute(
-            "UPDATE streams SET settings = json_set(settings, '$.ended', ?) WHERE id = ?", (why, stream)
+            "UPDATE streams SET settings = json_set(settings, '$.ended', ?) WHERE id = ?", (reason, stream)
         )
 
 

@@ -130,9 +130,9 @@ class Study:
         """Close the file; see `StudyFile.close`."""
         self._file.close()
 
-    def discard(self, made: tuple[int, int] | None = None) -> None:
+    def discard(self, identity: tuple[int, int] | None = None) -> None:
         """Close the study, and remove its file where it was made here; see `StudyFile.discard`."""
-        self._file.discard(made)
+        self._file.discard(identity)
 
     def __enter__(self) -> Self:
         return self

@@ -279,7 +279,7 @@ def ask(
     more: str,
     act: str,
     stay: str,
-    then: Callable[[], object],
+    on_done: Callable[[], object],
     otherwise: Callable[[], object] | None = None,
 ) -> QMessageBox:
     """Ask for confirmation in a box over the window, without blocking it. Esc and Return cancel.
@@ -291,7 +291,7 @@ def ask(
         The box's title, its question, and details below it.
     act, stay : str
         The labels of the buttons; `stay` is the default.
-    then, otherwise : callable
+    on_done, otherwise : callable
         Called when `act` was pressed, and when it was not.
     """
     box = QMessageBox(window)
@@ -304,7 +304,7 @@ def ask(
     safe = box.addButton(stay, QMessageBox.ButtonRole.RejectRole)
     box.setDefaultButton(safe)
     box.setEscapeButton(safe)
-    box.accepted.connect(then)
+    box.accepted.connect(on_done)
     if otherwise is not None:
         box.rejected.connect(otherwise)
     box.open()

@@ -147,9 +147,9 @@ class Importer(QObject):
         job.finished.connect(partial(self._on_read, batch))
         job.failed.connect(partial(self._on_failed, batch))
 
-    def _on_failed(self, batch: _Batch, why: str) -> None:
+    def _on_failed(self, batch: _Batch, reason: str) -> None:
         batch.sources.close()
-        self.refused.emit(why)
+        self.refused.emit(reason)
 
     def _on_read(self, batch: _Batch, answer: Readings | _Question) -> None:
         if isinstance(answer, Readings):

@@ -206,8 +206,8 @@ class WindowActions(QObject):
         """List the commands of the menus, those of the Review menu first."""
         from raterscope.app.window.command_palette import menu_commands
 
-        found = list(menu_commands(self._menus.menu, "Study"))
-        return sorted(found, key=lambda command: command.where != "Review")
+        results = list(menu_commands(self._menus.menu, "Study"))
+        return sorted(results, key=lambda command: command.where != "Review")
 
     # Help
 

@@ -67,9 +67,9 @@ class _FirstPicture(QObject):
     A timer does not: it may fire before the screen requests the picture.
     """
 
-    def __init__(self, window: QWidget, then: Callable[[], object]) -> None:
+    def __init__(self, window: QWidget, on_done: Callable[[], object]) -> None:
         super().__init__(window)
-        self._then = then
+        self._then = on_done
         window.installEventFilter(self)
 
     def eventFilter(self, window: QObject, event: QEvent) -> bool:

@@ -342,13 +342,13 @@ class LeaveGuard(QObject):
         self._closes_when_saved = False
         unsaved_results.changed.connect(self._on_changed)
 
-    def leave_study(self, then: Callable[[], object]) -> None:
+    def leave_study(self, on_done: Callable[[], object]) -> None:
         """Call a function that leaves the study. Ask first if that stops jobs that write no file."""
         stopped = [job for job in self._jobs.at_stake(HARDLY_BEGUN) if not job.binding]
         if self._document.contents is None or not stopped:
-            then()
+            on_done()
         elif self._box is None:
-            self._ask_to_stop(stopped, "Leaving the study", "Leave", then)
+            self._ask_to_stop(stopped, "Leaving the study", "Leave", on_done)
 
     def may_close(self) -> bool:
         """Return whether the window may close at once; if not, it closes after confirmation."""
@@ -376,7 +376,7 @@ class LeaveGuard(QObject):
         return False
 
     def _ask_to_stop(
-        self, stopped: Sequence[Job], leaving: str, act: str, then: Callable[[], object]
+        self, stopped: Sequence[Job], leaving: str, act: str, on_done: Callable[[], object]
     ) -> None:
         running = " and ".join(_in_words(job) for job in stopped)
         it = "it" if len(stopped) == 1 else "them"
@@ -387,17 +387,17 @@ class LeaveGuard(QObject):
             "Stopped jobs must be started again.",
             f"Stop {it} and {act.casefold()}",
             "Cancel",
-            partial(self._stop, stopped, then),
+            partial(self._stop, stopped, on_done),
             self._on_answered,
         )
         for job in stopped:
             job.ended.connect(partial(self._on_ended, self._box, stopped))
 
-    def _stop(self, stopped: Sequence[Job], then: Callable[[], object]) -> None:
+    def _stop(self, stopped: Sequence[Job], on_done: Callable[[], object]) -> None:
         self._box = None
         for job in stopped:
             job.cancel()
-        then()
+        on_done()
 
     def _discard_and_close(self) -> None:
         self._box = None

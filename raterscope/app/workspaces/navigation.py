@@ -121,10 +121,10 @@ class Navigation(QObject):
         if item != self.on_screen or item != self.current:
             self.show(item)
 
-    def visit(self, item: int, then: Callable[[], object]) -> None:
-        """Show an item, and call `then` once it is on screen, unless another is chosen meanwhile."""
+    def visit(self, item: int, on_done: Callable[[], object]) -> None:
+        """Show an item, and call `on_done` once it is on screen, unless another is chosen meanwhile."""
         self.show(item)
-        self._then = then
+        self._then = on_done
 
     def read_again(self) -> None:
         """Read the scene of the current item with the chosen run."""
@@ -144,11 +144,11 @@ class Navigation(QObject):
 
     def _arrive(self, scene: Any, analysis: object) -> None:
         self.on_screen = scene.item.id
-        then, self._then = self._then, None
+        on_done, self._then = self._then, None
         self.arrived.emit(scene, analysis)
         self._runs.list_runs(scene.item, scene.run)
-        if then is not None:
-            then()
+        if on_done is not None:
+            on_done()
 
     def _items(self) -> list[int]:
         contents = self._document.contents
@@ -283,10 +283,10 @@ class ItemNavigation(Navigation):
         self._set_provisional(False)
         super().go_to(item)
 
-    def visit(self, item: int, then: Callable[[], object]) -> None:
-        """Show an image, and call `then` once it is on screen, unless another is chosen meanwhile."""
+    def visit(self, item: int, on_done: Callable[[], object]) -> None:
+        """Show an image, and call `on_done` once it is on screen, unless another is chosen meanwhile."""
         self._set_provisional(False)
-        super().visit(item, then)
+        super().visit(item, on_done)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
         """Keep the image on screen once the expert looks at it."""

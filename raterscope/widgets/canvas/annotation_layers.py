@@ -438,9 +438,9 @@ class SpotLayer:
         if not len(rows):
             return None
         dx, dy = self.spots.x[rows] - x, self.spots.y[rows] - y
-        turn = np.radians(self._turn[rows])
-        along = dx * np.cos(turn) + dy * np.sin(turn)
-        aside = dy * np.cos(turn) - dx * np.sin(turn)
+        angle = np.radians(self._turn[rows])
+        along = dx * np.cos(angle) + dy * np.sin(angle)
+        aside = dy * np.cos(angle) - dx * np.sin(angle)
         radii = np.maximum(self._radii[rows], SMALLEST_RADIUS / scale) + 3 / scale
         inside = np.hypot(along / radii[:, 0], aside / radii[:, 1]) <= 1
         if not inside.any():
@@ -456,12 +456,12 @@ class SpotLayer:
         radii = np.maximum(self._radii[rows] * scale, SMALLEST_RADIUS)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         before, centre = painter.transform(), QPointF()
-        for row, (x, y), (long, short), turn in zip(
+        for row, (x, y), (long, short), angle in zip(
             rows.tolist(), positions.tolist(), radii.tolist(), self._turn[rows].tolist(), strict=True
         ):
             ground, line = _pens(self.spots.state[row])
             painter.translate(x, y)
-            painter.rotate(turn)
+            painter.rotate(angle)
             painter.setPen(ground)
             painter.drawEllipse(centre, long, short)
             painter.setPen(line)

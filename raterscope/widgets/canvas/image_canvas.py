@@ -165,14 +165,14 @@ class ImageCanvas(CanvasView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Pan, zoom and fit; in the other modes move the crosshair and choose."""
         key, fine = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        ways = {
+        moves = {
             Qt.Key.Key_Left: (-1, 0),
             Qt.Key.Key_Right: (1, 0),
             Qt.Key.Key_Up: (0, -1),
             Qt.Key.Key_Down: (0, 1),
         }
-        if key in ways:
-            across, down = ways[Qt.Key(key)]
+        if key in moves:
+            across, down = moves[Qt.Key(key)]
             if self._mode == "look":
                 step = FINE_STEP if fine else PAN_STEP
                 self.pan(-across * step, -down * step)

@@ -176,10 +176,10 @@ def paint_partial(
     x, y = mean[:, 0], mean[:, 1]
     rows = np.flatnonzero((x >= left) & (x <= right) & (y >= top) & (y <= bottom))[:MOST_PARTIAL]
     shapes = ellipses(covariance[rows], coverage)
-    radii, turn = shapes[:, :2], np.degrees(shapes[:, 2])
+    radii, angles = shapes[:, :2], np.degrees(shapes[:, 2])
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(QColor(theme.DARK.text), 1))
-    for row, (long, short), angle in zip(rows, radii * viewport.scale, turn, strict=True):
+    for row, (long, short), angle in zip(rows, radii * viewport.scale, angles, strict=True):
         painter.save()
         painter.translate(*viewport.to_screen(float(x[row]), float(y[row])))
         painter.rotate(float(angle))
@@ -308,21 +308,21 @@ class TiledPicture:
         smooth = Qt.TransformationMode.SmoothTransformation
         return picture.scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
 
-    def look(self, seen: Rect, enlarged: float) -> None:
+    def look(self, visible: Rect, enlarged: float) -> None:
         """Request the visible tiles and those around them.
 
         Parameters
         ----------
-        seen : (left, top, right, bottom)
+        visible : (left, top, right, bottom)
         enlarged : float
             Pixels of the screen a pixel of the image.
         """
         level = self._level(enlarged)
         keys = [(self._last, 0, 0)]
         if level + 2 < self._last:
-            keys += self._covering(level + 2, seen, 1)  # soon there, and what is seen when one zooms out
-        keys += self._covering(level, seen, 0)
-        keys += self._covering(level, seen, 1)
+            keys += self._covering(level + 2, visible, 1)  # soon there, and what is seen when one zooms out
+        keys += self._covering(level, visible, 0)
+        keys += self._covering(level, visible, 1)
         self.store.want(list(dict.fromkeys(keys)))
 
     def shown_by(self, key: Key, enlarged: float) -> QRectF | None:
@@ -335,9 +335,9 @@ class TiledPicture:
     def paint(self, painter: QPainter, scale: float, rect: QRectF, enlarged: float, *, smooth: bool) -> None:
         """Paint what lies in `rect`, `scale` units of the painter for one of the image's."""
         level = self._level(enlarged)
-        seen = (rect.left(), rect.top(), rect.right(), rect.bottom())
+        visible = (rect.left(), rect.top(), rect.right(), rect.bottom())
         parts: dict[Key, QRectF] = {}
-        for key in self._covering(level, seen, 0):
+        for key in self._covering(level, visible, 0):
             left, top, right, bottom = self._box(key)
             part = QRectF(left, top, right - left, bottom - top).intersected(rect)
             stands = self._standing_for(key)
@@ -373,14 +373,14 @@ class TiledPicture:
             min(left + (column + 1) * across, right), min(top + (row + 1) * down, bottom),
         )  # fmt: skip
 
-    def _covering(self, level: int, seen: Rect, ring: int) -> list[Key]:
+    def _covering(self, level: int, visible: Rect, ring: int) -> list[Key]:
         """Find the tiles of a level in sight, and some rings about them, from the middle outwards."""
         left, top, _, _ = self._extent
         width, height = self.store.levels[level]
         columns, rows = math.ceil(width / self.store.side), math.ceil(height / self.store.side)
         across, down = (self.store.side * unit for unit in self._units(level))
-        first_column, last_column = (seen[0] - left) / across, (seen[2] - left) / across
-        first_row, last_row = (seen[1] - top) / down, (seen[3] - top) / down
+        first_column, last_column = (visible[0] - left) / across, (visible[2] - left) / across
+        first_row, last_row = (visible[1] - top) / down, (visible[3] - top) / down
         keys = [
             (level, row, column)
             for row in range(max(math.floor(first_row) - ring, 0), min(math.ceil(last_row) + ring, rows))
@@ -452,8 +452,8 @@ class ImageLayer(QObject):
         left, top, right, bottom = self.extent
         area = QRectF(left * scale, top * scale, (right - left) * scale, (bottom - top) * scale)
         if self._picture is None or self.by_tiles:
-            seen = (rect.left() * scale, rect.top() * scale, rect.width() * scale, rect.height() * scale)
-            painter.fillRect(area.intersected(QRectF(*seen)), QColor(EMPTY))
+            visible = (rect.left() * scale, rect.top() * scale, rect.width() * scale, rect.height() * scale)
+            painter.fillRect(area.intersected(QRectF(*visible)), QColor(EMPTY))
         if self._picture is None:
             painter.setPen(QPen(QColor(theme.DARK.line), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)

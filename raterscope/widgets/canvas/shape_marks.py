@@ -389,16 +389,16 @@ class Drawing(QObject):
     def _on_key(self, event: QKeyEvent) -> bool:
         key = event.key()
         step = 1 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else FINE_STEP
-        ways = {
+        moves = {
             Qt.Key.Key_Left: (-step, 0),
             Qt.Key.Key_Right: (step, 0),
             Qt.Key.Key_Up: (0, -step),
             Qt.Key.Key_Down: (0, step),
         }
         view = self._canvas.viewport
-        if key in ways:
+        if key in moves:
             x, y = self._cursor or view.centre
-            across, down = ways[Qt.Key(key)]
+            across, down = moves[Qt.Key(key)]
             self._cursor = self._clamped((x + across / view.scale, y + down / view.scale))
             self._bring_into_sight(*self._cursor)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):

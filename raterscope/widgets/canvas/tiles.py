@@ -215,7 +215,7 @@ def _read(desk: _Desk, called: Any) -> None:
         except Exception as error:  # a file that was removed or is damaged; the error is shown
             with desk.changed:
                 desk.refused.append(str(error))
-                tell, desk.reported = (
+                is_new, desk.reported = (
                     not desk.reported,
                     True,
                 )  # stays among the busy: not tried again and again
@@ -224,8 +224,8 @@ def _read(desk: _Desk, called: Any) -> None:
                 desk.busy.discard(key)
                 desk.wanted = [request for request in desk.wanted if request != key]
                 desk.read.append((key, tile))
-                tell, desk.reported = not desk.reported, True
-        if tell:
+                is_new, desk.reported = not desk.reported, True
+        if is_new:
             try:
                 called.emit()
             except RuntimeError:  # the window is gone, and the store with it

@@ -263,12 +263,14 @@ class Minimap(QWidget):
 
     def follow(self, viewport: Viewport) -> None:
         """Set the visible part; where that is everything, the overview is hidden."""
-        seen = viewport.visible
+        visible = viewport.visible
         left, top, right, bottom = self._extent
-        self.setVisible(not (seen[0] <= left and seen[1] <= top and seen[2] >= right and seen[3] >= bottom))
+        self.setVisible(
+            not (visible[0] <= left and visible[1] <= top and visible[2] >= right and visible[3] >= bottom)
+        )
         self.move(viewport.width - self.width() - FROM_CORNER, viewport.height - self.height() - FROM_CORNER)
-        if seen != self._seen:
-            self._seen = seen
+        if visible != self._seen:
+            self._seen = visible
             self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:

@@ -158,8 +158,8 @@ class ColumnMappingDialog(QDialog):
         if missing:
             *first, last = (field.label.partition(",")[0] for field in missing)  # without its unit
             return f"No column is selected for {', '.join(first)}{' and ' if first else ''}{last}."
-        twice = [field.label for field in fields if used.count(field.name) > 1]
-        return f"Two columns are selected for {twice[0]}. Select one." if twice else ""
+        repeated = [field.label for field in fields if used.count(field.name) > 1]
+        return f"Two columns are selected for {repeated[0]}. Select one." if repeated else ""
 
     def _offer(self) -> None:
         """Offer the fields of the selected type of table."""

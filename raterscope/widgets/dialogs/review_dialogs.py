@@ -93,11 +93,11 @@ class ReasonDialog(QDialog):
         *,
         act: str = "Exclude",
         hint: str = "The marks stay in the study but do not count in fusions.",
-        what: str = "an annotator",
+        subject: str = "an annotator",
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"{act} {what}")
+        self.setWindowTitle(f"{act} {subject}")
         set_lengths(self, minimumWidth=380)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)

@@ -239,9 +239,9 @@ class ChartFigure(Figure[Part]):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom about the pointer."""
-        turned = event.angleDelta().y()
-        if turned:
-            self._zoom(usual(event.position()), ZOOM ** (turned / 120))
+        delta = event.angleDelta().y()
+        if delta:
+            self._zoom(usual(event.position()), ZOOM ** (delta / 120))
             event.accept()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

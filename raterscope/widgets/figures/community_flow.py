@@ -121,10 +121,10 @@ class Layout:
         if goal != BLOCK:
             return (moment + 1, goal, BLOCK) if across > 0 else (moment, community, BLOCK)
         if across > 0:
-            ways = [band for band in self.bands if band[:2] == (moment, community)]
+            moves = [band for band in self.bands if band[:2] == (moment, community)]
         else:
-            ways = [band for band in self.bands if (band[0] + 1, band[2]) == (moment, community)]
-        return max(ways, key=lambda band: self.bands[band][2], default=part)
+            moves = [band for band in self.bands if (band[0] + 1, band[2]) == (moment, community)]
+        return max(moves, key=lambda band: self.bands[band][2], default=part)
 
 
 def lay_out(
@@ -509,12 +509,12 @@ class _Flow(Figure[Part]):
         if block.number < 0:
             return
         painter.setFont(theme.font(theme.CAPTION))
-        rest = inner.bottom() - 3
+        remaining = inner.bottom() - 3
         matrix = LEAST_MATRIX if view.prototypes is not None else 0.0
-        for words in self._name(block, int((rest - line.bottom() - matrix) / LINE)):
+        for words in self._name(block, int((remaining - line.bottom() - matrix) / LINE)):
             line.translate(0, LINE - 1)
             paint_words(painter, line, words, ink)
-        left = QRectF(inner.left(), line.bottom() + 2, inner.width(), rest - line.bottom() - 2)
+        left = QRectF(inner.left(), line.bottom() + 2, inner.width(), remaining - line.bottom() - 2)
         if view.prototypes is not None and left.height() >= LEAST_MATRIX - 2:
             paint_rates(painter, left, view.prototypes[block.moment][block.community])
 

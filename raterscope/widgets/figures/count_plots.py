@@ -191,12 +191,12 @@ class _Rows(Figure[int]):
         look, room = theme.current(), self._room()
         painter.setFont(theme.font(theme.CAPTION))
         self._draw_scale(painter, room)
-        seen = self.room
+        visible = self.room
         if not self._picturing:
             part = QRectF(self.visibleRegion().boundingRect())
-            seen = QRectF(usual(part.topLeft()), usual(part.bottomRight()))
-        first = max(int((seen.top() - HEAD) // ROW), 0)
-        last = min(int((seen.bottom() - HEAD) // ROW) + 1, len(view.names))
+            visible = QRectF(usual(part.topLeft()), usual(part.bottomRight()))
+        first = max(int((visible.top() - HEAD) // ROW), 0)
+        last = min(int((visible.bottom() - HEAD) // ROW) + 1, len(view.names))
         selected = row_of(view.numbers, self._selected)
         for row in range(first, last):
             line = QRectF(0, HEAD + row * ROW, self.room.width(), ROW)

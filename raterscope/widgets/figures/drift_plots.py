@@ -481,14 +481,14 @@ class TernaryPlot(Figure[Part]):
 
     def _draw_path(self, painter: QPainter, row: int) -> None:
         steps, points = self._paths[row]
-        gone = int(np.searchsorted(steps, self._step, side="right"))
+        passed = int(np.searchsorted(steps, self._step, side="right"))
         present = self._pixels(row, np.array([self._step]))
         colour = QColor(colour_of(label_ink(row), theme.current()))
         faint = QColor(colour)
         faint.setAlpha(FAINT)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         width = 1.8 if sum(len(path) for path, _ in self._paths) <= SMOOTH else 1.0
-        for ink, route in ((faint, (present, points[gone:])), (colour, (points[:gone], present))):
+        for ink, route in ((faint, (present, points[passed:])), (colour, (points[:passed], present))):
             x, y = np.concatenate(route).T
             painter.setPen(QPen(ink, width))
             painter.drawPolyline(polygon_of(np.column_stack([x, y])))

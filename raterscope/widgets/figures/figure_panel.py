@@ -94,9 +94,9 @@ class FigurePanel(QWidget):
         """Show the figure, or the sentence that says what belongs here."""
         self._pages.setCurrentIndex(int(filled))
 
-    def set_nothing(self, why: str = "") -> None:
+    def set_nothing(self, reason: str = "") -> None:
         """Set the placeholder text; by default that of the constructor."""
-        self._nothing.setText(why or self._belongs)
+        self._nothing.setText(reason or self._belongs)
 
     @property
     def filled(self) -> bool:
@@ -503,7 +503,7 @@ def _colour(colour: str, opacity: float) -> QColor:
 
 
 def _pen(pen: Pen) -> QPen:
-    made = QPen(_colour(pen.colour, pen.opacity), pen.width)
+    qt_pen = QPen(_colour(pen.colour, pen.opacity), pen.width)
     if pen.dashes:
-        made.setDashPattern([length / max(pen.width, 1e-6) for length in pen.dashes])
-    return made
+        qt_pen.setDashPattern([length / max(pen.width, 1e-6) for length in pen.dashes])
+    return qt_pen

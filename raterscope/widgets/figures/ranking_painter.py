@@ -260,17 +260,17 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
     view, look, half = rows.view, theme.current(), rows.side / 2
     begin, end = rows.top(BEFORE) + rows.side + 3, rows.top(AFTER) - 3
     starts, ends = rows.x(view.place_before) + half, rows.x(view.place_after) + half
-    seen = rows.passing()
-    if int(seen.sum()) > MOST_PASSING:
-        seen = rows.visible(BEFORE) | rows.visible(AFTER)
-    number = int((seen & view.swapped).sum())
+    visible = rows.passing()
+    if int(visible.sum()) > MOST_PASSING:
+        visible = rows.visible(BEFORE) | rows.visible(AFTER)
+    number = int((visible & view.swapped).sum())
     alpha = 255 if number <= FAINT_FROM else max(round(255 * FAINT_FROM / number), FAINTEST)
     still, moved = QPen(QColor(look.line), 1.4), QPen(theme.colour(look.accent, alpha), 1.5)
     bright = QPen(QColor(look.text), 2.2)
     ranked = np.array([item for item in lit if view.rank_before[item]], dtype=np.int64)
     for pen, items in (
-        (still, np.flatnonzero(seen & ~view.swapped)),
-        (moved, np.flatnonzero(seen & view.swapped)),
+        (still, np.flatnonzero(visible & ~view.swapped)),
+        (moved, np.flatnonzero(visible & view.swapped)),
         (bright, ranked),
     ):
         painter.setPen(pen)
@@ -305,9 +305,9 @@ def _paint_scores(painter: QPainter, rows: Rows) -> None:
     visible = [np.flatnonzero(rows.visible(row)) for row in (BEFORE, AFTER)]
     scores = (view.before, view.after)
     ends = (view.before_interval, view.after_interval)
-    seen = [score[items] for score, items in zip(scores, visible, strict=True)]
-    seen += [end[:, items].ravel() for end, items in zip(ends, visible, strict=True)]
-    least, most = _span(seen)
+    visible_part = [score[items] for score, items in zip(scores, visible, strict=True)]
+    visible_part += [end[:, items].ravel() for end, items in zip(ends, visible, strict=True)]
+    least, most = _span(visible_part)
     room = rows.strip - 8
     scale = room / ((most - least) or 1.0)
     for row, top in ((BEFORE, 3.0), (AFTER, rows.height - rows.strip + 4)):

@@ -263,9 +263,9 @@ class RankingRows(QAbstractScrollArea):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll along the rows with either direction of the wheel."""
-        turned = event.angleDelta().y() or event.angleDelta().x()
+        delta = event.angleDelta().y() or event.angleDelta().x()
         bar = self.horizontalScrollBar()
-        bar.setValue(bar.value() - turned)
+        bar.setValue(bar.value() - delta)
         event.accept()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -114,9 +114,9 @@ class WallTiles(QAbstractScrollArea):
         visible = [row for row in self._order.tolist() if row in self._selected]
         return (*visible, *sorted(self._selected.difference(visible)))
 
-    def select(self, places: Iterable[int]) -> None:
+    def select(self, positions: Iterable[int]) -> None:
         """Select places without a signal, and show the first."""
-        self._selected = set(places)
+        self._selected = set(positions)
         indices = np.flatnonzero(np.isin(self._order, list(self._selected)))
         self._current = int(indices[0]) if len(indices) else -1
         self._anchor = max(self._current, 0)
@@ -138,8 +138,8 @@ class WallTiles(QAbstractScrollArea):
     def zoom(self, steps: int) -> None:
         """Make the tiles larger or, by negative steps, smaller; 0 as large as suits their number."""
         room = QRectF(QRect(QPoint(), self.room()))
-        seen = self._current >= 0 and self._box(self._current).intersects(room)
-        index = self._current if seen else self._first_seen()
+        visible = self._current >= 0 and self._box(self._current).intersects(room)
+        index = self._current if visible else self._first_seen()
         self._side = None if not steps else round(min(max(self.side * ZOOM**steps, SMALLEST), LARGEST))
         self._settle()
         self._show(index)
@@ -158,8 +158,8 @@ class WallTiles(QAbstractScrollArea):
 
     def room(self) -> QSize:
         """Return the visible size, in pixels of the usual text size."""
-        seen, size = self.viewport().size(), text_size()
-        return QSize(round(seen.width() / size), round(seen.height() / size))
+        visible, size = self.viewport().size(), text_size()
+        return QSize(round(visible.width() / size), round(visible.height() / size))
 
     def _grid(self, side: int | None = None) -> Grid:
         _, rows, cells = self._painter.tiles.mean.shape
@@ -327,9 +327,9 @@ class WallTiles(QAbstractScrollArea):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll, or zoom with Ctrl."""
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            turned = event.angleDelta().y()
-            if turned:
-                self.zoom(1 if turned > 0 else -1)
+            delta = event.angleDelta().y()
+            if delta:
+                self.zoom(1 if delta > 0 else -1)
             event.accept()
         else:
             super().wheelEvent(event)
@@ -363,9 +363,9 @@ class WallTiles(QAbstractScrollArea):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the tiles in view."""
         with QPainter(self.viewport()) as painter:
-            seen = enlarge(painter, event.rect())
+            visible = enlarge(painter, event.rect())
             painter.save()
-            self.paint(painter, math.floor(seen.top()), math.ceil(seen.bottom()))
+            self.paint(painter, math.floor(visible.top()), math.ceil(visible.bottom()))
             painter.restore()
             if self.hasFocus() and self.current is None:  # else a tile shows that the keys are here
                 painter.setPen(QPen(QColor(theme.current().accent), 1))

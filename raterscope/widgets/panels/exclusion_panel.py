@@ -346,14 +346,14 @@ class ExclusionPanel(QWidget):
         offers = {name: _offer(weight, self._marks) for name, weight in self._weights.items()}
         self.choice = ModeSwitch(offers)
         self.choice.chosen.connect(self._on_choice)
-        made = QWidget()
-        row = QHBoxLayout(made)
+        page = QWidget()
+        row = QHBoxLayout(page)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(12)
         row.addWidget(plain_label("WEIGHT", "caption"))
         row.addWidget(self.choice)
         row.addStretch(1)
-        return made
+        return page
 
     def _make_working(self) -> QWidget:
         self._words = ElidedLabel("", "small")
@@ -366,13 +366,13 @@ class ExclusionPanel(QWidget):
         texts.setSpacing(4)
         texts.addWidget(self._words)
         texts.addWidget(self._bar)
-        made = QWidget()
-        row = QHBoxLayout(made)
+        page = QWidget()
+        row = QHBoxLayout(page)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(12)
         row.addLayout(texts, 1)
         row.addWidget(self._cancel)
-        return made
+        return page
 
     def _make_asking(self, reasons: Sequence[str]) -> QWidget:
         self.reason = ReasonField(reasons)
@@ -390,13 +390,13 @@ class ExclusionPanel(QWidget):
         row.addStretch(1)
         row.addWidget(self.keep)
         row.addWidget(self.exclude)
-        made = QWidget()
-        column = QVBoxLayout(made)
+        page = QWidget()
+        column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addWidget(self.reason)
         column.addLayout(row)
-        return made
+        return page
 
     def _ask(self, state: str) -> None:
         """Ask for a reason; keep one that was given before another choice was made."""

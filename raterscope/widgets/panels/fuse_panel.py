@@ -155,8 +155,8 @@ class RunList(QWidget):
         header = Header("Runs")
         self.compare = QPushButton("Compare")
         theme.set_role(self.compare, "link")
-        which = "" if all_compared else " that are ticked (two or more)"
-        self.compare.setToolTip(f"Compare the runs{which}")
+        selection_text = "" if all_compared else " that are ticked (two or more)"
+        self.compare.setToolTip(f"Compare the runs{selection_text}")
         self.compare.clicked.connect(self._on_compare)
         header.row.addWidget(self.compare)
         self._nothing = plain_label("No runs yet. Press Run to fuse.", "second")

@@ -322,8 +322,8 @@ class _AskKind(LineKind[AskLine]):
         right = box.right() - max(least, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
         left = QRectF(box.left() + 6, box.top(), middle - box.left() - 14, box.height())
         paint_words(painter, left, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
-        why = QRectF(middle, box.top(), right - middle - 8, box.height())
-        paint_words(painter, why, line.why, look.second)
+        reason_box = QRectF(middle, box.top(), right - middle - 8, box.height())
+        paint_words(painter, reason_box, line.why, look.second)
         figure = QRectF(right, box.top(), box.right() - right - 6, box.height())
         paint_words(painter, figure, gain, look.text, side=Qt.AlignmentFlag.AlignRight)
 

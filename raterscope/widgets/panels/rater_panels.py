@@ -67,9 +67,9 @@ class LocalWeight(QWidget):
         column.addWidget(self._header)
         column.addWidget(self._pages, 1)
 
-    def set_nothing(self, why: str = "") -> None:
+    def set_nothing(self, reason: str = "") -> None:
         """Show why the panel is empty; by default what belongs here."""
-        self._nothing.setText(why or NO_RATER)
+        self._nothing.setText(reason or NO_RATER)
 
     @property
     def measure(self) -> str:
@@ -310,9 +310,9 @@ class AlternativesPanel(QWidget):
         number = len(self.cards)
         self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
 
-    def set_nothing(self, why: str = "") -> None:
+    def set_nothing(self, reason: str = "") -> None:
         """Show why the panel is empty; by default what belongs here."""
-        self._nothing.setText(why or NO_ALTERNATIVES)
+        self._nothing.setText(reason or NO_ALTERNATIVES)
 
     def select(self, index: int) -> None:
         """Mark the consensus shown in the views, without a signal."""

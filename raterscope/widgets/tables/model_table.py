@@ -120,9 +120,9 @@ class ModelTable(QWidget):
         self.select(current)
         self._settle()
 
-    def set_nothing(self, why: str = "") -> None:
+    def set_nothing(self, reason: str = "") -> None:
         """Show why the table is empty; by default what belongs here."""
-        self._nothing.setText(why or NOTHING)
+        self._nothing.setText(reason or NOTHING)
 
     def select(self, name: str | None) -> None:
         """Select a rater, without a signal; None clears the selection."""

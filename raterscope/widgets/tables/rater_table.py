@@ -189,8 +189,10 @@ def _tip(row: RaterRow, column: str) -> str:
     if column != "rater":
         return f"{row.name}: {_spoken(row, column)}"
     known = [_spoken(row, column) for column in FIGURES if not math.isnan(row.figure(column))]
-    why = f"excluded: {row.excluded_reason}" if row.excluded_reason else "excluded" if row.excluded else ""
-    return f"{row.name}: " + (", ".join(part for part in (why, row.note, *known) if part) or "not fused yet")
+    reason = f"excluded: {row.excluded_reason}" if row.excluded_reason else "excluded" if row.excluded else ""
+    return f"{row.name}: " + (
+        ", ".join(part for part in (reason, row.note, *known) if part) or "not fused yet"
+    )
 
 
 NOTHING = "Import the masks of several raters to compare them here."
@@ -273,9 +275,9 @@ class RaterTable(QWidget):
         self._settle()
         self.updateGeometry()
 
-    def set_nothing(self, why: str = "") -> None:
+    def set_nothing(self, reason: str = "") -> None:
         """Show why the table is empty; by default what belongs here."""
-        self._nothing.setText(why or NOTHING)
+        self._nothing.setText(reason or NOTHING)
 
     def select(self, name: str | None) -> None:
         """Select a rater, without a signal; None clears the selection."""

@@ -241,7 +241,7 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
     if grid.uneven:
         bounds = np.column_stack([grid.bounds[:, 0], grid.positions, grid.bounds[:, 1]]) - grid.bounds[0, 0]
         slabs = tuple((begin, axis, end) for begin, axis, end in bounds.tolist())
-    made = {}
+    planes = {}
     for name in PLANES:
         normal = axis_of[_NORMAL[name]]
         if grid.flat and normal != 0:
@@ -251,11 +251,11 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
         for axis in (across, down):
             low, high = grid.letters(axis)
             ends += [high, low] if turned[axis] else [low, high]
-        made[name] = Plane(
+        planes[name] = Plane(
             name, normal, down, across, (turned[0], turned[1], turned[2]), grid.shape, grid.spacing,
             (ends[0], ends[1], ends[2], ends[3]), slabs,
         )  # fmt: skip
-    return made
+    return planes
 
 
 FloatArray = NDArray[np.float64]
@@ -336,14 +336,14 @@ def _lines(values: Part, level: float) -> list[FloatArray]:
 
 def _loops(follows: list[int]) -> list[list[int]]:
     """Part a permutation into its cycles."""
-    seen = bytearray(len(follows))
+    visited = bytearray(len(follows))
     loops = []
     for begin in range(len(follows)):
-        if seen[begin]:
+        if visited[begin]:
             continue
         loop, index = [], begin
-        while not seen[index]:
-            seen[index] = 1
+        while not visited[index]:
+            visited[index] = 1
             loop.append(index)
             index = follows[index]
         loops.append(loop)

@@ -374,9 +374,9 @@ class Outliner(QObject):
 
     def set_shapes(self, shapes: Mapping[str, Shape]) -> None:
         """Set the shapes to outline. The lines of a changed shape stay until new ones are computed."""
-        gone = self._shapes.keys() - shapes.keys()
-        if gone:
-            for index in [index for index in self._paths if index[2] in gone]:
+        removed = self._shapes.keys() - shapes.keys()
+        if removed:
+            for index in [index for index in self._paths if index[2] in removed]:
                 del self._paths[index]
         self._shapes = dict(shapes)
         self._pending.clear()

@@ -137,8 +137,8 @@ class SliceCanvas(QWidget):
         view, fitted = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
         room = LOOK_SHARE * min(view.width, view.height)
         ideal = room / max(right - left, bottom - top, 1e-9)
-        seen = view.visible
-        inside = seen[0] <= left and seen[1] <= top and right <= seen[2] and bottom <= seen[3]
+        visible = view.visible
+        inside = visible[0] <= left and visible[1] <= top and right <= visible[2] and bottom <= visible[3]
         if inside and ideal / 3 <= view.scale <= ideal:
             return
         self._fitted = False

@@ -94,12 +94,12 @@ class SliceView(SliceCanvas):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll through slices; with Ctrl, zoom about the mouse."""
-        turn = event.angleDelta().y()
+        delta = event.angleDelta().y()
         event.accept()
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.zoom(1.0015**turn, event.position())
+            self.zoom(1.0015**delta, event.position())
             return
-        self._turned += turn
+        self._turned += delta
         notches = int(self._turned / NOTCH)
         if notches:
             self._turned -= notches * NOTCH

@@ -88,11 +88,11 @@ class DisputeStrip(QWidget):
         right = float(self.width() - 5)
         painter.fillRect(QRectF(right - BAR_ROOM, MARGIN_TOP, BAR_ROOM, rows), QColor(look.window))
         if highest > 0 and rows > 0:
-            turned = self._dispute[::-1] if self._upward else self._dispute
+            oriented = self._dispute[::-1] if self._upward else self._dispute
             edges = np.arange(count) * rows / count
             thick = max(1.0, rows / count - (1.0 if rows / count >= 3 else 0.0))
-            for index in np.flatnonzero(turned):
-                long = max(1.5, BAR_ROOM * float(turned[index]) / highest)
+            for index in np.flatnonzero(oriented):
+                long = max(1.5, BAR_ROOM * float(oriented[index]) / highest)
                 bar = QRectF(right - long, MARGIN_TOP + float(edges[index]), long, thick)
                 painter.fillRect(bar, QColor(look.disputed))
         middle = self._middle(self._slice)

@@ -281,13 +281,13 @@ def rewritten(path: Path, number: int, change: Callable[[dict[str, Any]], object
 @pytest.mark.parametrize(
     ("value", "result"),
     [
-        (5, "result a number"),
+        (5, "found a number"),
         ({}, "of an unknown form"),
         ({"a": 1, "b": 2}, "of an unknown form"),
-        ("x", "result text"),
-        (None, "result nothing"),
-        ([1.5, 2.5], "result a list"),
-        ({"array": ["|b1", [3], 0]}, "result an array of bool"),
+        ("x", "found text"),
+        (None, "found nothing"),
+        ([1.5, 2.5], "found a list"),
+        ({"array": ["|b1", [3], 0]}, "found an array of bool"),
     ],
     ids=str,
 )

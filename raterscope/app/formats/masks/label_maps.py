@@ -218,16 +218,16 @@ def _has_shades(values: NDArray[Any]) -> bool:
 
 def _labels(values: NDArray[Any], most: int) -> list[int] | None:
     """Return the values other than 0, sorted; None if there are more than `most`."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     for band in _bands(values, 2):
         marked = band[band != 0]
         if marked.size and marked.min() == marked.max():
-            seen.add(int(marked[0]))
+            visited.add(int(marked[0]))
         elif marked.size:
-            seen.update(np.unique(marked).astype(np.int64).tolist())
-        if len(seen) > most:
+            visited.update(np.unique(marked).astype(np.int64).tolist())
+        if len(visited) > most:
             return None
-    return sorted(seen)
+    return sorted(visited)
 
 
 def _label_masks(

@@ -323,10 +323,10 @@ class LiveSource:
         """Store the answers of images, to resume from them later."""
         streams.keep(study, self._stream, {image: self.watched[image] for image in images})
 
-    def end(self, study: Study, why: str) -> None:
+    def end(self, study: Study, reason: str) -> None:
         """Record why watching ended. A source that could never be read is forgotten."""
         if self.resumed or self._heard:
-            streams.end(study, self._stream, why)
+            streams.end(study, self._stream, reason)
         else:
             streams.forget(study, self._stream)
 

@@ -214,13 +214,13 @@ class WatchPlan:
             kind: {name: text for name, text in texts.items() if name in _names(kind)}
             for kind in (StoppingSettings, StepSettings)
         }
-        rest = {
+        others = {
             name: text
             for name, text in texts.items()
             if not any(name in group for group in own_texts.values())
         }
         return cls(
-            StreamPlan.make(rest),
+            StreamPlan.make(others),
             StoppingSettings.from_text(own_texts[StoppingSettings]),
             StepSettings.from_text(own_texts[StepSettings]),
         )

@@ -420,8 +420,8 @@ def _fuse_separately(
         if jobs > 1 and len(remaining) > 1 and measured:
             seconds = (time.monotonic() - started) * (total - finished) / measured
             if seconds > _WORTH_PROCESSES:
-                rest = part(watch, finished / total, 1.0)
-                done |= _fuse_in_processes(remaining, plan, min(jobs, len(remaining)), rest)
+                watch_rest = part(watch, finished / total, 1.0)
+                done |= _fuse_in_processes(remaining, plan, min(jobs, len(remaining)), watch_rest)
                 break
         name = next(iter(remaining))
         work = _work_of(remaining[name])
@@ -465,9 +465,9 @@ def _fuse_jointly(
     learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)
     outcomes = dict(separate)
-    for turn, name in enumerate(fused):
+    for index, name in enumerate(fused):
         outcomes[name] = Outcome(
-            name, learnt[turn] if learnt else None, problem, details, separate[name].seconds + seconds
+            name, learnt[index] if learnt else None, problem, details, separate[name].seconds + seconds
         )
     return outcomes
 

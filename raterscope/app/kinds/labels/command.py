@@ -181,13 +181,13 @@ def fuse_labels(options: argparse.Namespace) -> int:
             raise InputError("--run names a run of a study; expected a study", file=options.labels[0])
         else:
             answer, sources, notices = _fuse_files(options, plan, fused)
-        rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
-        judged, failed = judge_answers(answer, texts, all_methods=options.compare, watch=rest)
+        watch_rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
+        judged, failed = judge_answers(answer, texts, all_methods=options.compare, watch=watch_rest)
         curves = {} if settings is None else _curves(answer, settings, part(watch, 0.85, 0.95))
         over_time = _over_time(answer, options.rates_over_time, part(watch, 0.95, 0.97))
-        rest = part(watch, 0.97, 1.0)
+        watch_rest = part(watch, 0.97, 1.0)
         saved = write_in_folder(
-            lambda folder: _write(folder, options, answer, judged, curves, over_time, sources, rest),
+            lambda folder: _write(folder, options, answer, judged, curves, over_time, sources, watch_rest),
             options.output,
         )
     files, large = saved.answer
@@ -383,12 +383,12 @@ def judge_answers(
         failed += problems
         has_truth = bool((question.truth != OPEN).any())
         if not judged[name] and (all_methods or has_truth):
-            why = (
+            reason = (
                 "all are held fixed; --folds measures and holds them in turn"
                 if has_truth
                 else "none is known"
             )
-            failed.append(f"{where(answer, name)}There is no truth to measure by: {why}.")
+            failed.append(f"{where(answer, name)}There is no truth to measure by: {reason}.")
     return judged, failed
 
 

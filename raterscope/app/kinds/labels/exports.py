@@ -384,8 +384,8 @@ def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
     labels = []
     for task, decision in state.tasks(entry.id).items():
         by = state.decision(decision.decision)
-        expert, when, why = ("", None, "") if by is None else (by.who, by.at, by.reason)
-        labels.append(DecidedLabel(task, decision.label, expert, when, why))
+        expert, when, reason = ("", None, "") if by is None else (by.who, by.at, by.reason)
+        labels.append(DecidedLabel(task, decision.label, expert, when, reason))
     return labels
 
 

@@ -218,8 +218,8 @@ def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             content = file.read(_LONGEST_PRIOR + 1)
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"cannot be read as a prior: {why}", file=path) from error
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"cannot be read as a prior: {reason}", file=path) from error
     if len(content) > _LONGEST_PRIOR:
         raise InputError("is too long for a prior; expected a row of numbers per class", file=path)
     rows = [row for row in csv.reader(content.splitlines()) if any(cell.strip() for cell in row)]

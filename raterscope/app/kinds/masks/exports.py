@@ -366,6 +366,6 @@ def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = Fal
         return None
     volumes = [volume for volume in find_volumes(path) if volume.identifier == entry.identifier]
     same = next((candidate for candidate in volumes if candidate.grid.same_as(entry.lattice)), None)
-    if same is None and (why := uneven_slices_note(entry, volumes)):
-        raise InputError(f"is no longer on the grid of its series{why}", file=entry.name)
+    if same is None and (reason := uneven_slices_note(entry, volumes)):
+        raise InputError(f"is no longer on the grid of its series{reason}", file=entry.name)
     return same

@@ -167,7 +167,7 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
             problems.append(f"{plain(name)}, {plain(structure)}: not compared, {problem}")
             continue
         results.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
-        problems += [f"{plain(name)}, {method}: {why}" for method, why in compared.problems]
+        problems += [f"{plain(name)}, {method}: {reason}" for method, reason in compared.problems]
     names = tuple(plan.algorithm for plan in plans)
     return ComparedMethods(names, tuple(results), tuple(problems), _facts(plans, len(results)))
 

@@ -315,14 +315,14 @@ def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
         values = np.zeros((len(names), len(structures), *shape), dtype=np.float32)
         for (structure, name), layer in zip(keys, laid.values, strict=True):
             values[names.index(name), structures.index(structure)] = layer
-        twice = values.sum(axis=1).max() > 1 + _ROUNDED
+        is_repeated = values.sum(axis=1).max() > 1 + _ROUNDED
     else:
-        values, twice = np.zeros((len(names), *shape), dtype=np.uint8), False
+        values, is_repeated = np.zeros((len(names), *shape), dtype=np.uint8), False
         for (structure, name), layer in zip(keys, laid.values, strict=True):
             labels = values[names.index(name)]
-            twice = twice or bool(labels[layer].any())
+            is_repeated = is_repeated or bool(labels[layer].any())
             labels[layer] = structures.index(structure) + 1
-    if twice:
+    if is_repeated:
         raise MasksError("a rater marked a voxel as two structures; fuse each structure separately.")
     return Masks(
         values, names, case.grid.spacing, structures, laid.origin, case.grid.shape,

@@ -66,9 +66,9 @@ def fuse_pairs(options: argparse.Namespace) -> int:
         answer = fuse_inputs(inputs, plan, part(watch, 0.2, 0.8))
         other_results = other_results_of(answer, part(watch, 0.8, 0.9))
         truths = {} if options.truth is None else _agreements(answer, read_ranking(options.truth))
-        rest = part(watch, 0.9, 1.0)
+        watch_rest = part(watch, 0.9, 1.0)
         saved = write_in_folder(
-            lambda folder: _write(folder, answer, other_results, truths, tables, rest), options.output
+            lambda folder: _write(folder, answer, other_results, truths, tables, watch_rest), options.output
         )
     files, large = saved.answer
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
@@ -85,8 +85,8 @@ def fuse_pairs(options: argparse.Namespace) -> int:
 def _refuse(answer: Answer, tables: list[PairTable]) -> None:
     """Raise the error with the file's name if there is one file."""
     paths = {table.path for table in tables}
-    (first, *rest) = answer.outcomes.values()
-    if not rest and len(paths) == 1 and first.problem and not first.details:
+    (first, *others) = answer.outcomes.values()
+    if not others and len(paths) == 1 and first.problem and not first.details:
         raise InputError(first.problem, file=paths.pop())
 
 

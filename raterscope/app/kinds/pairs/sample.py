@@ -109,13 +109,13 @@ def about() -> str:
     crowd = simulate_crowd()
     counts = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
     always, mostly, doubt, tires = counts[1:]
-    ways = (
+    moves = (
         f"{always} always, {mostly} mostly, {doubt} when in doubt,\n"
         f"{'':24}{tires} as they begin to tire; {int((crowd.side > 0).sum())} the left one"
     )
     return _TEXT.format(
         study=STUDY, file=COMPARISONS, pictures=f"{PICTURES}/", annotators=_CROWD.annotators,
-        comparisons=len(crowd.pairs), items=_CROWD.items, biased=int(crowd.biased.sum()), ways=ways,
+        comparisons=len(crowd.pairs), items=_CROWD.items, biased=int(crowd.biased.sum()), ways=moves,
     )  # fmt: skip
 
 

@@ -275,8 +275,8 @@ class _Page:
         value, images = self.values[row, column], int(self.images[row, column])
         if not images:
             return "no image in common"
-        seen = counted(int(self.clusters[row, column]), "spot")
-        where = f"{seen} on {counted(images, 'image')} that both viewed"
+        spots = counted(int(self.clusters[row, column]), "spot")
+        where = f"{spots} on {counted(images, 'image')} that both viewed"
         if np.isfinite(value):
             return f"{self.measure} {value:.2f}, of {where}"
         if self.measure == "Dice":

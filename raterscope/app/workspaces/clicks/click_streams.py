@@ -156,15 +156,15 @@ class LiveWatch(QObject):
         if words and words != self.notice:
             self.noticed.emit(words)
         self.notice = words
-        came = growth.table is not None
+        arrived = growth.table is not None
         self.refused_lines += growth.refused
-        if came:
+        if arrived:
             self._came = time.monotonic()
         self._more = growth.more
-        if came or self._moved or growth.position != following.position:
+        if arrived or self._moved or growth.position != following.position:
             self._moved = False
             work = partial(_store, following, growth)
-            self._run_step(self._document.ask("Storing new clicks", work, changes=came), self._on_stored)
+            self._run_step(self._document.ask("Storing new clicks", work, changes=arrived), self._on_stored)
         else:
             self._rest()
 
@@ -222,9 +222,9 @@ class LiveWatch(QObject):
         if following is not None:
             self._run_step(self._keep(following, STOPPED), self._on_run_kept)
 
-    def _keep(self, following: LiveSource, why: str) -> Job:
+    def _keep(self, following: LiveSource, reason: str) -> Job:
         """Store the result as a run, with the reason why it ended."""
-        return self._document.ask("Keeping the run", partial(_keep_run, following, why), changes=True)
+        return self._document.ask("Keeping the run", partial(_keep_run, following, reason), changes=True)
 
     def _on_run_kept(self, run: int | None) -> None:
         self.following = None
@@ -275,8 +275,8 @@ def _keep(following: LiveSource, images: Sequence[int], study: Study, _watch: Wa
     return images
 
 
-def _keep_run(following: LiveSource, why: str, study: Study, _watch: Watch) -> int | None:
-    following.end(study, why)
+def _keep_run(following: LiveSource, reason: str, study: Study, _watch: Watch) -> int | None:
+    following.end(study, reason)
     return following.keep_run(study)
 
 

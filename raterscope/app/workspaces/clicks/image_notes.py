@@ -114,7 +114,7 @@ class ImageFlags(ClicksPart):
         if contents.review.flag(image.id) is not None:
             self._record("unflag", image, "")
             return
-        dialog = ReasonDialog(image.name, REASONS, self._screen, act="Flag", hint=HINT, what="an image")
+        dialog = ReasonDialog(image.name, REASONS, self._screen, act="Flag", hint=HINT, subject="an image")
         dialog.accepted.connect(partial(self._on_reason, image, dialog))
         dialog.open()
 

@@ -403,8 +403,8 @@ def _known(following: LiveSource, image: int) -> ImageResult:
 
 
 def _why_ended(source: streams.StreamEntry) -> str:
-    why = plain(source.ended, 300) or CUT_SHORT
-    return f"{why} Last arrival {source.seen.astimezone():%Y-%m-%d %H:%M}."
+    reason = plain(source.ended, 300) or CUT_SHORT
+    return f"{reason} Last arrival {source.seen.astimezone():%Y-%m-%d %H:%M}."
 
 
 def _settled(watched: WatchedImage) -> str:

@@ -189,8 +189,8 @@ def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[dr
     day = time_of(scene.labels.time, vote)
     when = f"vote {largest.step + 1:,}" + (f" ({day})" if day else "")
     other_votes = [f"{change.step + 1:,}" for change in changes if change.step != largest.step]
-    rest = f" and {len(other_votes) - MOST_TOLD:,} more" if len(other_votes) > MOST_TOLD else ""
-    beside = f"; changes too at vote {', '.join(other_votes[:MOST_TOLD])}{rest}" if other_votes else ""
+    more_text = f" and {len(other_votes) - MOST_TOLD:,} more" if len(other_votes) > MOST_TOLD else ""
+    beside = f"; changes too at vote {', '.join(other_votes[:MOST_TOLD])}{more_text}" if other_votes else ""
     return f"Changed at {when}: {_row(scene, largest)}{beside} ({chance})."
 
 

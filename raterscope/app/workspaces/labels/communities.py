@@ -216,9 +216,9 @@ def show_cards(
     )
 
 
-def show_no_cards(cards: CommunityCards, why: str = UNFUSED) -> None:
+def show_no_cards(cards: CommunityCards, reason: str = UNFUSED) -> None:
     """Show why there are no communities."""
-    cards.set_nothing(why)
+    cards.set_nothing(reason)
     cards.show_communities(None)
 
 
@@ -276,10 +276,10 @@ class SimilarityPlot(LabelsPart):
 
     @while_shown
     def _draw(self) -> None:
-        groups, seen = self._groups, self._screen.middle_tabs.currentWidget()
+        groups, shown_tab = self._groups, self._screen.middle_tabs.currentWidget()
         if (
             groups is None or self._drawn is not None
-            or seen is None or not seen.isAncestorOf(self._screen.similarity)
+            or shown_tab is None or not shown_tab.isAncestorOf(self._screen.similarity)
         ):  # fmt: skip
             return
         work = partial(similarity_of, self._session.scene, self._session.analysis, groups)

@@ -111,7 +111,7 @@ class MethodComparison(LabelsPart):
 
     def _on_measured(self, measurements: Known) -> None:
         self._measurements = measurements
-        self._screen.method_table.show_runs([one for _, one in measurements.values() if one is not None])
+        self._screen.method_table.show_runs([row for _, row in measurements.values() if row is not None])
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:

@@ -312,10 +312,10 @@ def _graph(
     for at in range(count):
         step = np.arange(edges[at + 1] - edges[at])
         radius = 0.6 * np.sqrt((step + 0.5) / max(len(values), 1)) * min(1.5, count**0.5)
-        turn, middle = step * np.pi * (3 - 5**0.5), 2 * np.pi * at / max(count, 1)
+        angle, middle = step * np.pi * (3 - 5**0.5), 2 * np.pi * at / max(count, 1)
         centre = np.array([np.cos(middle), np.sin(middle)]) * (count > 1)
         positions[edges[at] : edges[at + 1]] = centre + radius[:, None] * np.column_stack(
-            [np.cos(turn), np.sin(turn)]
+            [np.cos(angle), np.sin(angle)]
         )
     similarity = values.astype(float)
     np.fill_diagonal(similarity, -1.0)

@@ -448,8 +448,12 @@ class ActiveLearning(LabelsPart):
             NONE_NEEDED,
         )
 
-    def _annotator_name(self, scene: Scene, who: int) -> str:
-        return "a new annotator" if who == OPEN else view.name_of(scene, who, blind=self._session.blind)
+    def _annotator_name(self, scene: Scene, annotator: int) -> str:
+        return (
+            "a new annotator"
+            if annotator == OPEN
+            else view.name_of(scene, annotator, blind=self._session.blind)
+        )
 
 
 def _ask(scene: Scene, watch: Watch) -> NextVotes:

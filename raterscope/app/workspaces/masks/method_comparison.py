@@ -166,8 +166,8 @@ class MethodComparer(MasksPart):
         self._take(methods)
         self._document.ask("Keeping compared methods", partial(store_methods, methods))
         if methods.problems:
-            rest = f" ({len(methods.problems) - 1} more like it)" if len(methods.problems) > 1 else ""
-            self.message.emit(f"{methods.problems[0]}{rest}")
+            more_text = f" ({len(methods.problems) - 1} more like it)" if len(methods.problems) > 1 else ""
+            self.message.emit(f"{methods.problems[0]}{more_text}")
 
     def _on_kept(self, methods: ComparedMethods | None) -> None:
         if methods is not None and self._methods is None:

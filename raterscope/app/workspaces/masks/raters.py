@@ -64,11 +64,11 @@ class Raters(MasksPart):
         core.session.view_changed.connect(self._on_view)
         core.session.cleared.connect(self._clear)
 
-    def _clear(self, why: str = "") -> None:
+    def _clear(self, reason: str = "") -> None:
         screen = self._screen
         self._task.cancel()
         for widget in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
-            widget.set_nothing(why)
+            widget.set_nothing(reason)
         screen.model_table.set_rows(())
         screen.table.set_rows([])
         screen.matrix.set_matrix((), (), np.zeros((0, 0)))

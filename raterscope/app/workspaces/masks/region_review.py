@@ -304,7 +304,7 @@ class RegionReview(QObject):
 
     def _on_whole(self, scene: Scene, structure: str, settled: Settled) -> None:
         if self._is_of(scene) and structure == self._session.part and self.covered:
-            job = self._record("paint", settled, None, whole=True)
+            job = self._record("paint", settled, None, whole_structure=True)
             job.finished.connect(self._on_whole_written)
 
     def _is_of(self, scene: Scene) -> bool:
@@ -331,7 +331,7 @@ class RegionReview(QObject):
         region: DisputedRegion | None,
         rater: str = "",
         *,
-        whole: bool = False,
+        whole_structure: bool = False,
     ) -> Job:
         scene = self._session.scene
         if region is not None and (settled is None or verb != "paint"):
@@ -342,7 +342,7 @@ class RegionReview(QObject):
             origin, shape = settled.origin, (z, y, x)
         subject = RegionSubject(
             structure=self._session.part, origin=origin, shape=shape, rater=rater,
-            number=None if region is None else region.number, whole=whole, blind=self.covered,
+            number=None if region is None else region.number, whole=whole_structure, blind=self.covered,
         )  # fmt: skip
         job = self._document.record(
             Decision(

@@ -227,8 +227,8 @@ class MasksScreen(WorkspaceScreen):
         column.addWidget(self.maps)
         column.addWidget(self.volume, 1)
         canvas.setFocusProxy(self.volume)
-        why = QWidget()
-        whom_and_where = QVBoxLayout(why)
+        reasons = QWidget()
+        whom_and_where = QVBoxLayout(reasons)
         whom_and_where.setContentsMargins(0, 0, 0, 0)
         whom_and_where.setSpacing(0)
         whom_and_where.addWidget(self.table)
@@ -237,7 +237,7 @@ class MasksScreen(WorkspaceScreen):
         super().__init__(
             QueuePanel("Cases"),
             canvas,
-            why,
+            reasons,
             (self.matrix, self.tabs, self.bound),
             FusePanel(
                 FUSERS, titles=("Fuse the masks with",), item="case",

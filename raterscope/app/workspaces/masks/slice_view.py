@@ -186,10 +186,10 @@ class SliceView(MasksPart):
         self._task.follow(job, self._on_map)
 
     def _on_map(self, answer: tuple[HeatMap | None, str]) -> None:
-        heat_map, why = answer
+        heat_map, reason = answer
         self._volume.set_heat_map(heat_map)
-        if why:
-            self._screen.message.emit(why)
+        if reason:
+            self._screen.message.emit(reason)
 
     @while_shown
     def _show_band(self) -> None:

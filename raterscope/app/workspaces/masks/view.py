@@ -343,11 +343,11 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
             values, calibration.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words
         ), ""
     values = calibration.another_rater() if name == "another" else calibration.true_outline()
-    why = "" if name == "another" else calibration.notices()[-1] if calibration.assumed else ""
+    reason = "" if name == "another" else calibration.notices()[-1] if calibration.assumed else ""
     words = "probability that another rater includes it"
     if name == "truth":
         words = "probability that the true outline includes it"
-    return HeatMap(values, calibration.origin, 0.0, 1.0, "probability", words), why
+    return HeatMap(values, calibration.origin, 0.0, 1.0, "probability", words), reason
 
 
 def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:
@@ -384,10 +384,14 @@ def _add(values: NDArray[np.float32], record: MaskRecord, low: NDArray[np.intege
 
 def _line(region: DisputedRegion, names: Sequence[str]) -> str:
     dispute = region.dispute
-    who = [names[rater] for rater in (*dispute.beyond, *dispute.short) if rater < len(names)]
-    if not who:
+    names_here = [names[rater] for rater in (*dispute.beyond, *dispute.short) if rater < len(names)]
+    if not names_here:
         return "the model is uncertain"
-    return f"{who[0]} alone" if len(who) == 1 else f"{who[0]} and {len(who) - 1} more"
+    return (
+        f"{names_here[0]} alone"
+        if len(names_here) == 1
+        else f"{names_here[0]} and {len(names_here) - 1} more"
+    )
 
 
 def _votes(

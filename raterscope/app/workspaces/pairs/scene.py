@@ -109,7 +109,10 @@ def error_probabilities(question: int, study: Study) -> dict[str, float] | None:
         return None
     pairs = pairs_of(study, question, run)
     wrong = wrong_probabilities(fusion)
-    return {pairs.annotators[who]: float(wrong[who]) for who in np.unique(pairs.annotator).tolist()}
+    return {
+        pairs.annotators[annotator]: float(wrong[annotator])
+        for annotator in np.unique(pairs.annotator).tolist()
+    }
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:

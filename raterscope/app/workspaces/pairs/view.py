@@ -46,8 +46,8 @@ def behaviour_shown(
     if scene.fusion is None:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
     decidable = scene.fusion.decidable if cut is None else cut.decidable
-    rest = GOOD if decidable is None else np.where(decidable, GOOD, UNDECIDABLE)
-    behaviour = np.where(flagged, analysis.if_flagged, rest)
+    default = GOOD if decidable is None else np.where(decidable, GOOD, UNDECIDABLE)
+    behaviour = np.where(flagged, analysis.if_flagged, default)
     return np.where(scene.fusion.untested == 0, behaviour, -1).astype(np.int8)
 
 
@@ -124,24 +124,24 @@ def path_cut(scene: Scene, cut: Cut | None) -> float:
 
 
 def path_view(
-    scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8], who: NDArray[np.int64]
+    scene: Scene, cut: Cut | None, behaviour: NDArray[np.int8], annotators: NDArray[np.int64]
 ) -> PathView | None:
     """Return the regularisation path of some annotators; None without any, and without a result."""
     fusion = scene.fusion
-    if fusion is None or scene.run is None or not len(fusion.path_at) or not len(who):
+    if fusion is None or scene.run is None or not len(fusion.path_at) or not len(annotators):
         return None
     return PathView(
-        at=fusion.path_at, bias=_columns(fusion.path, who), behaviour=behaviour[who],
-        names=_named(scene, who), numbers=who, cut=path_cut(scene, cut),
+        at=fusion.path_at, bias=_columns(fusion.path, annotators), behaviour=behaviour[annotators],
+        names=_named(scene, annotators), numbers=annotators, cut=path_cut(scene, cut),
         axis=AXES.get(scene.run.algorithm, ""), stepped=scene.run.algorithm == "iss",
     )  # fmt: skip
 
 
-def why_no_path(scene: Scene, who: NDArray[np.int64]) -> str:
+def why_no_path(scene: Scene, annotators: NDArray[np.int64]) -> str:
     """Return why a fusion has no path to draw; empty without a fusion."""
     if scene.fusion is None:
         return ""
-    return NO_PATH if len(who) else COVERED
+    return NO_PATH if len(annotators) else COVERED
 
 
 def sides_view(
@@ -159,7 +159,7 @@ def sides_view(
 
 
 def rate_cut(
-    scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, who: NDArray[np.int64]
+    scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, annotators: NDArray[np.int64]
 ) -> RateCut:
     """Return the cut for the bars of some annotators, with its guarantee in words."""
     words = f"at most {cut.rate:.0%} of them wrongly"
@@ -176,30 +176,31 @@ def rate_cut(
     if scene.fusion is not None and cut.rate != scene.fusion.rate:
         elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
         words = f"{words}; {elsewhere}" if words else elsewhere
-    others = int(flagged.sum() - flagged[who].sum())
-    return RateCut(cut.rate, cut.share[who], cut.at, flagged[who], words, others)
+    others = int(flagged.sum() - flagged[annotators].sum())
+    return RateCut(cut.rate, cut.share[annotators], cut.at, flagged[annotators], words, others)
 
 
 def statistics_view(
-    scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray, who: NDArray[np.int64]
+    scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray, annotators: NDArray[np.int64]
 ) -> StatisticsView | None:
     """Return the statistics of some annotators in every draw; None without a result."""
     fusion = scene.fusion
     if fusion is None or cut is None or not len(fusion.statistic):
         return None
     return StatisticsView(
-        statistic=_columns(fusion.statistic, who), names=_named(scene, who), numbers=who,
-        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, who), p_values=scene.by_flips,
+        statistic=_columns(fusion.statistic, annotators), names=_named(scene, annotators), numbers=annotators,
+        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, annotators),
+        p_values=scene.by_flips,
     )  # fmt: skip
 
 
-def _columns(value: NDArray[np.floating], who: NDArray[np.int64]) -> NDArray[np.floating]:
-    return value if len(who) == value.shape[1] else value[:, who]  # no copy of all columns
+def _columns(value: NDArray[np.floating], annotators: NDArray[np.int64]) -> NDArray[np.floating]:
+    return value if len(annotators) == value.shape[1] else value[:, annotators]  # no copy of all columns
 
 
-def _named(scene: Scene, who: NDArray[np.int64]) -> tuple[str, ...]:
+def _named(scene: Scene, annotators: NDArray[np.int64]) -> tuple[str, ...]:
     names = scene.names
-    return names if len(who) == len(names) else tuple(names[number] for number in who.tolist())
+    return names if len(annotators) == len(names) else tuple(names[number] for number in annotators.tolist())
 
 
 def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:
@@ -239,7 +240,7 @@ def bias_view(
     if fusion is None or cut is None:
         return counted
     share, draws = float(cut.share[annotator]), len(fusion.statistic)
-    why = UNTESTED.get(int(fusion.untested[annotator]), "")
+    reason = UNTESTED.get(int(fusion.untested[annotator]), "")
     return BiasView(
         name=counted.name, left=counted.left, right=counted.right, ties=counted.ties, behaviour=behaviour,
         flagged=flagged, decided=decided, bias=float(fusion.bias[annotator]),
@@ -250,10 +251,10 @@ def bias_view(
         draws=0 if scene.by_flips else draws,
         q_value=_value_of(fusion.q_value, annotator), detectable=_value_of(cut.detectable, annotator),
         has_detectable=cut.detectable is not None, by_flips=scene.by_flips,
-        test_flags=None if analysis.test is None or why else bool(analysis.test[annotator]),
+        test_flags=None if analysis.test is None or reason else bool(analysis.test[annotator]),
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left_share(evidence.doubtful) if evidence else float("nan"),
-        clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=why,
+        clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=reason,
     )  # fmt: skip
 
 
@@ -338,7 +339,7 @@ def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item:
         right=pairs.right[at], choice=pairs.choice[at], others_left=others_left,
         others=np.full(len(at), sum(wins)) - decided, ranking=score[pairs.left[at]] - score[pairs.right[at]],
         names=pairs.items, pictures=bool(scene.pictures),
-        who=tuple(names[who] for who in pairs.annotator[at].tolist()),
+        who=tuple(names[annotator] for annotator in pairs.annotator[at].tolist()),
     )  # fmt: skip
 
 

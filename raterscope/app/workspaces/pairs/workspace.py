@@ -226,18 +226,21 @@ class PairsWorkspace(PairsScreen):
         """Draw the plots of all annotators."""
         scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         self._sort()
-        who = self._uncovered(scene)
-        self.path.set_nothing(view.why_no_path(scene, who))
-        self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), who))
+        annotators = self._uncovered(scene)
+        self.path.set_nothing(view.why_no_path(scene, annotators))
+        self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), annotators))
         self.sides.show_sides(view.sides_view(scene, analysis, *self._visible_flags(scene, analysis)))
-        self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, who))
+        self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, annotators))
         self._show_status()
 
     def _visible_flags(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
         """Return flags and behaviours, as far as they are not hidden."""
-        who = self._uncovered(scene)
+        annotators = self._uncovered(scene)
         flagged, behaviour = np.zeros_like(self.flagged), np.full(len(scene.pairs.annotators), -1, np.int8)
-        flagged[who], behaviour[who] = self.flagged[who], self._behaviour(scene, analysis)[who]
+        flagged[annotators], behaviour[annotators] = (
+            self.flagged[annotators],
+            self._behaviour(scene, analysis)[annotators],
+        )
         return flagged, behaviour
 
     def _uncovered(self, scene: Scene) -> NDArray[np.int64]:
@@ -270,9 +273,9 @@ class PairsWorkspace(PairsScreen):
         scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         if cut is None:
             return
-        who, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
-        self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, who))
-        self.path.set_cut(view.path_cut(scene, cut), behaviour[who])
+        annotators, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
+        self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, annotators))
+        self.path.set_cut(view.path_cut(scene, cut), behaviour[annotators])
         took_part = analysis.took_part
         flagged, behaviour_told = self._visible_flags(scene, analysis)
         self.sides.set_flagged(flagged[took_part], behaviour_told[took_part])

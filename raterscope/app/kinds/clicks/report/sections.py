@@ -142,8 +142,8 @@ def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
             images_by_words.setdefault(words, []).append(plain(image.entry.name))
     sentences = []
     for words, names in images_by_words.items():
-        rest = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
-        sentences.append(f"{names[0]}{rest}: {words}")
+        more_text = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
+        sentences.append(f"{names[0]}{more_text}: {words}")
     sentences += run_notices([image.fusion for image in images])
     logs = {image.run.id: image.run.log for image in images}
     sentences += [words for words in map(others_in_words, logs.values()) if words]
@@ -158,10 +158,10 @@ def _facts(images: Sequence[CountedImage], measures: Measures) -> Facts:
     )
     annotators = counted(len({name for image in images for name in image.annotators}), "annotator")
     clicks = sum(int(image.fusion.rates.clicks.sum()) for image in images)
-    twice = sum(len(image.fusion.mark) for image in images) - clicks
+    repeated = sum(len(image.fusion.mark) for image in images) - clicks
     annotators_per_image = (f", {annotators_per_image}" if len(images) > 1 else "") + (
-        f"; {counted(twice, 'duplicate click')} at the same position by the same annotator not counted"
-        if twice > 0
+        f"; {counted(repeated, 'duplicate click')} at the same position by the same annotator not counted"
+        if repeated > 0
         else ""
     )
     sizes = {(round(image.entry.width), round(image.entry.height)) for image in images}

@@ -111,9 +111,9 @@ def case_section(
         [Notices([*slice_sentences, *other_notices])] if slice_sentences or other_notices else []
     )
     if len(structures_shown) == 1:
-        own_block, *rest = inner[0].blocks
+        own_block, *others = inner[0].blocks
         assert isinstance(own_block, Facts)
-        blocks += [Facts([*facts, *own_block.rows]), *rest]
+        blocks += [Facts([*facts, *own_block.rows]), *others]
         inner = []
     else:
         blocks.append(Facts(facts))

@@ -316,7 +316,7 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
     try:
         volumes = find_volumes(path, part(watch, 0.0, 0.2))
         if entry.identifier:
-            volumes = tuple(one for one in volumes if one.identifier == entry.identifier)
+            volumes = tuple(item for item in volumes if item.identifier == entry.identifier)
         matching = [volume for volume in volumes if volume.grid.same_as(entry.lattice)]
         if not matching:
             return Voxels(
