@@ -378,22 +378,26 @@ def membership_sweep(
     for i in range(first, last):
         if known[i] >= 0 or start[i + 1] == start[i]:
             continue
+        task = total[i]
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
+            mean, count, row, own = base[k, output], counts[k, output], rows[k], share[v]
+            for j in range(classes):  # without a sum, for the processor to compute several at once
+                other = task[j] - own[j]
+                other = other if other > 0.0 else 0.0
+                above = strength * mean[j] + count[j] - own[j]
+                above = above if above > _TINY else _TINY
+                term[j] = (mixture[j] + other) * (above / (strength + row[j] - own[j]))
             mass = 0.0
             for j in range(classes):
-                own = share[v, j]
-                term[j] = (mixture[j] + max(total[i, j] - own, 0.0)) * rate(
-                    strength, base[k, output, j], counts[k, output, j], rows[k, j], own
-                )
                 mass += term[j]
             for j in range(classes):
-                own = share[v, j]
-                share[v, j] = term[j] / mass
-                change = share[v, j] - own
-                counts[k, output, j] += change
-                rows[k, j] += change
-                total[i, j] += change
+                before = own[j]
+                own[j] = term[j] / mass
+                change = own[j] - before
+                count[j] += change
+                row[j] += change
+                task[j] += change
 
 
 @compiled(error_model="numpy")

@@ -51,9 +51,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +87,14 @@ from raterscope.algorithms.labels.hierarchical import (
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
+
+_T = TypeVar("_T")
+
+_SECONDS = 0.05
+"""Time between two reports while another thread computes."""
+
+_BLOCK = 8192
+"""Tasks of a block."""
 
 _SPREAD = 0.25
 """Standard deviation of the logarithm of the power between crowds."""
@@ -213,6 +224,22 @@ _DEGREES = np.arange(20) / 20
 """Degrees of dependence between the mixture model's (0) and none (1), equally probable."""
 
 
+def _watch_until(stopped: Event) -> Watch:
+    """Return a watch for other threads, which raises `Cancelled` after the event."""
+
+    def watch(
+        fraction: float,  # noqa: ARG001
+        words: str,  # noqa: ARG001
+        *,
+        objective: float | None = None,  # noqa: ARG001
+        partial: Callable[[], object] | None = None,  # noqa: ARG001
+    ) -> None:
+        if stopped.is_set():
+            raise Cancelled
+
+    return watch
+
+
 def independence(
     labels: Labels,
     correlation: float,
@@ -273,16 +300,7 @@ def independence(
             stopped.set()  # the threads end at their next report
             raise
 
-    def end_if_stopped(
-        fraction: float,  # noqa: ARG001
-        words: str,  # noqa: ARG001
-        *,
-        objective: float | None = None,  # noqa: ARG001
-        partial: Callable[[], object] | None = None,  # noqa: ARG001
-    ) -> None:
-        if stopped.is_set():
-            raise Cancelled
-
+    end_if_stopped = _watch_until(stopped)
     spans = tuple((index, index + 1) for index in range(len(drawn)))
     gains = run_spans(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
     return _probability(measured, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
@@ -397,16 +415,25 @@ class _Pool:
     weight: float = 0.0
 
     def add(self, view: FloatArray, weight: float) -> None:
-        self.logs += weight * np.log(view + FLOOR)
-        self.shares += weight * view
+        for rows in _blocks(len(view)):
+            self.logs[rows] += weight * np.log(view[rows] + FLOOR)
+            self.shares[rows] += weight * view[rows]
         self.weight += weight
 
-    def answer(self, tasks: NDArray[np.int64] | slice = slice(None)) -> FloatArray:
+    def answer(self) -> FloatArray:
         """Return the mean of the logarithmic and the linear pool."""
-        answer = _normalise(self.logs[tasks] / self.weight)
-        answer += self.shares[tasks] / self.weight
-        answer /= answer.sum(axis=1, keepdims=True)
+        answer = np.empty_like(self.logs)
+        for rows in _blocks(len(answer)):
+            block = _normalise(self.logs[rows] / self.weight)
+            block += self.shares[rows] / self.weight
+            block /= block.sum(axis=1, keepdims=True)
+            answer[rows] = block
         return answer
+
+
+def _blocks(tasks: int) -> Iterator[slice]:
+    """Divide tasks into blocks whose intermediate results take little memory."""
+    return (slice(first, first + _BLOCK) for first in range(0, tasks, _BLOCK))
 
 
 def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch = silent) -> LabelFusion:
@@ -469,47 +496,84 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     free = np.zeros_like(vote)
     traces: list[LabelTrace] = []
     unheld: FloatArray | None = None
-    begin, correlation = vote, settings.correlation
-    for name, by_class, step in (
-        ("by class", True, part(watch, 0.03, 0.3)),
-        ("by skill", False, part(watch, 0.3, 0.5)),
-    ):
-        posterior = vote.copy()
-        fit, trace = dawid_skene(crowd, posterior, by_class, *limits, part(step, 0.0, 0.8), show)
-        estimated = correlation_of(crowd, fit, posterior, part(step, 0.8, 0.9))
-        used = max(settings.correlation, estimated)
-        if not traces and len(judged):
-            unheld = tempered_posterior(crowd, fit, posterior, 0.0, silent)[judged]
-        view = tempered_posterior(crowd, fit, posterior, used, part(step, 0.9, 0.95))
-        pool.add(view, _WEIGHTS[name])
-        if estimated < used:
-            view = tempered_posterior(crowd, fit, posterior, estimated, part(step, 0.95, 1.0))
-        free += np.log(view + FLOOR) / 2
-        if not traces:
-            begin, correlation = posterior, used
-        traces.append(trace)
-        del fit, posterior, view
-    mixture, _ = mixed_membership(crowd, begin, settings.mixture, part(watch, 0.5, 0.65), judged, unheld)
+    correlation = settings.correlation
+    with _Beside[tuple[FloatArray, Fit]]() as beside:
+        for name, by_class, step in (
+            ("by class", True, part(watch, 0.03, 0.3)),
+            ("by skill", False, part(watch, 0.3, 0.5)),
+        ):
+            posterior = vote.copy()
+            fit, trace = dawid_skene(crowd, posterior, by_class, *limits, part(step, 0.0, 0.8), show)
+            estimated = correlation_of(crowd, fit, posterior, part(step, 0.8, 0.9))
+            used = max(settings.correlation, estimated)
+            if not traces:
+                correlation = used
+                if len(judged):
+                    unheld = tempered_posterior(crowd, fit, posterior, 0.0, silent)[judged]
+                begin = crowd, posterior, settings.mixture, beside.watch, judged, unheld
+                beside.start(partial(mixed_membership, *begin))  # half of the time, on one processor
+                del begin
+            view = tempered_posterior(crowd, fit, posterior, used, part(step, 0.9, 0.95))
+            pool.add(view, _WEIGHTS[name])
+            if estimated < used:
+                view = tempered_posterior(crowd, fit, posterior, estimated, part(step, 0.95, 1.0))
+            for rows in _blocks(len(view)):
+                free[rows] += np.log(view[rows] + FLOOR) / 2
+            traces.append(trace)
+            del fit, posterior, view
+        subtypes = None
+        if labels.prior is None:
+            subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.5, 0.65))
+        chance = 0.0
+        if settings.correlation > 0:
+            step = part(watch, 0.65, 0.8)
+            chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
+        mixture, _ = beside.result(lambda: watch(0.8, "fitting mixed membership"))
     pool.add(mixture, _WEIGHTS["membership"])
-    del mixture, begin
-    subtypes = None
-    if labels.prior is None:
-        subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.65, 0.8))
+    del mixture
     if subtypes is not None:
         pool.add(subtypes, _WEIGHTS["subtypes"])
-    answer, before = pool.answer(), pool.answer(judged)
+    answer = pool.answer()
+    del pool
     if settings.correlation > 0:
-        step = part(watch, 0.8, 0.97)
-        chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
-        for sums, rows in ((answer, slice(None)), (before, judged)):
-            sums *= 1.0 - chance
-            sums += chance * _normalise(free[rows])
+        for rows in _blocks(len(answer)):
+            answer[rows] *= 1.0 - chance
+            answer[rows] += chance * _normalise(free[rows])
     if len(judged):
-        answer = sharpen(answer, before, crowd.known[judged], judged)
+        answer = sharpen(answer, answer[judged], crowd.known[judged], judged)
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
     trace = next((trace for trace in traces if not trace.converged), traces[0])
     return _fusion(labels, answer, trace, convergence_notices(trace))
+
+
+class _Beside(Generic[_T]):
+    """A thread for one function, which ends early when the block is left."""
+
+    def __init__(self) -> None:
+        self._stopped = Event()
+        self._pool = ThreadPoolExecutor(1)
+        self._future: Future[_T] | None = None
+        self.watch = _watch_until(self._stopped)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._pool.shutdown()
+
+    def start(self, run: Callable[[], _T]) -> None:
+        """Start the function, which must call `watch` often."""
+        self._future = self._pool.submit(run)
+
+    def result(self, report: Callable[[], None]) -> _T:
+        """Wait for the result; `report` is called several times a second and may raise."""
+        assert self._future is not None
+        while not self._future.done():
+            report()
+            wait([self._future], _SECONDS)
+        return self._future.result()
 
 
 def _normalise(logs: FloatArray) -> FloatArray:
