@@ -112,7 +112,7 @@ class Session:
         driven.measure("next annotator (Down)", 100, lambda: driven.key(Qt.Key.Key_Down), told)
 
     def _choose(self, figure: object, parts: count[int]) -> None:
-        figure.choose(next(parts) % 900)  # type: ignore[attr-defined]
+        figure.choose((0, next(parts) % 900))  # type: ignore[attr-defined]
 
     def decide(self) -> None:
         """Flag and clear as when a reason has been given, undo and redo."""

@@ -43,12 +43,12 @@ def make_study(folder: Path, images: int) -> Path:
             for x, y in clicked + rng.normal(0, 1.5, clicked.shape):
                 lines.append(f"w{annotator},{name},{x:.2f},{y:.2f}")
     (folder / "clicks.csv").write_text("\n".join(lines))
-    path = folder / "queue.rscope"
-    with Study.create(path) as study:
+    path, unfinished = folder / "queue.rscope", folder / "unfinished.rscope"
+    with Study.create(unfinished) as study:
         importing.store(importing.read_files([folder, folder / "clicks.csv"]), study)
         inputs = gather([entry.id for entry in study.images()], study)
         keep(fuse_inputs(inputs, FusionPlan.make("hac", {"detector": "majority"})), study)
-    return path
+    return unfinished.rename(path)
 
 
 def measure(driven: Driven, path: Path) -> None:

@@ -70,7 +70,9 @@ def _studies(sizes: Sequence[str], make_study: Callable[[Path, str], None]) -> I
         for size in [word for word in words if word in sizes] or sizes:
             path = (kept or Path(temporary)) / f"{size}.rscope"
             if not path.exists():
-                make_study(path, size)
+                unfinished = path.with_stem("unfinished")
+                make_study(unfinished, size)
+                unfinished.rename(path)
             used = Path(temporary) / "used.rscope"
             used.write_bytes(path.read_bytes())
             yield size, used
