@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 from raterscope.algorithms.progress import RefusedError
@@ -237,6 +238,7 @@ class Settings:
             object.__setattr__(self, spec.name, spec.check(getattr(self, spec.name)))
 
     @classmethod
+    @cache
     def specs(cls) -> tuple[Spec, ...]:
         """Describe every setting, in the order of definition."""
         result = []
