@@ -11,6 +11,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.session import LatestTask, Session, TaskGroup, while_shown
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def held(release: threading.Event, answer: object) -> Callable[[Watch], object]:
 
     def work(watch: Watch) -> object:
         watch(0.0, "working")
-        release.wait(10)
+        release.wait(LONG / 1000)
         return answer
 
     return work
@@ -281,7 +282,7 @@ def test_the_failure_of_a_replaced_job_is_not_reported(jobs, qtbot):
     release, heard, task = threading.Event(), [], LatestTask()
 
     def work(_watch: Watch) -> None:
-        release.wait(10)
+        release.wait(LONG / 1000)
         raise InputError("The file is empty.")
 
     first = jobs.start("first", work)

@@ -10,10 +10,11 @@ from PySide6.QtCore import QBuffer, QIODevice, Qt
 
 from tests.app.driving import idle, open_study, press
 from tests.pictures.comparing import check, fits, store_reference
+from tests.waiting import LONG
 
 SETTLED = 1000
 """Milliseconds until nothing is drawn any more, before a picture is stored."""
-PATIENCE = 20.0
+PATIENCE = LONG / 1000
 """Seconds until a picture that does not look as its reference has failed."""
 
 

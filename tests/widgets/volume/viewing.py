@@ -52,4 +52,4 @@ def drag(qtbot, part, start, way, button=LEFT):
 def outlined(view, qtbot, **more):
     view.set_outlines([Outline("r1", "rater 1", "#e69f00", ball(), width=1.0, **more)])
     axial = view.view("axial")
-    qtbot.waitUntil(lambda: "#e69f00" in colours(axial), timeout=3000)
+    qtbot.waitUntil(lambda: "#e69f00" in colours(axial))
