@@ -51,9 +51,10 @@ def compiled():
 
 
 @pytest.fixture
-def crowd_files(tmp_path) -> list[Path]:
+def crowd_files(tmp_path, study_as_it_came) -> list[Path]:
     """Two small images, a table of twelve annotators' clicks on them, and the truth."""
-    return write_crowd(tmp_path / "input")
+    folder = shutil.copytree(study_as_it_came.with_name("input"), tmp_path / "input")
+    return [folder / name for name in ("one.png", "two.png", "clicks.csv", "truth.csv")]
 
 
 def write_crowd(folder: Path) -> list[Path]:

@@ -1,16 +1,16 @@
 """Windows with pairs, unfused and fused."""
 
+import shutil
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
 
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.app.formats.records import PairTable
+from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
-from tests.app.driving import LONG, idle, open_study
-from tests.app.workspaces.pairs.driving import key
+from tests.app.driving import LONG, open_study
 from tests.app.workspaces.pairs.made import crowd
 
 
@@ -21,18 +21,35 @@ def compiled():
         fuse(crowd(), PairPlan.make(path, {"draws": "1"}))
 
 
-@pytest.fixture
-def pairs_study(tmp_path) -> Path:
-    path, pairs = tmp_path / "faces.rscope", crowd()
+@pytest.fixture(scope="session")
+def pairs_original(tmp_path_factory) -> Path:
+    """A study of the crowd, for tests to copy."""
+    folder = tmp_path_factory.mktemp("pairs")
+    path, pairs = folder / "faces.rscope", crowd()
     with Study.create(path) as study:
         add_pairs(
             study,
             PairTable(
-                tmp_path / "pairs.csv", "Which is worse?", pairs.annotators, pairs.items, pairs.annotator,
+                folder / "pairs.csv", "Which is worse?", pairs.annotators, pairs.items, pairs.annotator,
                 pairs.left, pairs.right, pairs.choice, pairs.time,
             ),
         )  # fmt: skip
     return path
+
+
+@pytest.fixture(scope="session")
+def pairs_original_fused(pairs_original, tmp_path_factory) -> Path:
+    """The same fused as the window does by default."""
+    path = shutil.copy(pairs_original, tmp_path_factory.mktemp("fused"))
+    with Study.open(path) as study:
+        inputs = gather([question.id for question in study.pair_questions()], study)
+        keep(fuse_inputs(inputs, PairPlan()), study)
+    return path
+
+
+@pytest.fixture
+def pairs_study(tmp_path, pairs_original) -> Path:
+    return shutil.copy(pairs_original, tmp_path / "faces.rscope")
 
 
 @pytest.fixture
@@ -41,9 +58,8 @@ def opened(window, qtbot, pairs_study):
 
 
 @pytest.fixture
-def fused(opened, qtbot):
-    key(opened, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
-    idle(opened, qtbot)
+def fused(window, qtbot, pairs_study, pairs_original_fused):
+    shutil.copy(pairs_original_fused, pairs_study)
+    opened = open_study(window, qtbot, pairs_study)
     qtbot.waitUntil(lambda: opened.workspace.rate_cut.ranking is not None, timeout=LONG)
     return opened
