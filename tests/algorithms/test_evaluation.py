@@ -38,7 +38,7 @@ def test_nothing_found_and_nothing_there():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_threshold_counts_as_many_as_matching_anew(seed):
+def test_every_threshold_counts_as_many_as_matching_again(seed):
     generator = np.random.default_rng(seed)
     positions, truth = generator.uniform(0, 20, (60, 2)), generator.uniform(0, 20, (40, 2))
     posterior = np.round(generator.random(60), 1)

@@ -57,7 +57,7 @@ def test_text_of_a_command_line_becomes_values(texts, expected):
         ({"speed": "1"}, "speed is not a setting here; expected one of scatter, rounds, prior, thorough."),
     ],
 )
-def test_what_will_not_do_is_said_in_a_sentence(texts, sentence):
+def test_what_is_invalid_is_reported_in_a_sentence(texts, sentence):
     with pytest.raises(SettingsError) as caught:
         Example.from_text(texts)
     assert str(caught.value) == sentence

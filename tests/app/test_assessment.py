@@ -55,7 +55,7 @@ def test_overconfident_probabilities_are_contradicted():
     assert "too few" in few.in_words()
 
 
-def test_clicks_by_known_places_else_by_later_decisions(tmp_path, study_fused):
+def test_clicks_by_known_positions_else_by_later_decisions(tmp_path, study_fused):
     path = tmp_path / "one.rscope"
     path.write_bytes(study_fused.read_bytes())
     with Study.open(path) as study:
@@ -156,7 +156,7 @@ def test_a_crowd_of_a_usual_size_is_named_with_its_figures(kind, per_item, class
     assert "{" not in words
 
 
-def test_nothing_is_said_of_crowds_that_are_far():
+def test_no_statement_for_crowds_that_are_far():
     assert (
         comparable_in_words("pairs", 1e9, ("comparison", "annotator"))
         == "No crowd of this size was measured."
@@ -223,7 +223,7 @@ def test_true_outlines_imported_later_judge_the_true_outline(study):
     assert "with a known true outline" in trust.in_words()
 
 
-def test_true_outlines_that_lie_elsewhere_contradict_where_they_are_too_few_to_be_learnt(study):
+def test_true_outlines_that_lie_elsewhere_contradict_where_they_are_too_few_to_be_learned(study):
     add_truth(study, 15)
     trust = trusted(study)
     assert trust.contradicted

@@ -96,7 +96,7 @@ def test_pairs_whose_flags_change(tmp_path, path):
     assert "flagged" in result.in_words()
 
 
-def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
+def test_annotators_cleared_by_the_expert_are_no_longer_flagged(tmp_path, path):
     table = write(tmp_path / "pairs.csv", HEADER, answers())
     assert main(["import", str(path), str(table)]) == 0
     run(path, "lasso")

@@ -40,7 +40,7 @@ def three_masks() -> Masks:
     return Masks(values, ("a", "b", "c"), (1.0, 1.0, 1.0))
 
 
-def test_masks_that_did_not_converge_are_told_from_those_that_did():
+def test_masks_that_did_not_converge_are_distinguished_from_those_that_did():
     plan = MaskPlan.make("laplace", {"max_iterations": "1"})
     (fusion, *_) = fused_masks(plan)
     words = convergence.of_masks(fusion, plan.as_dict())
@@ -57,7 +57,7 @@ def fused_masks(plan):
     return [fuse(three_masks(), plan)]
 
 
-def test_a_run_that_was_asked_for_so_many_iterations_is_not_blamed():
+def test_a_run_with_a_requested_number_of_iterations_has_no_warning():
     task, annotator = np.divmod(np.arange(40), 4)
     answers = np.random.default_rng(2).integers(0, 2, 40)
     labels = Labels(

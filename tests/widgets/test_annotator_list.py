@@ -62,7 +62,7 @@ def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
     assert not queue.grab().isNull()
 
 
-def test_before_a_fusion_the_counts_are_said(queue):
+def test_before_a_fusion_the_counts_are_reported(queue):
     queue.set_view(view(1, behaviour=np.array([-1]), doubt=None))
     assert said(queue, 0) == "annotator 0, 191 left, 9 right"
 

@@ -99,7 +99,7 @@ def test_outputs_of_a_removed_class_stand_for_none_and_one_class_stays(dialog):
     ("name", "words"),
     [(" ", "A class has no name."), ("healthy", "Two classes have the same name.")],
 )
-def test_names_that_cannot_be_told_apart_are_refused(dialog, name, words):
+def test_names_that_cannot_be_distinguished_are_refused(dialog, name, words):
     dialog.classes.item(1).setText(name)
     assert dialog._error.text() == words
     assert not may_accept(dialog)

@@ -41,7 +41,7 @@ def test_a_line_gone_to_by_key_gives_its_key(asking, qtbot):
     assert gone[-1] == "smear_012"
 
 
-def test_a_line_is_said_with_its_unit_and_more_in_the_tip(asking):
+def test_a_line_is_reported_with_its_unit_and_more_in_the_tip(asking):
     asking.show_lines(LINES)
     texts = [asking.list.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in (0, 1)]
     assert texts[0] == "w-0412: finds 0.94 of what is there, 0.31 decisions"

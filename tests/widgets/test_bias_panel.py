@@ -52,7 +52,7 @@ def said(widget) -> list[str]:
     return [label.text() for label in widget.findChildren(QLabel) if label.isVisible() and label.text()]
 
 
-def test_the_bias_is_said_with_its_interval_its_side_and_no_more_digits_than_these_support(panel):
+def test_the_bias_is_reported_with_its_interval_its_side_and_no_more_digits_than_these_support(panel):
     panel.show_annotator(view())
     assert {
         "ANNOTATOR",

@@ -87,7 +87,7 @@ def test_the_keys_walk_over_the_tested_from_the_highest_to_the_lowest(path, qtbo
     assert path.said == [12, 5, 70]
 
 
-def test_selecting_says_nothing_and_stays_when_the_path_is_shown_anew(path, qtbot):
+def test_selecting_says_nothing_and_stays_when_the_path_is_shown_again(path, qtbot):
     shown(path, qtbot, view())
     plain = path.figure.grab().toImage()
     path.select(70)
@@ -133,7 +133,7 @@ def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qt
     assert path.figure.part_at(end(path, 100.0)) == (0, 700)
 
 
-def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
+def test_positions_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
     rising = view(at=np.linspace(0, 10, 200), bias=np.nan_to_num(view().bias), stepped=True)
     shown(path, qtbot, rising)
     path.scale.set_mode("linear")
@@ -148,7 +148,7 @@ def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
 @pytest.mark.parametrize(
     "wrong", [{"at": np.array([1.0, 3.0, 2.0])}, {"at": np.linspace(5, -5, 200)}, {"names": ("one",)}]
 )
-def test_a_path_that_is_none_is_refused(wrong):
+def test_a_path_that_is_invalid_is_refused(wrong):
     with pytest.raises(ValueError, match=r"path|annotators"):
         view(**wrong)
 

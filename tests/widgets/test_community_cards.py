@@ -44,7 +44,7 @@ def test_a_card_says_all_that_is_known(cards):
     assert "by behaviour | modularity 0.41" in visible_words(cards)
 
 
-def test_what_nobody_knows_is_left_out(cards):
+def test_unknown_values_are_skipped(cards):
     unknown = np.full(3, np.nan)
     cards.show_communities(view(accuracy=unknown, share=unknown, prototype=None, words=""))
     assert cards.cards[0].accessibleName() == "Community 1, extremists: 1 member"

@@ -101,7 +101,7 @@ def test_where_bands_cross_the_thinner_one_is_pointed_at(flow):
     assert flow.figure.part_at(crossing) == (0, 1, 0)
 
 
-def test_what_is_pointed_at_is_said_in_words(flow):
+def test_what_is_pointed_at_is_described(flow):
     words = flow.figure.words
     assert words((0, 0, BLOCK)) == "at 50 %: community 1, careful, 20 annotators"
     assert words((0, 0, 1)) == "at 50 %, then at 100 %: 16 annotators stay in community 1, careful"

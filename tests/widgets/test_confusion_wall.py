@@ -144,7 +144,7 @@ def test_letters_find_by_name_and_return_goes_back_to_the_wall(wall, qtbot):
     assert len(wall.shown) == 40
 
 
-def test_an_annotator_is_said_in_words(wall, qtbot):
+def test_an_annotator_is_described(wall, qtbot):
     excluded = np.zeros(40, bool)
     excluded[39] = True
     mean = np.tile([[0.9, 0.03, 0.07], [0.12, 0.05, 0.83]], (40, 1, 1))
@@ -168,7 +168,7 @@ def test_blind_nobody_is_named_nor_found_by_name(wall, qtbot):
     assert wall.shown == ()
 
 
-def test_who_is_selected_stays_selected_when_the_wall_is_shown_anew_or_sorted(wall, qtbot):
+def test_who_is_selected_stays_selected_when_the_wall_is_shown_again_or_sorted(wall, qtbot):
     wall.select([105, 106, 999])
     assert wall.heard == []
     wall.sort_by("votes")
@@ -264,7 +264,7 @@ def test_what_does_not_fit_is_refused():
         wall_of(measures=())
 
 
-def test_a_highlight_stays_when_the_wall_is_shown_or_sorted_anew(wall):
+def test_a_highlight_stays_when_the_wall_is_shown_or_sorted_again(wall):
     wall.highlight([139, 135])
     wall.sort_by("votes")
     wall.set_wall(wall_of(38))

@@ -50,7 +50,7 @@ def test_before_there_is_a_stream_it_says_what_to_do(curves):
     assert not curves.filled
 
 
-def test_the_step_under_the_pointer_is_said_with_its_figures(curves):
+def test_the_step_under_the_pointer_is_described_with_its_figures(curves):
     truth = np.full(60, UNKNOWN)
     truth[29] = 0.87
     curves.set_history(history(), CHANCE, StreamTruth(truth, truth))
@@ -155,7 +155,7 @@ def test_a_spike_among_thousands_of_steps_is_still_seen_and_its_place_found(curv
     assert all(abs(x - box.left - box.width * 3334 / 5000) < 3 for x in other)
 
 
-def test_the_position_and_the_theme_are_drawn_anew_and_a_step_appended_moves_no_axis(curves, qapp):
+def test_the_position_and_the_theme_are_drawn_again_and_a_step_appended_moves_no_axis(curves, qapp):
     curves.set_history(history(51), CHANCE)
     end = curves.figure.charts[0].x.high
     plain = curves.figure.grab().toImage()

@@ -61,7 +61,7 @@ def clicks(guess):
     return [TableKind("clicks", tuple(FIELDS), guess)]
 
 
-def test_a_table_may_be_said_to_hold_another_kind(asked):
+def test_a_table_may_be_imported_as_another_kind(asked):
     ask, answers = asked
     truths = (MappingField("task", "task"), MappingField("truth", "true label"))
     kinds = [*clicks({"cell": "x"}), TableKind("true labels", truths, {"cell": "task"})]

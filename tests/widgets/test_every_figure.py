@@ -74,7 +74,7 @@ def test_home_and_end_go_to_the_first_and_the_last_point(figure, qtbot):
     assert last
 
 
-def test_it_leaves_as_svg_png_and_csv_and_as_a_copy(figure, qtbot):
+def test_it_is_exported_as_svg_png_and_csv_and_as_a_copy(figure, qtbot):
     _, menu = figure
     leaving = {}
     menu.leaving.connect(lambda item: leaving.__setitem__(item.suffix, item.content))

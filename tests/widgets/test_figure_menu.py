@@ -245,7 +245,7 @@ def test_the_crop_of_a_spot_leaves_with_its_ellipse(qtbot):
     assert (middle.red(), middle.green(), middle.blue()) == (200, 40, 40)
 
 
-def test_the_curves_leave_as_they_are_chosen(qtbot):
+def test_the_curves_are_exported_as_they_are_chosen(qtbot):
     plot = FIGURES["curves"]()
     qtbot.addWidget(plot)
     plot.set_kind("precision-recall")
@@ -259,7 +259,7 @@ def test_columns_of_different_lengths_are_no_table():
         PlotTable.of({"a": [1, 2], "b": np.arange(3)})
 
 
-def test_cells_are_told_with_their_places():
+def test_cells_are_reported_with_their_places():
     table = PlotTable.of_cells(
         {"row": ["x", "y"], "column": ["u", "v"]}, {"value": np.arange(4).reshape(2, 2), "none": None}
     )

@@ -65,7 +65,7 @@ def test_what_is_typed_is_what_is_set(form, qtbot):
     assert len(changes) >= 3
 
 
-def test_a_learnt_value_is_open_until_one_is_given(form, qtbot):
+def test_a_learned_value_is_open_until_one_is_given(form, qtbot):
     scatter = form.editors()["scatter"]
     assert not scatter.isEnabled()
     learnt = next(
@@ -83,7 +83,7 @@ def test_a_learnt_value_is_open_until_one_is_given(form, qtbot):
 @pytest.mark.parametrize(
     ("text", "sentence"), [("0", "expected at least 1"), ("many", "expected a whole number")]
 )
-def test_what_will_not_do_is_said_beside_it(form, qtbot, text, sentence):
+def test_what_is_invalid_is_shown_beside_it(form, qtbot, text, sentence):
     bound = form.editors()["bound"]
     bound.selectAll()
     qtbot.keyClicks(bound, text)
@@ -156,7 +156,7 @@ def test_run_gives_what_is_chosen(panel, qtbot):
     assert requests == [RunRequest("oem", Knobs(bound=9), "vote", Plain(), None, False)]
 
 
-def test_which_items_are_fused_is_asked_where_there_are_several_and_nothing_is_under_way(panel):
+def test_the_choice_of_items_is_offered_for_several_items_and_no_running_fusion(panel):
     for items, words, requested in (
         (1, None, False),
         (2, None, True),

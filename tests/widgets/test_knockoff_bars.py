@@ -133,7 +133,7 @@ def test_of_more_annotators_than_pixels_every_one_can_be_reached_and_a_flagged_o
     assert bars.said == [1500]
 
 
-def test_nobody_tested_or_nothing_fused_is_said(bars, qtbot):
+def test_a_message_is_shown_without_tests_or_fusion(bars, qtbot):
     none = np.full((1, 5), np.nan)
     empty = RateCut(0.1, none[0], np.array([np.inf]), np.zeros(5, bool))
     bars.show_statistics(view(statistic=none, cut=empty))

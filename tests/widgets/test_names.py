@@ -31,7 +31,7 @@ def test_a_name_like_no_other_stays() -> None:
 
 
 @given(st.lists(st.text("ab1_. é", min_size=1, max_size=12), unique=True, max_size=12))
-def test_names_that_differ_are_told_apart(names: list[str]) -> None:
+def test_names_that_differ_are_distinguished(names: list[str]) -> None:
     labels = distinguishing_labels(names)
     assert set(labels) == set(names)
     assert len(set(labels.values())) == len(names)

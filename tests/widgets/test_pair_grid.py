@@ -72,7 +72,7 @@ def test_going_to_a_line_names_its_comparison(grid, qtbot):
     assert grid.said[-1] in (41, 44)
 
 
-def test_whoever_answered_is_named_where_they_differ(grid):
+def test_annotators_are_named_where_their_answers_differ(grid):
     grid.show_pairs(view(who=("ann", "bob", "cy", "dee", "eve", "fay")))
     assert lines(grid)[0].endswith("ann chose right, 9 of 10 others chose left")
 
@@ -117,7 +117,7 @@ def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
     assert min(grid.wanted[request_count:]) > count - 12
 
 
-def test_an_empty_side_and_nobody_chosen_are_said(grid):
+def test_an_empty_side_and_nobody_chosen_are_reported(grid):
     def said() -> str:
         return "\n".join(label.text() for label in grid.findChildren(QLabel) if label.isVisible())
 

@@ -86,7 +86,7 @@ def test_the_filter_takes_words_and_leaves_the_undecided(queue, qtbot):
     assert [shown.key for shown in queue.shown()] == [1, 12]
 
 
-def test_an_empty_queue_says_so(queue):
+def test_an_empty_queue_shows_a_message(queue):
     queue.set_items([])
     assert "No items yet." in shown_words(queue)
     queue.set_items([item(1)])

@@ -54,7 +54,7 @@ def test_dots_lie_by_their_counts_and_equal_ones_on_the_diagonal(sides, mode):
 
 
 @pytest.mark.parametrize("mode", ["log", "linear"])
-def test_a_click_on_a_dot_chooses_whom_it_stands_for(sides, qtbot, mode):
+def test_a_click_on_a_dot_selects_its_annotator(sides, qtbot, mode):
     sides.scale.set_mode(mode)
     for row, number in enumerate((70, 21, 40, 12)):
         qtbot.mouseClick(sides.figure, LEFT, pos=sides.figure.position_of(part(sides, row)).toPoint())

@@ -63,7 +63,7 @@ def test_the_fields_mean_a_matrix_with_rates_and_intervals(form, qtbot):
     assert form.settings().prior_strength == 20
 
 
-def test_what_will_not_do_is_said_and_changes_nothing(form, qtbot):
+def test_what_is_invalid_is_reported_and_changes_nothing(form, qtbot):
     form.set_settings(PriorSettings(prior_strength=10.0))
     messages = []
     form.changed.connect(messages.append)
@@ -94,7 +94,7 @@ def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbo
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "1e9", "two", ""])
-def test_a_count_that_will_not_do_is_refused_in_a_sentence(form, qtbot, text):
+def test_a_count_that_is_invalid_is_refused_in_a_sentence(form, qtbot, text):
     messages = []
     form.changed.connect(messages.append)
     enter(form, qtbot, 0, 0, text)

@@ -71,7 +71,7 @@ def middle(ranking, item, row=BEFORE) -> QPointF:
     return ranking.figure.rows().card(item, row).center()
 
 
-def test_items_stand_by_their_scores_and_how_many_swap_is_said(ranking):
+def test_items_stand_by_their_scores_and_how_many_swap_is_reported(ranking):
     ranking.show_ranking(SWAP)
     across = [[middle(ranking, item, row).x() for item in range(4)] for row in (BEFORE, AFTER)]
     assert np.argsort(across[0]).tolist() == [0, 1, 2, 3]

@@ -35,7 +35,7 @@ def cell(table, row, column, role=Qt.ItemDataRole.DisplayRole) -> str:
     return table.model.index(row, table.model.columns.index(column)).data(role)
 
 
-def test_a_bias_is_signed_and_its_direction_is_said(table):
+def test_a_bias_is_signed_and_its_direction_is_reported(table):
     assert [cell(table, row, "bias mm") for row in range(3)] == ["+0.1", "0.0", "+1.9"]
     assert "draws 1.9 mm beyond the consensus: over" in cell(table, 2, "bias mm", Qt.ItemDataRole.ToolTipRole)
     assert direction(-0.4) == "draws 0.4 mm short of the consensus: under"

@@ -64,7 +64,7 @@ def test_the_volume_of_doubt_is_the_largest_text(panel):
         ("skipped", "skipped"),
     ],
 )
-def test_how_a_region_was_settled_is_said(panel, state, words):
+def test_how_a_region_was_settled_is_reported(panel, state, words):
     panel.show_region(region(state=state, taken_from="rater 2"))
     assert words in visible_words(panel).splitlines()
     assert words in panel._figures.accessibleName()
@@ -75,7 +75,7 @@ def test_each_rater_is_in_or_out_beyond_or_short():
     assert RegionVote(0, "a", 1.0, 0.01).direction() == "as consensus"
 
 
-def test_what_is_said_of_a_rater_is_said_in_words(panel):
+def test_what_is_said_of_a_rater_is_described(panel):
     model = panel._votes.model()
     text = model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert text == "rater 4, inside: marks 97 % of the region, 6.1 mm beyond, local weight 0.03"
@@ -203,7 +203,7 @@ def test_a_consensus_is_chosen_with_mouse_and_keyboard(alternatives, qtbot):
     assert chosen == [1, 0]
 
 
-def test_who_stands_behind_a_consensus_is_said(alternatives):
+def test_the_raters_of_a_consensus_are_named(alternatives):
     assert alternatives.cards[0].accessibleName() == "Consensus 1, weight 0.70: rater 1 99 %, rater 4 3 %"
     assert "2 consensuses" in visible_words(alternatives)
 

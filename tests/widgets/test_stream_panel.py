@@ -87,7 +87,7 @@ def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
     assert steps == [24, 0, 60, 59]
 
 
-def test_what_is_shown_is_not_told_and_moves_nothing_under_the_hand(panel):
+def test_showing_a_result_emits_no_signal_and_moves_nothing_under_the_pointer(panel):
     steps, orders = told(panel.position_chosen), told(panel.order_chosen)
     panel.show_replay(REPLAY)
     panel.show_replay(dataclasses.replace(REPLAY, position=30, order="random", batch=4, speed=7.0))

@@ -73,7 +73,7 @@ def test_the_standard_name_is_one_click_away(opened, answers):
     assert (answers[0].label, answers[0].colour) == ("Heart", (16, 32, 48))
 
 
-def test_a_code_can_be_taken_away_and_nothing_found_is_said(opened, answers):
+def test_a_code_can_be_taken_away_and_nothing_found_is_reported(opened, answers):
     dialog = opened(StructureChoice(HEART, ANATOMY))
     dialog.set_search(find)
     dialog.search.setText("spleen")

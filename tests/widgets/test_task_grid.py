@@ -69,7 +69,7 @@ def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
     assert sorted(wanted) == sorted(set(wanted))
 
 
-def test_a_picture_that_was_given_is_seen_and_one_that_is_not_there_is_said(grid):
+def test_a_picture_that_was_given_is_seen_and_one_that_is_not_there_is_reported(grid):
     grid.show_tasks(view())
     grid.set_picture(0, picture())
     grid.set_picture(2, None)

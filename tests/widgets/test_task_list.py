@@ -54,7 +54,7 @@ def test_of_many_classes_the_two_likeliest_are_named(tasks):
     assert said(tasks, 0) == "task 0000, frog .62, toad .31"
 
 
-def test_before_a_fusion_the_votes_are_said(tasks):
+def test_before_a_fusion_the_votes_are_reported(tasks):
     tasks.set_tasks(view(1, posterior=None, entropy=None))
     assert said(tasks, 0) == "task 0000, 14 votes"
 

@@ -61,7 +61,7 @@ def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
     ]
 
 
-def test_a_vote_that_differs_from_the_model_is_said_and_so_is_the_truth(panel):
+def test_a_vote_that_differs_from_the_model_is_reported_and_so_is_the_truth(panel):
     panel.show_task(view(majority=1, majority_votes=3, known=0))
     assert "The majority says supernova (3 of 4), the model not" in visible_words(panel)
     assert "Ground truth: not." in visible_words(panel)

@@ -36,7 +36,7 @@ def test_cutting_gives_the_groups_of_that_height() -> None:
     assert [name for group in tree.cut(0.5) for name in group] == [tree.names[at] for at in tree.order]
 
 
-def test_raters_who_never_met_are_joined_last_and_said() -> None:
+def test_raters_who_never_met_are_joined_last_with_a_notice() -> None:
     tree = cluster_raters([_case({"a": 0, "b": 1}), _case({"b": 0, "c": 0})])
     assert np.isnan(tree.distance[0, 2])
     assert tree.common[0, 2] == 0
@@ -73,7 +73,7 @@ def test_one_rater_is_a_tree_of_one_leaf() -> None:
     ("names", "similarity"),
     [(("a", "b"), np.eye(3)), (("a", "a"), np.eye(2)), (("a", "b"), [[1, 0.2], [0.3, 1]]), (("a",), [[2.0]])],
 )
-def test_similarities_that_are_none_are_refused(names: tuple[str, ...], similarity: object) -> None:
+def test_similarities_that_are_invalid_are_refused(names: tuple[str, ...], similarity: object) -> None:
     with pytest.raises(ValueError, match=r"similarit"):
         CaseAgreement(names, np.array(similarity, dtype=float))
     with pytest.raises(ValueError, match="no case"):

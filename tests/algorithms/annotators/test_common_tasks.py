@@ -99,7 +99,7 @@ def test_many_annotators_are_grouped_by_their_closest_links(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_those_of_few_tasks_and_those_alone_are_left_out_and_it_is_said(method: str) -> None:
+def test_those_of_few_tasks_and_those_alone_are_skipped_with_a_notice(method: str) -> None:
     task = [*range(5), *range(5), *range(5, 10), 0]
     annotator = [0] * 5 + [1] * 5 + [2] * 5 + [3]
     settings = CommonTaskSettings(method=method, least_tasks=3)

@@ -95,7 +95,7 @@ def test_modularity_is_that_of_the_whole_network(monkeypatch: pytest.MonkeyPatch
     assert result.modularity == pytest.approx(expected, rel=1e-5)
 
 
-def test_those_of_few_votes_are_left_out_and_it_is_said() -> None:
+def test_those_of_few_votes_are_skipped_with_a_notice() -> None:
     mean, _, votes = planted(FIVE[1:3], 10, 60, 5)
     votes[[3, 12]] = 4
     result = communities(mean, votes, CommunitySettings(least_votes=5))
@@ -200,7 +200,7 @@ def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
     assert names == ("always Carcinoma of t…quadrant left", "always Carcinoma of t…uadrant right")
 
 
-def test_no_two_communities_are_called_the_same() -> None:
+def test_communities_have_different_names() -> None:
     names = ("cat", "dog")
     many = np.stack([diagonal(0.88, 2), [[0.95, 0.05], [0.2, 0.8]], diagonal(0.89, 2), diagonal(0.88, 2)])
     text = describe_communities(many, names, names, (0, 1))

@@ -69,7 +69,7 @@ def test_an_image_on_which_nothing_is_found_is_asked_about(experience, looked):
     assert ranked.gain[0] >= 0
 
 
-def test_why_is_said_in_a_sentence(experience):
+def test_the_reason_is_one_sentence(experience):
     words = asked(an_image(), experience).why(0)
     assert words.startswith("Marks 9")
     assert words.endswith(".")

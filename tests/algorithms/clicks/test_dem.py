@@ -193,7 +193,7 @@ def test_with_priors_true_objects_survive_where_nearly_all_clusters_are_true():
 
 
 @pytest.mark.parametrize("stray", [0.01, 0.03])
-def test_chance_and_artefacts_are_told_from_structures_better_than_by_any_count_of_votes(stray):
+def test_chance_and_artefacts_are_distinguished_from_structures_better_than_by_any_count_of_votes(stray):
     posterior, truth, share = [], [], []
     for seed in range(20):
         votes, present = found_votes(seed, stray=stray)

@@ -30,7 +30,7 @@ def share_of(least: float) -> FusionPlan:
     )
 
 
-def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_told():
+def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_reported():
     clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (2, (60, 65))])
     before, after = (fuse(image, share_of(0.55)) for image in (clicks, clicks.without({"a0"})))
     assert before.detection.detected.sum() == 5

@@ -198,7 +198,7 @@ def test_a_plan_takes_texts_apart():
         ({"vote_coverage": "2"}, r"vote_coverage is 2; expected 0\.1 to 1"),
     ],
 )
-def test_settings_that_will_not_do_are_refused_in_a_sentence(texts, sentence):
+def test_invalid_settings_are_refused_in_a_sentence(texts, sentence):
     with pytest.raises(SettingsError, match=sentence):
         FusionPlan.make(texts=texts)
 
@@ -225,12 +225,12 @@ def test_a_plan_survives_json(algorithm, detector):
     assert len(set(names)) == len(names)  # texts can be told apart
 
 
-def test_a_stored_plan_that_is_none_is_refused():
+def test_a_stored_plan_that_is_invalid_is_refused():
     with pytest.raises(SettingsError, match="algorithm"):
         FusionPlan.from_dict({"detector": "dem"})
 
 
-def test_annotators_in_another_order_keep_what_is_said_of_them():
+def test_annotators_in_another_order_keep_their_results():
     clicks, order = CROWD.clicks, np.random.default_rng(4).permutation(20)
     fusion = fuse(clicks)
     position = np.argsort(order)

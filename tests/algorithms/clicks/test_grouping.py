@@ -54,7 +54,7 @@ def test_a_run_of_few_structures_says_that_halves_of_it_decide_otherwise(images,
     assert notice in run_notices(fused)
 
 
-def test_where_the_crowd_agrees_nothing_is_said():
+def test_no_notice_where_the_crowd_agrees():
     images = [separated_crowd(20, seed=seed).clicks for seed in range(3)]
     fused = together(images, [fuse(image, PLAN) for image in images])
     assert all(fusion.halves.shape == (2, len(fusion.clustering)) for fusion in fused)

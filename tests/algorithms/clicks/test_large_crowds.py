@@ -98,7 +98,7 @@ def test_a_stream_keeps_its_detections_as_the_crowd_grows():
 
 
 @pytest.mark.parametrize("scene", [Scene(), Scene(sensitivity=(0.3, 0.7), marks=3.0)])
-def test_the_scatter_is_learnt_of_thousands_who_give_many_clicks_or_few(scene):
+def test_the_scatter_is_learned_of_thousands_who_give_many_clicks_or_few(scene):
     learnt = [learn_habits(large_crowd(scene, 3000, seed).clicks).scatter for seed in range(3)]
     assert max(learnt) < 1.5 * SCATTER
     assert min(learnt) > SCATTER / 1.5

@@ -65,7 +65,7 @@ def judged(run, image, verdicts):
     return fixed
 
 
-def test_an_image_of_artefacts_alone_is_told_by_the_others():
+def test_an_image_of_artefacts_alone_is_recognised_by_the_others():
     before, after = [], []
     for seed in range(5):
         run = run_of(SEVERAL, seed)
@@ -219,7 +219,7 @@ def test_one_image_has_nobody_to_learn_from():
     assert learn_from_each_other([], [], FusionPlan()) == []
 
 
-def test_clusters_stay_and_annotators_are_judged_anew():
+def test_clusters_stay_and_annotators_are_judged_again():
     clicks = [clicks_of(seed) for seed in range(3)]
     fusions = [fuse(own) for own in clicks]
     for before, after in zip(fusions, learn_from_each_other(clicks, fusions, FusionPlan()), strict=True):

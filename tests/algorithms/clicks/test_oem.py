@@ -83,7 +83,7 @@ def test_the_default_beats_the_literal_algorithm_on_the_papers_set_up(annotators
     assert harmonic(OEMSettings()) > harmonic(PRINTED) + 0.05
 
 
-def test_annotators_are_told_apart():
+def test_annotators_are_distinguished():
     truth = separated_crowd(20, seed=3)
     result = oem(truth.clicks)
     assert np.corrcoef(result.reliability, truth.reliability)[0, 1] > 0.9
@@ -190,7 +190,7 @@ def test_one_annotator_with_a_thousand_clicks_is_no_crowd(spread):
     assert finds(result, OBJECTS, 2)
 
 
-def test_objects_that_annotators_mark_apart_are_told_apart():
+def test_objects_that_annotators_mark_apart_are_distinguished():
     """Two scatters apart look like one cluster; that annotators click twice shows that they are two."""
     pair = np.array([(100.0, 100.0), (105.0, 100.0)])
     clicks = crowd(np.concatenate([OBJECTS, pair]), 25, 2.0, 4)
@@ -274,7 +274,7 @@ def test_removal_ends_at_the_lower_bound():
     assert oem(clicks, OEMSettings(criterion="observed")).trace.components.min() < 2
 
 
-def test_iterations_that_run_out_are_told():
+def test_iterations_that_run_out_are_reported():
     result = oem(separated_crowd(20, seed=1).clicks, OEMSettings(criterion="expected", max_iterations=10))
     assert not result.trace.converged
     assert len(result.trace.objective) == 10

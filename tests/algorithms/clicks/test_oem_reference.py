@@ -129,7 +129,7 @@ def test_the_observed_likelihood_never_falls_between_removals(seed):
 
 
 @pytest.mark.parametrize("annotators", [20, 50])
-def test_the_scatter_is_learnt(annotators):
+def test_the_scatter_is_learned(annotators):
     for seed in range(3):
         truth = separated_crowd(annotators, seed)
         habits = learn_habits(truth.clicks)
@@ -149,7 +149,7 @@ def test_marks_made_once_are_recognised():
     assert 2 < habits.scatter < 3
 
 
-def test_a_large_crowd_of_whom_each_clicks_little_scatters_as_a_small_one() -> None:
+def test_a_large_crowd_of_sparse_clickers_scatters_as_a_small_one() -> None:
     """The clicks that are sampled of each must not be those at the edges of the image."""
     rng = np.random.default_rng(0)
     objects = rng.uniform(20, 980, (100, 2))

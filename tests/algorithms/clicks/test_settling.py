@@ -88,7 +88,7 @@ def test_images_that_are_not_followed_teach_too(images, fused):
     assert count_changes(fused[0], settled.fusion) == 0
 
 
-def test_each_image_is_told_what_the_others_say(images, fused):
+def test_each_image_uses_the_results_of_the_others(images, fused):
     names = [image.annotators for image in images]
     for row, item in enumerate(experiences_of(fused, names)):
         remaining = [number for number in range(len(images)) if number != row]

@@ -143,7 +143,7 @@ def test_found_now_and_later_is_the_bivariate_normal_distribution(annotators, mo
         assert both[row, now, come] == pytest.approx(exact, abs=1e-4)
 
 
-def test_what_is_foretold_happens():
+def test_what_is_predicted_happens():
     expected, happened, any_foretold, any_happened = 0.0, 0, 0.0, 0
     for seed in range(8):
         clicks, _ = crowd(12, seed=seed)
@@ -274,7 +274,7 @@ def test_settings_are_checked():
         StoppingSettings(more=0)
 
 
-def test_on_a_real_crowd_what_is_foretold_happens(real_data):
+def test_on_a_real_crowd_what_is_predicted_happens(real_data):
     expected = happened = 0.0
     for number, image in enumerate(quantius(real_data)[:14:2]):
         order = np.random.default_rng(number).permutation(len(image.clicks.annotators))

@@ -76,7 +76,7 @@ def test_real_images_are_followed_and_the_letter_lags(real_data):
     assert np.mean(lags) > 0.02
 
 
-def test_growth_says_when_all_is_found_anew():
+def test_growth_says_when_all_is_found_again():
     clicks = crowd(12, seed=3)
     always = followed(clicks, 8, StreamPlan.make({"growth": "0"}))
     never = followed(clicks, 8, StreamPlan.make({"growth": "100"}))

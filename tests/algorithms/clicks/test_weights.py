@@ -209,7 +209,7 @@ def test_votes_of_nearly_no_weight_say_nothing(prior):
         np.testing.assert_allclose(nearly.posterior, without.posterior, atol=1e-5)
 
 
-def test_what_more_annotators_would_change_is_foretold_from_what_those_here_count():
+def test_what_more_annotators_would_change_is_predicted_from_what_those_here_count():
     clicks, _ = crowd(1, people=8, random=True)
     nearly, without = clicks.with_weights({"a8": NEARLY_NONE}), clicks.without({"a8"})
     informed = [predict_outlook(image, fuse(image), FusionPlan()) for image in (clicks, nearly, without)]
@@ -378,7 +378,7 @@ def test_the_default_does_as_well_with_a_random_clicker_of_a_tenth_as_without():
     assert weighed == pytest.approx(without, abs=0.015)
 
 
-def test_images_of_weighed_annotators_are_learnt_from_together():
+def test_images_of_weighed_annotators_are_fused_together():
     images = [crowd(seed, people=8)[0].with_weights({"a3": NEARLY_NONE}) for seed in range(3)]
     without = [image.without({"a3"}) for image in images]
     for fusion, other, clicks in zip(

@@ -43,7 +43,7 @@ def all_said(labels: Labels, truth: np.ndarray) -> tuple[str, ...]:
     return advice(labels, fusion, model, vote, choose_tempering(labels, fusion))
 
 
-def test_nothing_is_said_of_a_crowd_that_the_model_suits() -> None:
+def test_no_notice_for_a_crowd_that_the_model_suits() -> None:
     right = np.random.default_rng(0).uniform(0.6, 0.95, (20, 1)) * np.ones(600)
     assert all_said(*simulated(600, 20, 8, 3, right)) == ()
 
@@ -60,7 +60,7 @@ def test_a_model_that_is_too_sure_is_warned_of(real_data: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["bluebirds", "sp_amt"])
-def test_a_crowd_that_errs_together_is_told_of(real_data: Path, name: str) -> None:
+def test_a_crowd_with_shared_errors_is_reported(real_data: Path, name: str) -> None:
     """Against the truth the model's log loss is 1.5 and 1.1, the vote's 0.5 and 0.2."""
     assert any("Annotators share mistakes" in sentences for sentences in all_said(*read(real_data, name)))
 
@@ -93,7 +93,7 @@ def test_an_underconfident_consensus_needs_truths(real_data: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_few_annotators_with_many_classes_are_told(seed: int) -> None:
+def test_few_annotators_with_many_classes_are_reported(seed: int) -> None:
     labels, _ = pathologists(seed)
     sentences = advice(labels, ibcc(labels))
     assert "there are 4 annotators" in sentences[1]
@@ -102,7 +102,7 @@ def test_few_annotators_with_many_classes_are_told(seed: int) -> None:
 
 
 @pytest.mark.parametrize("each", [1, 2])
-def test_few_votes_a_task_are_told(each: int) -> None:
+def test_few_votes_a_task_are_reported(each: int) -> None:
     labels, _ = simulated(600, 20, each, 2, np.full((20, 600), 0.8))
     assert any(f"no more than {each} vote" in sentence for sentence in advice(labels, ibcc(labels)))
     enough, _ = simulated(600, 20, 5, 2, np.full((20, 600), 0.8))
@@ -120,7 +120,7 @@ def test_annotators_who_change_are_told_and_steady_ones_are_not() -> None:
     assert not any(sentence.startswith("Annotators change") for sentence in advice(steady, ibcc(steady)))
 
 
-def test_classes_that_changed_places_are_told() -> None:
+def test_classes_that_changed_places_are_reported() -> None:
     """Told so by a prior that takes everybody for a liar; a known truth takes the doubt away."""
     right = np.full((9, 300), 0.8)
     labels, truth = simulated(300, 9, 9, 2, right)
@@ -135,7 +135,7 @@ def test_classes_that_changed_places_are_told() -> None:
     assert not any("may have swapped" in sentence for sentence in advice(labels, ibcc(labels)))
 
 
-def test_a_vote_that_is_better_beyond_chance_is_told() -> None:
+def test_a_vote_that_is_better_beyond_chance_is_reported() -> None:
     labels, truth = simulated(400, 9, 9, 2, np.full((9, 400), 0.8))
     fusion = ibcc(labels)
     vote = assess(majority(labels).posterior, truth, labels.classes)

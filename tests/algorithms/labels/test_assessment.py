@@ -45,7 +45,7 @@ def test_figures_are_those_of_scikit_learn(classes: int) -> None:
         assert curve.sensitivity == pytest.approx(sensitivity)
 
 
-def test_what_is_said_as_often_as_it_is_true_is_calibrated() -> None:
+def test_probabilities_as_frequent_as_claimed_are_calibrated() -> None:
     rng = np.random.default_rng(0)
     chance = rng.random(50_000)
     truth = (rng.random(50_000) < chance).astype(np.int16)

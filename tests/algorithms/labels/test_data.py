@@ -76,7 +76,7 @@ def test_times_and_classes_that_nobody_knows_are_none():
     assert labels.known is None
 
 
-def test_who_is_left_out_keeps_the_number():
+def test_excluded_annotators_keep_their_number():
     remaining = replace(REPEATED, time=np.arange(6.0)).without({"a0"})
     assert rows(remaining) == [(0, 1, 1), (0, 1, 0)]
     assert remaining.annotators == REPEATED.annotators

@@ -85,7 +85,7 @@ def test_chance_is_no_change():
     assert sum(len(change_points(fusion.drift, labels, fusion, k)) for k in range(200)) <= 6
 
 
-def test_who_tires_slowly_is_told_by_all_rows_together_and_chance_is_not():
+def test_slow_fatigue_is_found_by_all_rows_together_and_chance_is_not():
     shares = np.linspace(0.9, 0.5, 8)
     tiring = [
         np.concatenate([steady(3, 4, 4, share), steady(60, 4, 4, 0.7)]) for share in shares

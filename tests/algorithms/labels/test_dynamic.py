@@ -79,7 +79,7 @@ def test_the_same_bits_whatever_the_number_of_threads(form, monkeypatch):
     np.testing.assert_array_equal(result[0].drift.alpha, result[1].drift.alpha)
 
 
-def test_what_does_not_converge_says_so():
+def test_a_run_that_did_not_converge_has_a_notice():
     fusion = dynibcc(crowd(), DynamicSettings(iterations=2))
     assert not fusion.trace.converged
     assert len(fusion.trace.objective) == 0

@@ -31,7 +31,7 @@ def fused(known: list[int] | None = None) -> tuple[Labels, LabelFusion]:
     return labels, majority(labels)
 
 
-def test_changed_and_lost_tasks_are_told_apart() -> None:
+def test_changed_and_lost_tasks_are_distinguished() -> None:
     labels, fusion = fused()
     result = preview_exclusion(labels, fusion, {"d", "e"}, run)
     assert result.task.tolist() == [4, 0]  # 4 becomes certain, 0 only two thirds

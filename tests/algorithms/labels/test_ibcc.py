@@ -223,7 +223,7 @@ def test_scores_can_stand_for_the_class_that_the_prior_says():
     assert ibcc(labels).posterior == pytest.approx(0.5)  # nothing tells the classes apart
 
 
-def test_repeated_votes_count_as_they_are_told():
+def test_repeated_votes_count_as_the_setting_says():
     votes = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 1), (1, 1, 1)]
     labels = crowd(votes, 2, ("a", "b"))
     for repeats, kept in (("all", votes), ("first", votes[:1] + votes[2:]), ("last", votes[1:])):

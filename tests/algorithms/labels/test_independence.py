@@ -41,7 +41,7 @@ def make(
     ), truth
 
 
-def test_independent_annotators_are_told_from_those_who_err_together():
+def test_independent_annotators_are_distinguished_from_those_who_err_together():
     for seed in range(2):
         alone, _ = make(seed, 12, 4)
         together, _ = make(seed, 12, 4, mixture=0.6)

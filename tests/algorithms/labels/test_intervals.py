@@ -14,7 +14,7 @@ def drawn(annotators: int, classes: int, outputs: int, scale: float, seed: int) 
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_entries_lie_within_as_often_as_is_said(level: float) -> None:
+def test_intervals_cover_entries_as_often_as_claimed(level: float) -> None:
     confusion = drawn(2, 2, 3, 20.0, 0)
     low, high = credible(confusion, level)
     rng = np.random.default_rng(1)

@@ -178,7 +178,7 @@ def test_many_votes_a_task_do_not_underflow():
     assert (fusion.label() == np.arange(20) % 2).all()
 
 
-def test_a_fit_that_does_not_converge_says_so():
+def test_a_fit_that_does_not_converge_has_a_notice():
     labels, _ = make(1)
     assert "Did not converge in 2 iterations" in pooled(labels, PooledSettings(iterations=2)).notices[0]
     assert not pooled(labels).notices

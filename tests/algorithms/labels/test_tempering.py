@@ -126,7 +126,7 @@ def test_what_has_no_model_of_annotators_says_that_votes_count_in_full() -> None
     assert any("counts in full" in notice for notice in part.notices)
 
 
-def test_people_who_err_together_are_told_of_and_what_helps() -> None:
+def test_shared_errors_are_reported_with_a_remedy() -> None:
     sentences = []
     for labels, _ in (repeated(4), independent()):
         fusion = ibcc(labels)

@@ -76,7 +76,7 @@ def test_the_weight_is_the_leaders_where_the_leader_differs():
     assert in_words(leak, NAMES).endswith("here; the model gives that stretch 3 % weight.")
 
 
-def test_places_are_those_of_the_whole_image():
+def test_positions_are_those_of_the_whole_image():
     values = np.stack([ORGAN, ORGAN, LEAK])
     (there,) = disputes(*case(*values))
     wide = named(values, origin=(5, 6, 7), frame=(60, 60, 60))

@@ -78,7 +78,7 @@ def test_settled_voxels_are_held(name: str, masks: Masks) -> None:
     assert [bool(fusion.mask[0, z, y, x]) for z, y, x in here] == [True, True, False, False]
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_what_is_not_known_is_reported() -> None:
     with pytest.raises(SettingsError, match="laplac is no algorithm for masks; expected one of laplace,"):
         MaskPlan.make("laplac")
     with pytest.raises(SettingsError, match="radius is not a setting here"):
@@ -93,7 +93,9 @@ def test_what_is_not_known_is_said() -> None:
         (np.ones((4, 5, 6, 7), dtype=bool), "Every rater marked every voxel", 210),
     ],
 )
-def test_where_there_is_nothing_to_estimate_that_is_said(values: np.ndarray, words: str, voxels: int) -> None:
+def test_where_there_is_nothing_to_estimate_that_is_reported(
+    values: np.ndarray, words: str, voxels: int
+) -> None:
     fusion = fuse(Masks(values, NAMES[: len(values)]))
     assert words in fusion.notices[0]
     assert int(fusion.mask.sum()) == voxels

@@ -316,7 +316,7 @@ def test_distance_deviation_and_probability_can_be_told_by_hand_of_the_gaussian(
     assert result.probability[0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_two_raters_are_told_that_only_the_sum_is_certain():
+def test_a_notice_for_two_raters_says_that_only_the_sum_is_certain():
     assert "sum of the variances" in run("laplace", crowd(raters=2)).notices[0]
 
 

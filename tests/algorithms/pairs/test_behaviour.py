@@ -41,7 +41,7 @@ def test_the_simulated_study_has_ugly_annotators_alone(p2):
     assert (result[~crowd.biased] == GOOD).all()
 
 
-def test_who_always_clicks_one_side_is_bad_and_who_does_when_in_doubt_is_ugly():
+def test_annotators_are_bad_if_always_one_sided_and_ugly_if_only_when_unsure():
     informed = np.zeros((len(WAYS), 3))
     for seed in range(5):
         crowd = simulate_pairs(PairCrowd(fewest=40), seed)

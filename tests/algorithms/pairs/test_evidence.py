@@ -32,7 +32,7 @@ def of_way(crowd, way):
 
 
 @pytest.mark.parametrize("annotator", [0, 17, 39])
-def test_pairs_that_speak_are_told_with_what_all_others_said(crowd, index, annotator):
+def test_pairs_that_speak_are_reported_with_what_all_others_said(crowd, index, annotator):
     pairs, score = crowd.pairs, index.score
     result = evidence(index, annotator)
     informed = {}
@@ -83,7 +83,7 @@ def test_counts_shares_and_intervals_are_those_of_the_answers(crowd, index):
     assert far.mean() == pytest.approx(1 / 3, abs=0.02)
 
 
-def test_who_clicks_one_side_in_doubt_does_so_in_close_pairs_alone():
+def test_a_bias_when_unsure_shows_in_close_pairs_alone():
     crowd = simulate_pairs(PairCrowd(30, 60, 150, 400), 2)
     index = shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     for way, both in (("one side in doubt", False), ("always one side", True)):

@@ -140,7 +140,7 @@ def test_a_tie_is_a_choice_and_a_side_is_not_a_grade():
     assert 0.3 < tied.bias[0] / fuse(left, plan()).bias[0] < 0.7
 
 
-def test_who_is_not_tested_is_said_and_still_counts():
+def test_untested_annotators_are_reported_and_still_count():
     pairs = scattered(3, annotators=20, count=1_500)
     few = [("once", "item 0", "item 1", 1.0)] * 4
     alone = [("alone", "one", "other", 1.0)] * 7

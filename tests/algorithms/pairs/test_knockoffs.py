@@ -190,7 +190,7 @@ def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
     assert before.max() > 0.0
 
 
-def test_nothing_is_said_of_rates_that_were_not_followed():
+def test_no_notice_for_rates_that_were_not_followed():
     with pytest.raises(ValueError, match=r"the rate is 0\.5; expected more than 0, at most 0\.25"):
         find_cuts(np.ones((1, 20)), 0.5)
 

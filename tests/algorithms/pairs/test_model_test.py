@@ -36,7 +36,7 @@ def test_probabilities_are_uniform_where_the_model_is_right():
         assert (result < level).mean() == pytest.approx(level, abs=3.5 * np.sqrt(level / people))
 
 
-def test_nothing_is_said_of_who_chose_nothing():
+def test_no_notice_for_annotators_without_choices():
     assert choice_probability(np.empty(0), np.array([0, 0]), np.zeros(1)).tolist() == [1.0]
 
 

@@ -35,7 +35,7 @@ def test_sides_drawn_at_random_are_not_doubted_even_in_a_biased_crowd(crowd):
     assert not any("drawn at random" in notice for notice in result.notices)
 
 
-def test_the_better_item_mostly_on_the_left_is_said(crowd):
+def test_the_better_item_mostly_on_the_left_is_reported(crowd):
     better = np.argsort(-fuse(crowd).corrected)
     rank = np.empty(len(better), dtype=int)
     rank[better] = np.arange(len(better))
@@ -47,7 +47,7 @@ def test_the_better_item_mostly_on_the_left_is_said(crowd):
     assert sum("Sides were not drawn at random" in notice for notice in result.notices) == 1
 
 
-def test_items_that_keep_to_a_side_are_said(crowd):
+def test_items_that_keep_to_a_side_are_reported(crowd):
     # of some numberings, that which says least of which item is better
     score = fuse(crowd).corrected
     orders = [np.random.default_rng(seed).permutation(len(score)) for seed in range(40)]
@@ -57,7 +57,7 @@ def test_items_that_keep_to_a_side_are_said(crowd):
     assert "some items were mostly on the left" in fuse(with_left(numbered, mostly)).sides
 
 
-def test_pairs_that_were_always_shown_alike_are_said(crowd):
+def test_pairs_that_were_always_shown_alike_are_reported(crowd):
     count = len(crowd.items)
     key = np.minimum(crowd.left, crowd.right) * count + np.maximum(crowd.left, crowd.right)
     once = np.random.default_rng(0).random(count * count) < 0.5

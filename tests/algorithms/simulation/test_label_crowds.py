@@ -35,7 +35,7 @@ def test_same_seed_gives_the_same_votes_and_another_seed_others(plan):
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_votes_come_from_the_rows_they_are_said_to_come_from(plan):
+def test_votes_come_from_the_rows_of_their_behaviours(plan):
     crowd = simulate_labels(plan(3000, 4000, hard=0.0), 1)
     labels = crowd.labels
     row = crowd.confusion()[np.arange(len(labels)), crowd.truth[labels.task]]

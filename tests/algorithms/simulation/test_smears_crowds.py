@@ -62,7 +62,7 @@ def test_doubles_are_at_the_very_same_place_and_later():
         assert second > first
 
 
-def test_whoever_marks_nothing_is_still_among_those_who_looked():
+def test_annotators_without_marks_count_as_viewers():
     crowd = (steady(), Annotator("idle", 0.0, 1.0, 3.0, 0.0))
     clicks = simulate_clicks(field(50, 50), crowd, seed=4)
     assert clicks.annotators == ("w-1", "idle")

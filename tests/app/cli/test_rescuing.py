@@ -52,7 +52,9 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
         assert original.runs.all() == []
 
 
-def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tmp_path, monkeypatch, refusal):
+def test_where_no_other_place_takes_it_either_the_reason_is_reported(
+    votes, here, tmp_path, monkeypatch, refusal
+):
     study = make_study(tmp_path / "crowd.rscope", votes)
     happening(monkeypatch, runs, lambda: study.rename(tmp_path / "away.rscope"))
     monkeypatch.setattr(

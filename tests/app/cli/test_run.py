@@ -97,7 +97,7 @@ class TestPairs:
         with Study.open(crowd) as opened:
             assert [entry.items for entry in opened.runs.all()] == [(1,)]
 
-    def test_what_cannot_be_run_is_said(self, crowd, study, refusal):
+    def test_what_cannot_be_run_is_reported(self, crowd, study, refusal):
         assert "not for labels" in refusal("run", crowd, "iss", "--kind", "labels")
         assert "holds no question cats; it holds better?, older?" in refusal(
             "run", crowd, "iss", "--item", "cats"

@@ -79,7 +79,7 @@ def test_it_ends_by_itself_once_every_image_is_firm(tmp_path: Path) -> None:
     assert main(arguments(tmp_path, "--until-firm", "--set", "limit=0.2", "--every", "0.1")) == 0
 
 
-def test_a_line_that_is_none_is_told_and_the_others_count(
+def test_a_line_that_is_invalid_is_reported_and_the_others_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     append(tmp_path / "clicks.csv", HEADER + visit(0) + "W1,a.png,here,there\n" + visit(2))
@@ -98,7 +98,7 @@ def test_a_line_that_is_none_is_told_and_the_others_count(
         (("--every", "soon"), "no time above 0"),
     ],
 )
-def test_what_will_not_do_is_said_in_a_line(
+def test_what_is_invalid_is_reported_in_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], words: str
 ) -> None:
     append(tmp_path / "clicks.csv", HEADER + visit(0))
@@ -189,7 +189,7 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
         assert len(clicks.merged()[0]) == len(clicks)
 
 
-def test_it_tells_whom_to_ask_next_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_suggests_the_next_annotator_and_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     visits = [visit(number, "a.png") for number in range(6)] + [visit(number, "b.png") for number in (0, 1)]
     append(tmp_path / "clicks.csv", HEADER + "".join(visits))
     assert main(arguments(tmp_path, "--once", "--ask", "3")) == 0

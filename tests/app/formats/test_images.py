@@ -224,7 +224,9 @@ def test_inks_and_luminance_are_shown_in_their_colours(tmp_path: Path, pixels: n
 # Refused
 
 
-def test_what_is_in_other_colours_or_strangely_compressed_is_told(tmp_path: Path, pixels: np.ndarray) -> None:
+def test_what_is_in_other_colours_or_strangely_compressed_is_reported(
+    tmp_path: Path, pixels: np.ndarray
+) -> None:
     Image.fromarray(pixels).convert("LAB").save(tmp_path / "lab.tif")
     assert "is in CIELAB; expected grey or RGB" in refusal(tmp_path / "lab.tif")
     tifffile.imwrite(tmp_path / "odd.tif", pixels, photometric="rgb", compression="zlib")

@@ -247,7 +247,7 @@ def test_a_very_long_pyramid_is_made_once(tmp_path, cache):
 
 
 @pytest.mark.parametrize("harm", ["cut", "magic", "index", "empty"])
-def test_what_was_damaged_is_made_anew(tmp_path, colours, cache, harm):
+def test_what_was_damaged_is_made_again(tmp_path, colours, cache, harm):
     save(tmp_path / "a.png", colours, "png")
     open_pyramid(tmp_path / "a.png", cache=cache)
     (kept,) = cache.folder.iterdir()
@@ -262,7 +262,7 @@ def test_what_was_damaged_is_made_anew(tmp_path, colours, cache, harm):
     np.testing.assert_array_equal(whole(open_pyramid(tmp_path / "a.png", cache=cache)), colours)
 
 
-def test_a_tile_that_does_not_agree_with_its_checksum_is_not_shown_and_made_anew(tmp_path, colours, cache):
+def test_a_tile_that_does_not_agree_with_its_checksum_is_not_shown_and_made_again(tmp_path, colours, cache):
     save(tmp_path / "a.png", colours, "png")
     reader = open_pyramid(tmp_path / "a.png", cache=cache)
     (kept,) = cache.folder.iterdir()
@@ -331,14 +331,14 @@ def test_what_cannot_be_cut_into_tiles_is_refused_in_a_sentence(tmp_path, colour
     assert list(cache.folder.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, colours):
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path, colours):
     save(tmp_path / "a.png", colours, "png")
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.raises(InputError, match="cache: cannot be written to"):
         open_pyramid(tmp_path / "a.png", cache=PyramidCache(tmp_path / "cache"))
 
 
-def test_a_broken_tile_of_a_pyramid_is_told_and_the_others_are_shown(tmp_path, colours, cache):
+def test_a_broken_tile_of_a_pyramid_is_reported_and_the_others_are_shown(tmp_path, colours, cache):
     path = tmp_path / "a.tif"
     pyramidal(path, colours, False, photometric="rgb", compression="zlib")
     with tifffile.TiffFile(path) as file:

@@ -121,7 +121,7 @@ def test_times_are_seconds(file: Path) -> None:
     assert np.diff(table.time).tolist() == [1.0]
 
 
-def test_times_that_are_none_are_left_out_and_that_is_said(file: Path) -> None:
+def test_times_that_are_invalid_are_skipped_with_a_notice(file: Path) -> None:
     table = read_clicks(written(file, "annotator,image,x,y,time\na,i,1,2,3\na,i,1,2,noon\n"))
     assert table.time is None
     assert 'line 3 has "noon"' in table.notices[0]
@@ -214,7 +214,7 @@ def test_a_table_without_a_header_has_numbered_columns(file: Path) -> None:
     assert rows(read(file, mapping=names)) == [("ann", "a.png", 12.0, 7.0), ("bob", "a.png", 3.0, 4.0)]
 
 
-def test_places_with_a_column_of_words_are_not_taken_for_truth(tmp_path: Path) -> None:
+def test_positions_with_a_column_of_words_are_not_taken_for_truth(tmp_path: Path) -> None:
     text = "image,x,y,clicked by\na,1,2,ann\n"
     with pytest.raises(UnknownColumns):
         read(written(tmp_path / "clicks.csv", text))

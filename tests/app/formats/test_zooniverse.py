@@ -198,7 +198,7 @@ def test_combined_tasks_are_looked_into(export) -> None:
     assert [row[2:] for row in looks] == [(1, 2)]
 
 
-def test_sizes_that_are_none_are_not_believed(export) -> None:
+def test_sizes_that_are_invalid_are_not_believed(export) -> None:
     for sizes in ((), (None,), (("wide", 3),), ((0, 5),), ((10**9, 5),)):
         table, _ = marks(export(looked("ann", "7", drawing(point(1, 2)), sizes=sizes)))
         assert table.extents == {}

@@ -105,7 +105,7 @@ def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
     assert "Excluded: w5." in page(crowd).text
 
 
-def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale(crowd, page):
+def test_parasitaemia_is_reported_with_its_formula_and_measurements_with_their_scale(crowd, page):
     assert "Parasitaemia" not in page(crowd).text  # as long as nothing is counted beside them
     assert "Measurements" not in page(crowd).text
     positions = ((10.0, 10.0), (40.0, 50.0))
@@ -238,6 +238,6 @@ def test_the_report_measures_methods_against_the_number_of_annotators(fused_crow
     assert "Crowds of several sizes" not in plain.read_text(encoding="utf-8")
 
 
-def test_without_known_places_it_is_refused(fused_crowd, tmp_path):
+def test_without_known_positions_it_is_refused(fused_crowd, tmp_path):
     with Study.open(fused_crowd) as opened, pytest.raises(InputError, match="ground truth"):
         write_report(opened, tmp_path / "report.html", options={"crowd_size": CrowdSizeSettings()})

@@ -112,7 +112,7 @@ def test_tasks_in_dispute_are_shown(labels, page, tmp_path):
     assert ((260, 130), (10, 200, 30)) in colours
 
 
-def test_who_changes_is_told_with_the_vote_from_which_on(tmp_path, page):
+def test_annotators_who_change_are_listed_with_the_vote_of_the_change(tmp_path, page):
     """Six steady people, and one who says dog to everything from the hundredth task on."""
     rng = np.random.default_rng(4)
     true = np.arange(300) % 2
@@ -142,7 +142,7 @@ def test_every_setting_is_in_the_methods(labels, page):
     assert f"seed {settings.seed}" in report.text
 
 
-def test_for_how_much_a_vote_counts_is_told_where_it_is_not_one(labels, page):
+def test_the_weight_of_a_vote_is_reported_unless_it_is_one(labels, page):
     fuse(labels)
     assert "A vote counts for" not in page(labels).text
     fuse(labels, counting="predictive")

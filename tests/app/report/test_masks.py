@@ -107,7 +107,7 @@ def test_the_band_of_another_rater_is_that_of_the_result(study, page):
     assert f"{calibration.covered[2]:.0%}" in text[text.index("Held for left-out raters") :]
 
 
-def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
+def test_a_disputed_region_is_reported_with_its_slices_and_its_side(study, page):
     fuse(study)
     report = page(study)
     regions = [row for row in report.rows if len(row) == 6 and "Cem draws 8 mm beyond" in row[4]]
@@ -167,7 +167,7 @@ def test_structures_of_a_case_are_told_one_by_one(study, page):
     assert "no region beyond the tolerance" in report.text
 
 
-def test_who_is_left_out_is_said_with_the_reason(study, page):
+def test_excluded_annotators_are_listed_with_the_reason(study, page):
     study.record(Decision(verb="exclude", annotators=("Cem",), reason="asleep"))
     fuse(study)
     report = page(study)
@@ -228,7 +228,7 @@ def test_holm_takes_the_number_of_tests_into_account():
     assert holm([0.5, float("nan"), 0.9])[0] == 1.0
 
 
-def test_what_cannot_be_written_is_said_in_a_sentence(study, tmp_path):
+def test_what_cannot_be_written_is_reported_in_a_sentence(study, tmp_path):
     with pytest.raises(InputError, match="nothing that was fused"):
         write_report(study, tmp_path / "report.html")
     with pytest.raises(InputError, match=r"ends in \.html or \.pdf"):

@@ -101,7 +101,7 @@ def test_who_was_excluded_is_named_with_the_reason(compared, page):
     assert report.row(BAD[0], COLUMNS + 1)[1:] == ["\N{EN DASH}"] * (COLUMNS - 1) + ["excluded: a robot"]
 
 
-def test_comparisons_that_came_later_are_told(compared, page, tmp_path):
+def test_comparisons_that_came_later_are_reported(compared, page, tmp_path):
     fuse(compared)
     more = write(tmp_path / "more.csv", HEADER, [("late", ITEMS[0], ITEMS[1], "left")] * 3)
     add_pairs(compared, read_pairs(more)[0])

@@ -263,7 +263,7 @@ def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int
 
 @settings(max_examples=150, deadline=None)
 @given(steps)
-def test_reading_on_is_reading_all_anew(moves: list[tuple[str, int, int]]) -> None:
+def test_reading_on_is_reading_all_again(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)
     state = fold([])
     for count in range(1, len(decisions) + 1):

@@ -48,12 +48,12 @@ def test_words_for_the_history() -> None:
     assert in_words(decisions[1]) == "undo decision 1"
 
 
-def test_a_decision_made_blind_says_so() -> None:
+def test_a_blind_decision_is_marked_as_blind() -> None:
     blind = Decision(verb="reject", item=1, subject=SpotSubject(x=1, y=2, number=12, blind=True))
     assert in_words(blind) == "reject spot 12, blind"
 
 
-def test_regions_are_said_in_words() -> None:
+def test_regions_are_described() -> None:
     texts = [
         in_words(item)
         for item in (settle("accept", 1, number=2), settle("paint", 2), settle("take", 3, number=1))
@@ -101,7 +101,7 @@ def test_a_region_is_a_box_of_voxels(origin: tuple[int, ...], shape: tuple[int, 
 
 
 @pytest.mark.parametrize("position", [{"x": float("nan"), "y": 1.0}, {"x": 1.0, "y": float("inf")}])
-def test_a_place_is_made_of_finite_numbers(position: dict[str, float]) -> None:
+def test_a_position_is_made_of_finite_numbers(position: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected a finite number"):
         SpotSubject(**position)
 

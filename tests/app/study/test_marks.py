@@ -206,7 +206,7 @@ def test_the_size_of_a_pixel_is_kept(study: Study, tmp_path: Path) -> None:
     assert [entry.pixel_size for entry in study.add_images(files)] == [0.5, None]
 
 
-def test_two_images_of_one_name_are_told_apart_by_their_folder(study: Study, tmp_path: Path) -> None:
+def test_two_images_of_one_name_are_distinguished_by_their_folder(study: Study, tmp_path: Path) -> None:
     first = a_picture(tmp_path / "monday" / "a.png", shade=1)
     second = a_picture(tmp_path / "tuesday" / "a.png", shade=2)
     entries = study.add_images([read_image(first), read_image(second)])
@@ -243,7 +243,7 @@ def test_all_missing_images_are_found_in_a_folder(study: Study, tmp_path: Path) 
     assert all(study.locate(entry) is not None for entry in study.images())
 
 
-def test_what_cannot_be_noted_of_missing_images_is_said(study: Study, tmp_path: Path) -> None:
+def test_what_cannot_be_noted_of_missing_images_is_reported(study: Study, tmp_path: Path) -> None:
     study.add_images([read_image(a_picture(tmp_path / "old" / "a.png"))])
     (tmp_path / "old").rename(tmp_path / "new")
     study.path.rename(tmp_path / "away.rscope")

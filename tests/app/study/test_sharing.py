@@ -269,7 +269,7 @@ int fcntl64(int file, int command, void *argument) {
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs a C compiler on Linux")
-def test_where_there_are_no_locks_it_is_said_and_a_study_can_be_read(path: Path) -> None:
+def test_where_there_are_no_locks_it_is_reported_and_a_study_can_be_read(path: Path) -> None:
     """As on a network folder: the system answers every wish for a lock with ENOLCK."""
     library = path.with_name("no_locks.so")
     words = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"]

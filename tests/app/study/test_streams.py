@@ -45,7 +45,7 @@ def test_neither_marks_nor_place_where_an_image_is_unknown(study: Study, tmp_pat
         assert len(study.images()) == 2
 
 
-def test_a_place_alone_moves_on(study: Study, tmp_path: Path) -> None:
+def test_a_position_alone_moves_on(study: Study, tmp_path: Path) -> None:
     with study:
         stream = streams.begin(study, tmp_path / "clicks.csv", {})
         assert streams.take_in(study, stream.id, None, {"read": 3}) is None
@@ -83,7 +83,7 @@ def test_what_it_has_come_to_is_replaced_and_forgotten_whole(study: Study, tmp_p
         assert len(study.clicks(1)) == 60
 
 
-def test_arrivals_are_told_apart_by_import(study: Study, tmp_path: Path) -> None:
+def test_arrivals_are_distinguished_by_import(study: Study, tmp_path: Path) -> None:
     with study:
         stream = streams.begin(study, tmp_path / "clicks.csv", {})
         for seed in (1, 2, 3):

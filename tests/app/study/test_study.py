@@ -187,7 +187,7 @@ def test_what_is_undone_is_not_undone_twice(study: Study) -> None:
         "INSERT INTO decisions(id, at, who, verb, reason) VALUES (9, '', '', 'skip', '')",
     ],
 )
-def test_the_journal_only_grows_whoever_writes(study: Study, statement: str) -> None:
+def test_the_journal_only_grows_with_any_writer(study: Study, statement: str) -> None:
     study.record(Decision(verb="accept", item=1, subject=SpotSubject(x=1.0, y=1.0)))
     study.close()
     connection = sqlite3.connect(study.path)

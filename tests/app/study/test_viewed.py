@@ -55,7 +55,7 @@ def test_views_come_back_with_number_time_and_name(study: Study) -> None:
         "INSERT INTO viewed(id, at, who, image, x, y, how, seconds) VALUES (9, '', '', 1, 0, 0, '', 0)",
     ],
 )
-def test_the_record_of_views_only_grows_whoever_writes(study: Study, statement: str) -> None:
+def test_the_record_of_views_only_grows_with_any_writer(study: Study, statement: str) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     study.views.record([view(1.0, 1.0)])
     study.close()

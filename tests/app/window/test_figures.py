@@ -45,7 +45,7 @@ def save(window, qtbot, action):
     return messages[0]
 
 
-def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
+def test_a_plot_is_exported_as_drawing_picture_and_table(fused, qtbot, saved):
     folder, requests = saved
     plot = fused.workspace.reliability
     fused.workspace.right_tabs.setCurrentWidget(plot)
@@ -236,7 +236,7 @@ def test_precision_recall_is_a_word_of_the_same_switch(against_truth):
     assert workspace.run_comparison.plot.table().columns == ("curve", "sensitivity", "precision")
 
 
-def test_the_calibration_is_that_of_all_images_with_known_places(against_truth, qtbot):
+def test_the_calibration_is_that_of_all_images_with_known_positions(against_truth, qtbot):
     workspace = against_truth.workspace
     qtbot.waitUntil(lambda: workspace.trust.plot.filled, timeout=LONG)
     posteriors, right = [], []

@@ -69,7 +69,7 @@ def test_a_click_on_a_spot_chooses_it_and_on_the_ground_nothing(canvas, qtbot):
     assert chosen == [1]
 
 
-def test_a_double_click_beside_the_spots_gives_its_place(canvas, qtbot):
+def test_a_double_click_beside_the_spots_gives_its_position(canvas, qtbot):
     positions = []
     canvas.place_double_clicked.connect(lambda x, y: positions.append((x, y)))
     qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=at(canvas, 100, 20))
@@ -144,7 +144,7 @@ def test_the_selected_spot_can_be_moved(canvas, qtbot):
     assert canvas.mode == "look"
 
 
-def test_no_place_outside_the_image_can_be_chosen(canvas, qtbot):
+def test_no_position_outside_the_image_can_be_chosen(canvas, qtbot):
     positions = []
     canvas.place_chosen.connect(lambda x, y: positions.append((x, y)))
     canvas.set_mode("add")
@@ -240,7 +240,7 @@ def test_an_extent_without_area_is_refused(canvas):
         canvas.set_image(None, (0, 0, 0, 10))
 
 
-def test_known_places_are_shown_only_when_asked_for(canvas):
+def test_known_positions_are_shown_only_when_asked_for(canvas):
     canvas.set_truth(np.array([100.0]), np.array([30.0]))
     assert colours(canvas, 100, 30, 8) == {"#5a5a5a"}
     canvas.set_layer_visible("truth", True)

@@ -54,7 +54,7 @@ def test_the_spot_under_the_mouse_is_the_nearest_whose_ellipse_holds_it():
     assert layer.at(153, 82, 20.0) is None
 
 
-def test_a_spot_is_said_in_words():
+def test_a_spot_is_described():
     spots = _spots()
     assert spots.words(0) == ("spot 14  0.46", "22 of 51 clicked, disputed")
     assert spots.words(2) == ("spot 16", "0 of 51 clicked, added by you")
@@ -125,7 +125,7 @@ def test_hiding_and_soloing_choose_whose_clicks_are_painted():
     assert picture.pixelColor(150, 150).name() == "#56b4e9"
 
 
-def test_outliers_are_told_apart_by_shape():
+def test_outliers_are_distinguished_by_shape():
     layer = ClickLayer()
     item = np.array([100.0])
     pictures = []
@@ -162,7 +162,7 @@ def test_clicks_that_lie_close_together_become_a_density_however_empty_the_rest_
     assert not layer.too_many(Viewport(800, 800, 4.0).centred(9000, 9000))
 
 
-def test_a_finer_density_tells_apart_what_a_coarse_one_merges():
+def test_a_finer_density_distinguishes_what_a_coarse_one_merges():
     x = np.repeat([9000.0, 9160.0], 5000)
     clicks = ClickMarks(x, np.full(10_000, 9000.0), np.zeros(10_000, dtype=int))
     layer = DensityLayer()
@@ -241,7 +241,7 @@ def test_tiles_fit_without_a_seam_and_are_painted_once():
     assert len(painted) == second + 1
 
 
-def test_in_a_hurry_slow_tiles_are_stretched_and_then_painted_anew(monkeypatch):
+def test_in_a_hurry_slow_tiles_are_stretched_and_then_painted_again(monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr("raterscope.widgets.canvas.tiles.time.perf_counter", lambda: next(clock))
     scales = []

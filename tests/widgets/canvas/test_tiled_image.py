@@ -180,7 +180,7 @@ def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch
     assert tiles.read.count((0, 300 // SIDE, 300 // SIDE)) == 2
 
 
-def test_a_tile_that_cannot_be_read_is_told_once_and_the_rest_is_shown(canvas, qtbot):
+def test_a_tile_that_cannot_be_read_is_reported_once_and_the_rest_is_shown(canvas, qtbot):
     tiles = Tiles(checked())
     canvas.set_image(tiles, EXTENT)
     qtbot.waitUntil(lambda: grey(canvas, 450, 350) > 0)

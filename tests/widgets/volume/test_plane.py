@@ -47,7 +47,7 @@ def test_the_patient_is_seen_as_radiologists_see_them_however_the_array_lies(gri
 
 
 @pytest.mark.parametrize("grid", list(grids())[::7])
-def test_places_voxels_and_parts_agree_with_what_is_cut(grid):
+def test_positions_voxels_and_parts_agree_with_what_is_cut(grid):
     rng = np.random.default_rng(1)
     values = rng.integers(0, 1000, SHAPE)
     origin, stop = (1, 2, 1), (3, 5, 4)
@@ -87,7 +87,7 @@ def test_an_image_has_one_plane_and_where_nothing_tells_the_sides_no_letters():
     assert np.array_equal(plane.cut(pixels, 0), pixels[0])
 
 
-def test_a_place_beyond_the_edge_is_held_to_the_volume():
+def test_a_position_beyond_the_edge_is_held_to_the_volume():
     plane = planes_of(Grid.plain(SHAPE, SPACING, calibrated=True))["axial"]
     assert plane.index_at(-50, 1000, (2, 0, 0)) == (2, 4, 0)
 

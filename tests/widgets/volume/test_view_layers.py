@@ -80,7 +80,7 @@ def test_an_outline_is_seen_on_every_plane_and_only_where_its_mask_is(view, qtbo
     qtbot.waitUntil(lambda: "#e69f00" not in colours(view.view("axial")))
 
 
-def test_a_mask_that_changes_is_outlined_anew(view, qtbot):
+def test_a_mask_that_changes_is_outlined_again(view, qtbot):
     outlined(view, qtbot)
     axial = view.view("axial")
     view.set_outlines([Outline("r1", "rater 1", "#e69f00", np.zeros(SHAPE, dtype=bool))])

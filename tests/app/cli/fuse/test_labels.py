@@ -244,7 +244,7 @@ def test_a_file_that_is_named_twice_holds_its_votes_once(fuse, votes):
     assert "1,320 votes" in output
 
 
-def test_a_table_that_nobody_could_open_is_left_out_and_said_so(fuse, votes, monkeypatch):
+def test_a_table_that_nobody_could_open_is_skipped_with_a_notice(fuse, votes, monkeypatch):
     out, _ = fuse(votes)
     assert (out / "confusion.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.labels.exports.MOST_ENTRIES", 43)
@@ -282,7 +282,7 @@ def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
     assert record["stands_for"] == {"-1": "no", "0": None, "1": "yes", "3": "yes"}
 
 
-def test_what_outputs_are_taken_to_stand_for_is_said_unless_it_was_told(fuse, tmp_path):
+def test_assumed_meanings_of_outputs_are_reported(fuse, tmp_path):
     rows = [[f"w{k}", f"t{t}", str((t % 2) * (1 + 2 * (k == 1)))] for t in range(40) for k in range(3)]
     path = write(tmp_path / "scores.csv", ["worker", "item", "score"], rows)
     guessed = "assumed to mean: 0 for no, 1 for no, 3 for yes; --stands output=class changes it"

@@ -387,7 +387,7 @@ class TestRefusalsOfFiles:
         assert refusal(*four_raters(tmp_path), option, tmp_path / "ct") == "ct: does not exist."
 
 
-def test_a_method_that_is_none_is_refused_before_anything_is_fused(tmp_path, capsys):
+def test_a_method_that_is_invalid_is_refused_before_anything_is_fused(tmp_path, capsys):
     files = [str(path) for path in four_raters(tmp_path)]
     assert (
         main(["fuse", "masks", *files, "--compare", "laplace", "lapalce", "-o", str(tmp_path / "out")]) == 1

@@ -109,7 +109,7 @@ def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
         assert words in run_record["rate_not_promised_because"]
 
 
-def test_what_is_done_with_too_few_comparisons_is_said(fuse, tmp_path):
+def test_what_is_done_with_too_few_comparisons_is_reported(fuse, tmp_path):
     rows = [("w1", "a", "b", "left"), ("w2", "b", "a", "left"), ("w3", "a", "b", "right")]
     out, output = fuse(write(tmp_path / "few.csv", HEADER, rows))
     assert "no annotator could be tested: none is flagged" in output
@@ -211,7 +211,7 @@ def test_grades_count_unless_the_side_alone_shall(fuse, crowd, tmp_path):
     assert "graded.csv has graded choices and crowd.csv none above 1" in output
 
 
-def test_a_path_that_nobody_could_open_is_left_out_and_said_so(fuse, crowd, monkeypatch):
+def test_a_path_that_nobody_could_open_is_skipped_with_a_notice(fuse, crowd, monkeypatch):
     out, _ = fuse(crowd)
     assert (out / "path.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MOST_ENTRIES", 43)

@@ -129,7 +129,7 @@ def test_a_bad_classification_is_refused_and_the_others_go_on(follower: Follower
     ]
 
 
-def test_frames_are_images_and_shared_names_are_told_apart(follower: Follower) -> None:
+def test_frames_are_images_and_shared_names_are_distinguished(follower: Follower) -> None:
     two = ((600, 400), (300, 200))
     export(
         follower.source,

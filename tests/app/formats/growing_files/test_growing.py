@@ -305,7 +305,7 @@ def test_a_look_takes_no_more_rows_than_it_may(file: Path, follower: Follower) -
     assert [row[2] for row in follower.catch_up()] == [25, 26]
 
 
-def test_no_more_is_read_than_can_be_told_apart(
+def test_no_more_is_read_than_can_be_distinguished(
     file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "MOST_KEPT", 3)
@@ -383,7 +383,7 @@ def test_what_is_no_table_of_clicks_is_refused(file: Path, tmp_path: Path) -> No
         {"exports": {"waiting": [["a"]]}},
     ],
 )
-def test_a_position_that_is_none_is_refused(text: object) -> None:
+def test_a_position_that_is_invalid_is_refused(text: object) -> None:
     with pytest.raises(InputError, match="is not a position"):
         Position.from_dict(text)  # type: ignore[arg-type]
 

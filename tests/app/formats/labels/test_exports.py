@@ -209,7 +209,7 @@ def test_coco_categories(document: Write) -> None:
         ("[" * 100_000, "nested"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(document: Write, content: Any, where: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(document: Write, content: Any, where: str) -> None:
     path = document(content)
     with pytest.raises(InputError) as caught:
         read_labels(path)

@@ -133,7 +133,7 @@ def test_times(file: Path, times: tuple[str, ...], expected: tuple[float, ...]) 
     np.testing.assert_allclose(table.time, expected)
 
 
-def test_a_column_of_no_times_is_left_out_and_that_is_said(file: Path) -> None:
+def test_a_column_of_no_times_is_skipped_with_a_notice(file: Path) -> None:
     table = table_of(written(file, "task,worker,label,time\na,w,1,5\n\nb,w,0,late\n"))
     assert table.time is None
     assert 'line 4 has "late"' in table.notices[0]
@@ -193,7 +193,7 @@ def test_the_line_that_has_no_time_is_told_and_not_one_of_those_that_have(file: 
     assert any('line 3 has "inf"' in notice for notice in table.notices)
 
 
-def test_rows_without_a_question_are_left_out_and_counted(file: Path) -> None:
+def test_rows_without_a_question_are_skipped_and_counted(file: Path) -> None:
     text = "task,worker,question,label\na,w,size,2\na,w,,1\nb,w,,2\nb,v,size,10\n"
     (size,) = read_labels(written(file, text))
     assert isinstance(size, LabelTable)
@@ -201,7 +201,7 @@ def test_rows_without_a_question_are_left_out_and_counted(file: Path) -> None:
     assert "2 rows skipped: no question in question." in size.notices
 
 
-def test_true_labels_are_told_apart_by_their_question(file: Path) -> None:
+def test_true_labels_are_distinguished_by_their_question(file: Path) -> None:
     text = "task,question,label\na,size,10\nb,size,2\na,kind,cat\nb,,dog\n"
     file.write_text(text)
     size, kind = read_labels(file, truth=True)
@@ -261,7 +261,7 @@ def test_other_tables_are_none_of_labels(file: Path, header: str) -> None:
         ("\x01\x02,\x03\n", "neither text"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(file: Path, text: str, where: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(file: Path, text: str, where: str) -> None:
     assert where in refusal(written(file, text))
 
 

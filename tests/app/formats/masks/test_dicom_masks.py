@@ -130,7 +130,7 @@ def test_what_is_no_closed_contour_is_left_out(contours) -> None:
     assert read_masks(make(upright), [volume]).notices == ("Skipped: contours across the slices 1.",)
 
 
-def test_places_that_are_none(contours) -> None:
+def test_positions_that_are_none(contours) -> None:
     make, volume, _ = contours
     with pytest.raises(InputError, match="field ContourData"):
         read_masks(make(lambda dataset: setattr(first(dataset), "ContourData", ["1", "2"])), [volume])

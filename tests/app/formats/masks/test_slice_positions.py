@@ -249,7 +249,7 @@ def test_a_series_of_one_slice_or_of_two_orientations_is_no_trouble(tmp_path: Pa
     np.testing.assert_array_equal(table.masks[0].whole(), expected(both))
 
 
-def test_a_second_image_at_the_place_of_a_slice_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_second_image_at_the_place_of_a_slice_is_skipped_with_a_notice(tmp_path: Path) -> None:
     series = write_series(tmp_path / "ct", missing=(4, 5))
     data = pydicom.dcmread(series.files[3])
     data.SOPInstanceUID = data.file_meta.MediaStorageSOPInstanceUID = "1.2.3.4"
@@ -263,7 +263,7 @@ def test_a_second_image_at_the_place_of_a_slice_is_left_out_and_said(tmp_path: P
     np.testing.assert_array_equal(table.masks[0].whole(), expected(series))
 
 
-def test_the_tilted_uneven_ct_leaves_as_nifti_at_its_own_places(real_data: Path, tmp_path: Path) -> None:
+def test_the_tilted_uneven_ct_is_exported_as_nifti_at_its_own_places(real_data: Path, tmp_path: Path) -> None:
     """Voxels of the resampled file lie where the CT's slabs have them, read back with SimpleITK."""
     (volume,) = find_volumes(real_data / "volumes" / "ct_ge")
     mask = np.zeros(volume.grid.shape, dtype=bool)

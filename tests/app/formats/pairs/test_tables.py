@@ -196,7 +196,7 @@ def test_names_of_items_win_over_words_and_numbers(file: Path) -> None:
     assert "preferred" in table.notices[0]
 
 
-def test_how_numbers_were_read_is_said(file: Path) -> None:
+def test_how_numbers_were_read_is_reported(file: Path) -> None:
     expected = ((("1", "2"), "left and right"), (("1", "0"), "1 and 0"), (("0.5", "2"), "below 0"))
     for cells, words in expected:
         lines = [f"a,x,y,{cell}" for cell in cells]
@@ -230,7 +230,7 @@ def test_rows_without_an_answer_are_counted_and_left_out(file: Path) -> None:
         ("a,x,y,z", "line 3", 'has the choice "z"'),
     ],
 )
-def test_bad_rows_are_left_out_with_a_notice_unless_all_are_bad(
+def test_bad_rows_are_skipped_with_a_notice_unless_all_are_bad(
     file: Path, row: str, line: str, words: str
 ) -> None:
     table = table_of(written(file, f"annotator,left,right,choice\na,x,y,left\n{row}\nb,z,x,right\n"))
@@ -263,7 +263,7 @@ def test_repeated_rows_are_kept(file: Path) -> None:
     assert len(table_of(written(file, "annotator,left,right,choice\n" + 3 * "a,x,y,left\n"))) == 3
 
 
-def test_times_are_seconds_and_what_is_no_time_is_said(file: Path) -> None:
+def test_times_are_seconds_and_what_is_no_time_is_reported(file: Path) -> None:
     text = "annotator,left,right,choice,time\na,x,y,left,2020-01-01 00:01:00\nb,x,y,left,\n"
     table = table_of(written(file, text))
     assert table.time is not None

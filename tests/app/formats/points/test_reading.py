@@ -213,7 +213,7 @@ class TestOthers:
             ("s3://bucket/smears/one.png", "one.png"),
         ],
     )
-    def test_the_image_of_a_task_is_told_from_its_address(self, written, address, name):
+    def test_the_image_of_a_task_is_distinguished_from_its_address(self, written, address, name):
         """As label-studio-sdk 2.1.2 (convert_coco_to_ls) and Label Studio's exports write it."""
         tasks = [{"id": 1, "data": {"image": address}, "annotations": [{"result": [keypoint(1, 2)]}]}]
         assert read_points(written("a.json", tasks)).clicks.images == (name,)
@@ -252,7 +252,7 @@ class TestTelling:
             for path in write(tmp_path / name, {("ann", "one.png"): [(1, 2)]}):
                 assert has_points(path) == "alone", name
 
-    def test_outlines_beside_points_are_told(self, written):
+    def test_outlines_beside_points_are_reported(self, written):
         shapes = [
             {"shape_type": "point", "points": [[1, 2]]},
             {"shape_type": "polygon", "points": [[0, 0], [2, 0], [2, 2]]},

@@ -102,7 +102,7 @@ def test_missing_slices_are_named_by_place(tmp_path: Path) -> None:
     np.testing.assert_allclose(file.grid.to_patient(np.array([3, 0, 0])), [1.0, 2.0, 10.0])
 
 
-def test_uneven_distances_are_said(tmp_path: Path) -> None:
+def test_uneven_distances_are_reported(tmp_path: Path) -> None:
     file = only(series(tmp_path, (0.0, 1.1, 4.0, 7.4, 9.0, 12.0)))
     (notice,) = file.notices
     assert "Slice distance varies from 1.10 to 3.40 mm." in notice
@@ -111,7 +111,7 @@ def test_uneven_distances_are_said(tmp_path: Path) -> None:
         np.testing.assert_allclose(file.grid.to_patient(np.array([slice_, 0, 0])), [1.0, 2.0, height])
 
 
-def test_tilt_is_said_and_kept(tmp_path: Path) -> None:
+def test_tilt_is_reported_and_kept(tmp_path: Path) -> None:
     for k in range(6):
         save(image(SLICES[k], (0.0, 1.0 * k, 2.0 * k)), tmp_path / f"{k}.dcm")
     file = only(tmp_path)
@@ -121,7 +121,7 @@ def test_tilt_is_said_and_kept(tmp_path: Path) -> None:
         np.testing.assert_allclose(file.grid.to_patient(np.array([k, 0, 0])), [0, k, 2 * k], atol=1e-9)
 
 
-def test_copies_are_left_out_and_said(tmp_path: Path) -> None:
+def test_copies_are_skipped_with_a_notice(tmp_path: Path) -> None:
     series(tmp_path)
     (tmp_path / "copy.dcm").write_bytes((tmp_path / "a.dcm").read_bytes())
     file = only(tmp_path)
@@ -141,7 +141,7 @@ def test_a_repeated_scan_is_as_many_volumes(tmp_path: Path) -> None:
     assert first.name != second.name
 
 
-def test_a_slice_at_the_place_of_another_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_slice_at_the_place_of_another_is_skipped_with_a_notice(tmp_path: Path) -> None:
     series(tmp_path)
     save(image(SLICES[0], (1.0, 2.0, 4.0), InstanceNumber=90), tmp_path / "z.dcm")
     file = only(tmp_path)

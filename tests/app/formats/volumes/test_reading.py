@@ -363,7 +363,7 @@ def test_imagej_and_ome_tell_the_size_of_a_voxel(tmp_path: Path) -> None:
         assert file.grid.spacing == pytest.approx((2e-3, 5e-4, 2.5e-4), rel=1e-3)
 
 
-def test_of_several_channels_the_first_is_shown_and_said(tmp_path: Path) -> None:
+def test_of_several_channels_the_first_is_shown_with_a_notice(tmp_path: Path) -> None:
     values = RNG.integers(0, 255, (4, 2, 5, 6)).astype(np.uint8)
     tifffile.imwrite(tmp_path / "a.tif", values, imagej=True, metadata={"axes": "ZCYX"})
     (file,) = find_volumes(tmp_path / "a.tif")
@@ -397,7 +397,7 @@ def test_numbered_images_are_slices_and_others_are_not(tmp_path: Path) -> None:
     assert [path.name for path in find_volumes(named)] == ["heart.png", "liver.png"]
 
 
-def test_a_folder_without_a_volume_says_so(tmp_path: Path) -> None:
+def test_a_folder_without_a_volume_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing")
     assert "holds no image" in refusal(tmp_path)
     assert "not an image or volume" in refusal(tmp_path / "a.txt")

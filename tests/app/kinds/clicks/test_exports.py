@@ -213,7 +213,7 @@ def test_detections_edited_in_qupath_come_back_as_truth(leave, tmp_path, capsys,
     assert points == {*coordinates, (5.5, 6.5), (7.0, 8.0)}
 
 
-def test_one_image_leaves_as_one_file_of_the_name_given(leave, tmp_path):
+def test_one_image_is_exported_as_one_file_of_the_name_given(leave, tmp_path):
     assert leave("geojson", "one", "--item", "two.png") == [str(tmp_path / "one.geojson")]
     assert leave("geojson", "both") == [
         str(tmp_path / "both" / f"{name}_detections.geojson") for name in ("smear-é", "two")

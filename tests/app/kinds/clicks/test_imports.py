@@ -104,7 +104,7 @@ def test_a_folder_dropped_brings_photographs_and_points(import_files, tmp_path, 
     assert_same(held(tmp_path / "s.rscope")[0], CROWD)
 
 
-def test_photographs_come_in_as_images_before_and_after_their_clicks(import_files, tmp_path, smears):
+def test_photographs_are_imported_as_images_before_and_after_their_clicks(import_files, tmp_path, smears):
     """Greys that compress like a mask's are no probabilities unless something says so."""
     assert "2 images." in import_files(smears[0].parent)
     import_files(*label_studio(tmp_path, CROWD))
@@ -192,7 +192,7 @@ class TestWhoAndWhere:
         import_files(*smears, path, "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear2.png"): [(2.5, 1.5)]}
 
-    def test_photographs_that_come_with_true_places_are_no_masks(self, import_files, tmp_path, smears):
+    def test_photographs_that_come_with_true_positions_are_no_masks(self, import_files, tmp_path, smears):
         path = tmp_path / "smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
         output = import_files(*smears, path, "--kind", "truth")
@@ -214,7 +214,7 @@ class TestWhoAndWhere:
             ),
         ],
     )
-    def test_what_is_to_be_exported_otherwise_is_told(
+    def test_what_is_to_be_exported_otherwise_is_reported(
         self, import_files, tmp_path, smears, name, content, words
     ):
         (tmp_path / name).write_text(content)
@@ -255,7 +255,7 @@ class TestWhoAndWhere:
         with Study.open(tmp_path / "s.rscope") as study:
             assert not study.questions()
 
-    def test_masks_and_points_in_one_file_both_come_in(self, import_files, tmp_path, smears):
+    def test_masks_and_points_in_one_file_both_are_imported(self, import_files, tmp_path, smears):
         shapes = [
             {"label": "s", "shape_type": "point", "points": [[1, 2]]},
             {"label": "s", "shape_type": "polygon", "points": [[10, 10], [20, 10], [20, 20], [10, 20]]},
@@ -322,7 +322,7 @@ def test_a_real_crowd_in_each_program_s_files(real_data, import_files, tmp_path,
     assert_same(held(tmp_path / "s.rscope")[0], crowd)
 
 
-def test_real_micrographs_in_greys_come_in_as_images(real_data, import_files, tmp_path):
+def test_real_micrographs_in_greys_are_imported_as_images(real_data, import_files, tmp_path):
     assert import_files(real_data / "clicks" / "quantius" / "images").startswith("24 images.")
     with Study.open(tmp_path / "s.rscope") as study:
         assert not mask_entries(study)

@@ -79,7 +79,7 @@ def test_clicks_by_turns_are_one_step() -> None:
     assert steps_of(append_steps(Arrivals(EXTENT), [(1, turns)], 1)) == [(30, 3)]
 
 
-def test_a_place_in_the_stream_is_found_again() -> None:
+def test_a_position_in_the_stream_is_found_again() -> None:
     arrivals = append_steps(Arrivals(EXTENT), [(1, record((7, 3), (2, 1)))], 1)
     assert [arrivals.step_of(*counts) for counts in ((0, 0), (3, 1), (4, 2), (3, 2))] == [0, 1, 2, None]
 

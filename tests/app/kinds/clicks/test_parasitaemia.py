@@ -124,7 +124,7 @@ def test_what_is_no_scale_is_refused(bad):
         ScaleSubject(**bad)
 
 
-def test_a_scale_that_was_altered_in_the_file_is_told(study):
+def test_a_scale_that_was_altered_in_the_file_is_reported(study):
     study.record(scale(0.1))
     row = '{"pixel_size":-3,"everywhere":false,"line":null,"length":null}'
     study._connection.execute("DROP TRIGGER decisions_stay")
@@ -153,7 +153,7 @@ def test_a_figure_that_lacks_something_says_what_it_lacks():
     assert few.rate is None
 
 
-def test_parasites_in_doubt_are_told_with_the_interval_of_their_distribution():
+def test_parasites_in_doubt_are_reported_with_the_interval_of_their_distribution():
     """Ten spots that are each as probably one as none make a binomial distribution."""
     half = np.full(10, 0.5)
     rate = told([Field(1, "field 1", None, 7, half, half, half)])["Parasites"].rate
@@ -238,7 +238,7 @@ def test_nothing_fused_tells_nothing():
     assert compute_quantities((), Measures()) == ()
 
 
-def test_counts_and_measurements_leave_as_tables(study_file, tmp_path, capsys):
+def test_counts_and_measurements_are_exported_as_tables(study_file, tmp_path, capsys):
     study = str(study_file)
     assert main(["export", study, "--what", "counts", "-o", str(tmp_path / "counts.csv")]) == 1
     assert main(["export", study, "--what", "measurements", "-o", str(tmp_path / "m.csv")]) == 1
@@ -273,7 +273,7 @@ def test_counts_and_measurements_leave_as_tables(study_file, tmp_path, capsys):
         ]
 
 
-def test_places_in_micrometres_leave_with_the_detections(study_file, tmp_path):
+def test_positions_in_micrometres_leave_with_the_detections(study_file, tmp_path):
     study, out = str(study_file), tmp_path / "out"
     out.mkdir()
     with Study.open(study_file) as opened:

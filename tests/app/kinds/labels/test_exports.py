@@ -94,7 +94,7 @@ def test_label_studio_gets_answers_as_predictions_and_decisions_as_annotations(e
     assert {choice.get("value") for choice in interface.iter("Choice")} == {*CLASSES, "cow"}
 
 
-def test_votes_are_read_back_as_they_came(export):
+def test_votes_are_read_back_unchanged(export):
     (table,) = read_labels(export("votes"))
     assert isinstance(table, LabelTable)
     votes = np.full((TASKS, len(PEOPLE)), -1)
@@ -135,7 +135,7 @@ def test_what_is_decided_is_not_asked_for(tmp_path):
     assert "t7" not in {row["task"] for row in rows_of(out)}
 
 
-def test_what_was_decided_leaves_as_a_truth(export):
+def test_what_was_decided_is_exported_as_a_truth(export):
     rows = rows_of(export("decided"))
     assert [(row["task"], row["label"], row["reason"]) for row in rows] == [
         ("t5", WRONG, "'=seen"), ("t6", "cow", "'=seen")
@@ -162,7 +162,7 @@ def test_several_questions_go_into_a_folder(tmp_path, capsys):
     assert single.read_bytes() == (out / "second_labels.csv").read_bytes()
 
 
-def test_what_is_not_there_is_said_in_a_sentence(tmp_path, refusal):
+def test_what_is_not_there_is_reported_in_a_sentence(tmp_path, refusal):
     path = make_study(tmp_path / "bare.rscope", write_votes(tmp_path / "votes.csv"))
     out = tmp_path / "x.csv"
     assert "`raterscope run` makes one" in refusal("export", path, "--what", "labels", "-o", out)
@@ -200,7 +200,7 @@ def test_a_truth_that_was_imported_is_not_taken_for_a_decision(tmp_path, refusal
 
 
 @pytest.mark.parametrize("kind", ["roc-curves", "rates-over-time"])
-def test_curves_leave_as_tables_and_drawings(study, tmp_path, export, refusal, kind):
+def test_curves_are_exported_as_tables_and_drawings(study, tmp_path, export, refusal, kind):
     if kind == "roc-curves":
         assert "holds no known truths" in refusal("export", study, "--what", kind, "-o", tmp_path / "x.csv")
         assert run("import", study, write_truth(tmp_path / "truth.csv"), "--kind", "true-labels") == 0

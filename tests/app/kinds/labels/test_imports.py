@@ -97,7 +97,7 @@ def test_truths_without_votes_are_refused_in_one_sentence(import_files, tmp_path
         import_files(truths(tmp_path / "truth.csv"))
 
 
-def test_what_is_said_to_be_true_is_no_vote(import_files, study, tmp_path):
+def test_declared_truth_is_no_vote(import_files, study, tmp_path):
     import_files(votes(tmp_path / "votes.csv"))
     expert = written(tmp_path / "expert.csv", "annotator,task,label", "eve,c2,dog")
     import_files(expert, kind="true-labels")
@@ -193,7 +193,7 @@ class TestColumns:
         assert "x" not in caught.value.missing
         assert {"annotator", "task"} <= set(caught.value.missing)
 
-    def test_places_of_an_unknown_header_are_asked_about_as_clicks(self, tmp_path):
+    def test_positions_of_an_unknown_header_are_asked_about_as_clicks(self, tmp_path):
         path = written(tmp_path / "a.csv", "wer,bild,links,oben", "ann,a.png,3,4", "bob,a.png,5,6")
         with pytest.raises(UnknownColumns) as caught:
             read_files([path])
@@ -267,14 +267,14 @@ def test_cancelling_leaves_the_study_as_it_was(study, tmp_path):
 
 class TestRealCrowds:
     @pytest.mark.parametrize(("name", "count"), [("bluebirds", 4212), ("duchenne", 30319), ("adult2", 92721)])
-    def test_every_vote_comes_in(self, import_files, study, real_data, name, count):
+    def test_every_vote_is_imported(self, import_files, study, real_data, name, count):
         folder = real_data / "labels"
         import_files(folder / f"{name}_truth.csv", folder / f"{name}.csv")
         (question,) = study.questions()
         assert len(study.vote_set(question.id).task) == count
 
 
-def test_votes_that_come_twice_are_told(import_files, tmp_path):
+def test_votes_that_come_twice_are_reported(import_files, tmp_path):
     """They count twice, as repeated votes do, so whoever drops a file again is told."""
     first = votes(tmp_path / "votes.csv")
     assert "earlier file" not in import_files(first)

@@ -123,7 +123,7 @@ def test_two_exports_are_of_one_space_and_refer_to_the_images_beside_them(export
         assert dataset.file_meta.MediaStorageSOPInstanceUID == dataset.SOPInstanceUID, path
 
 
-def test_pixels_and_places_are_as_they_were(exported, series):
+def test_pixels_and_positions_are_as_they_were(exported, series):
     (copy,) = find_volumes(exported / "case-001_images")
     assert copy.grid == series.grid
     np.testing.assert_array_equal(load_volume(copy).values, load_volume(series).values)
@@ -290,7 +290,7 @@ def test_who_says_that_nothing_is_burned_in_is_believed(tmp_path, call):
 
 
 class TestFormat:
-    def test_a_dicom_case_leaves_as_dicom(self, study, tmp_path, call):
+    def test_a_dicom_case_is_exported_as_dicom(self, study, tmp_path, call):
         lines = call("export", study, "--what", "consensus", "-o", tmp_path / "out").out.strip()
         assert pydicom.dcmread(lines).Modality == "SEG"
 
@@ -300,7 +300,7 @@ class TestFormat:
         call("export", study, "--what", "consensus", "--format", "seg.nrrd", "-o", tmp_path / "other")
         assert (tmp_path / "other.seg.nrrd").is_file()
 
-    def test_maps_that_dicom_does_not_hold_leave_as_nifti(self, study, tmp_path, call):
+    def test_maps_that_dicom_does_not_hold_are_exported_as_nifti(self, study, tmp_path, call):
         call("export", study, "--what", "uncertainty", "-o", tmp_path / "u")
         assert any(path.name.endswith(".nii.gz") for path in tmp_path.iterdir())
 

@@ -60,7 +60,7 @@ def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(import_fil
     assert len(marks(tmp_path)) == 4
 
 
-def test_many_cases_are_told_apart_by_their_names(import_files, tmp_path):
+def test_many_cases_are_distinguished_by_their_names(import_files, tmp_path):
     files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
     assert "8 masks in 8 files on 2 images by 4 annotators" in import_files(*files)
     assert ("case2", "dora", "structure") in marks(tmp_path)

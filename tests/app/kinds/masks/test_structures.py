@@ -107,7 +107,7 @@ def test_the_tags_are_those_of_slicer(fused, tmp_path, run):
     )
 
 
-def test_tags_as_slicer_writes_them_come_in(tmp_path, run, series):
+def test_tags_as_slicer_writes_them_are_imported(tmp_path, run, series):
     values = np.asfortranarray(box(1, 3, 2, 9, 4, 12).T.astype(np.uint8))
     header = {
         "space": "left-posterior-superior", "space origin": series.grid.matrix[:3, 3],

@@ -41,7 +41,7 @@ def expected(series) -> np.ndarray:
     return mask
 
 
-def test_what_is_missing_and_what_could_not_be_placed_is_said(case, capsys, tmp_path) -> None:
+def test_what_is_missing_and_what_could_not_be_placed_is_reported(case, capsys, tmp_path) -> None:
     _, series, files, _ = case
     capsys.readouterr()
     assert main(["import", str(tmp_path / "a.rscope"), str(series.folder), *map(str, files)]) == 0

@@ -115,7 +115,7 @@ def test_comparisons_are_read_back_as_they_were(study, export):
         np.testing.assert_array_equal(getattr(table, name), getattr(pairs, name))
 
 
-def test_decisions_tell_whom_and_why_and_formulas_do_not_leave(study, export):
+def test_decisions_have_annotator_and_reason_and_no_formulas(study, export):
     decide(study, {BAD[0]: "flag", GOOD[0]: "clear"})
     first, second = rows_of(export(study, "decisions", "--kind", "pairs"))
     assert (first["kind"], first["verb"], first["item"], first["rater"]) == ("pairs", "flag", "pairs", BAD[0])
@@ -144,7 +144,7 @@ def test_several_questions_go_into_a_folder(study, export, tmp_path):
     assert len(rows_of(single)) == 3
 
 
-def test_what_is_not_there_is_said_in_a_sentence(unfused, refusal, tmp_path):
+def test_what_is_not_there_is_reported_in_a_sentence(unfused, refusal, tmp_path):
     out = tmp_path / "out.csv"
     assert "holds no run of pairs yet" in refusal("export", unfused, "--what", "ranking", "-o", out)
     assert "there is no confusion of pairs" in refusal(

@@ -52,7 +52,7 @@ def digits(folder, names):
     return folder
 
 
-def test_a_table_of_comparisons_is_told_from_others(import_files, study, comparisons, tmp_path):
+def test_a_table_of_comparisons_is_distinguished_from_others(import_files, study, comparisons, tmp_path):
     votes = write(tmp_path / "votes.csv", ("annotator", "task", "label"), [("ann", "t1", "cat")])
     clicks = write(tmp_path / "clicks.csv", ("annotator", "image", "x", "y"), [("eve", "one.png", "3", "4")])
     output = import_files(votes, comparisons)
@@ -65,7 +65,7 @@ def test_a_table_of_comparisons_is_told_from_others(import_files, study, compari
     assert [question.name for question in study.questions()] == ["labels"]
 
 
-def test_comparisons_that_come_twice_are_told(import_files, comparisons, tmp_path):
+def test_comparisons_that_come_twice_are_reported(import_files, comparisons, tmp_path):
     """They count twice, so whoever drops a file again is told."""
     assert "earlier file" not in import_files(comparisons)
     words = "of two items that their annotator compares so in an earlier file too)"
@@ -77,7 +77,7 @@ def test_comparisons_that_come_twice_are_told(import_files, comparisons, tmp_pat
     )
 
 
-def test_what_is_left_out_is_told(import_files, study, tmp_path):
+def test_what_is_skipped_is_reported(import_files, study, tmp_path):
     rows = [*ROWS, ("cid", "c1", "c1", "left"), ("cid", "c0", "c1", "perhaps"), ("cid", "c0", "c2", "")]
     output = import_files(write(tmp_path / "odd.csv", HEADER, rows))
     assert "1 row skipped: line 6 compares an item with itself." in output
@@ -118,7 +118,7 @@ def test_columns_are_told_by_hand(import_files, study, tmp_path):
     assert len(pairs_of(study, study.pair_questions()[0].id)) == 4
 
 
-def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(import_files, study, tmp_path):
+def test_a_table_that_looks_like_pairs_may_be_imported_as_labels(import_files, study, tmp_path):
     header = ("annotator", "a", "b", "label")
     path = write(tmp_path / "sides.csv", header, [("ann", "1", "2", "cat"), ("bob", "1", "3", "dog")])
     import_files(path, mappings={path: {"a": "task", "b": "ignore"}})
@@ -126,7 +126,7 @@ def test_a_table_that_looks_like_pairs_may_be_said_to_hold_labels(import_files, 
     assert study.questions()[0].scheme.outputs == ("cat", "dog")
 
 
-def test_labels_beside_sides_come_in_as_labels_and_that_is_said(import_files, study, tmp_path):
+def test_labels_beside_sides_come_in_as_labels_with_a_notice(import_files, study, tmp_path):
     header = ("annotator", "image", "left", "right", "label")
     rows = [(annotator, f"p{n}", n, n + 40, "cat") for annotator in ("ann", "bob") for n in range(5)]
     path = write(tmp_path / "boxes.csv", header, rows)
@@ -168,13 +168,13 @@ def test_cancelling_leaves_the_study_as_it_was(study, comparisons):
 
 
 @pytest.mark.parametrize(("name", "count"), [("worldcollege", 8823), ("lf_quality", 26580)])
-def test_every_real_comparison_comes_in(import_files, study, real_data, name, count):
+def test_every_real_comparison_is_imported(import_files, study, real_data, name, count):
     import_files(real_data / "pairs" / f"{name}.csv")
     (question,) = study.pair_questions()
     assert len(pairs_of(study, question.id)) == count
 
 
-def test_real_rows_without_an_answer_are_told(import_files, study, real_data):
+def test_real_rows_without_an_answer_are_reported(import_files, study, real_data):
     output = import_files(real_data / "pairs" / "music_sigir2010.csv")
     assert "5 rows without an answer skipped" in output
     assert len(pairs_of(study, study.pair_questions()[0].id)) == 2805
