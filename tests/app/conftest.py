@@ -93,7 +93,7 @@ def study_as_it_came(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def study_fused(study_as_it_came) -> Path:
-    """The same fused as the window does unless it is told otherwise, for tests to copy."""
+    """The same, fused with the defaults of the window, for tests to copy."""
     path = study_as_it_came.with_name("fused.rscope")
     shutil.copy(study_as_it_came, path)
     with Study.open(path) as study:
@@ -145,7 +145,7 @@ def fused(window, qtbot, study_file, study_fused):
 
 @pytest.fixture
 def bare_workspace(request, qtbot):
-    """A workspace of the kind asked for, without a study: the kind, and the workspace."""
+    """Return a kind and its workspace without a study."""
     widget = QWidget()
     qtbot.addWidget(widget)
     jobs = Jobs(widget)

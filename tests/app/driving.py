@@ -61,7 +61,7 @@ def states(window):
 
 
 def press(window, qtbot, key, modifiers=Qt.KeyboardModifier.NoModifier, *, on=None):
-    """Press a key where the keys are to go, on the canvas unless told otherwise; wait for what it does."""
+    """Press a key on a widget, by default the canvas, and wait for its effect."""
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     widget = on or window.workspace.canvas

@@ -9,7 +9,7 @@ __all__ = ["import_files"]
 
 @pytest.fixture
 def import_files(tmp_path, capsys):
-    """Import into one study; gives what was said, a refusal without the program's name."""
+    """Import into one study; return the output, or the error without the program's name."""
 
     def run(*arguments):
         status = main(["import", str(tmp_path / "s.rscope"), *map(str, arguments)])

@@ -1,4 +1,4 @@
-"""Non-convergence is said with the setting that limits the iteration, for every algorithm that has one."""
+"""Non-convergence is reported with the setting that limits iterations, for every such algorithm."""
 
 import numpy as np
 import pytest

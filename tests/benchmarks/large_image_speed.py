@@ -109,7 +109,7 @@ def report(application: QApplication, kind: str, act: Callable[[int], object], r
 
 
 def settle(application: QApplication, seconds: float = 1.0) -> None:
-    """Let everything come that was asked for."""
+    """Wait for all requested tiles."""
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         application.processEvents()

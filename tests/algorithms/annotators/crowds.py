@@ -32,6 +32,6 @@ def planted(
 
 
 def diagonal(accuracy: float, classes: int) -> NDArray[np.float64]:
-    """Give the confusion matrix of somebody who is right so often, and else says any other class."""
+    """Return the confusion matrix of an annotator with this accuracy and uniform errors."""
     wrong = (1 - accuracy) / (classes - 1)
     return np.where(np.eye(classes, dtype=bool), accuracy, wrong)

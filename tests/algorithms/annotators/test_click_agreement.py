@@ -12,7 +12,7 @@ NAMES = ("ann", "ben", "cid", "dee", "eve")
 
 
 def crowd():
-    """Three images that not everybody looked at, in various orders."""
+    """Three images that some annotators viewed, in various orders."""
     rng = np.random.default_rng(4)
     annotators = [("ann", "ben", "cid"), ("cid", "ben", "dee", "ann"), ("dee", "cid")]
     marked = [rng.random((len(here), size)) < 0.6 for here, size in zip(annotators, (12, 7, 9), strict=True)]
@@ -20,7 +20,7 @@ def crowd():
 
 
 def votes_of(marked, annotators, first, second):
-    """What two annotators said of the clusters that both saw."""
+    """Answers of two annotators on the clusters that both viewed."""
     pairs = [
         np.stack([votes[here.index(first)], votes[here.index(second)]])
         for votes, here in zip(marked, annotators, strict=True)

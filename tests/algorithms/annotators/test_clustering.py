@@ -1,4 +1,4 @@
-"""Who annotates alike, over cases that not everybody annotated."""
+"""Clusters of similar raters over cases that some raters annotated."""
 
 from __future__ import annotations
 

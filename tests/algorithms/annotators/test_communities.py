@@ -192,7 +192,7 @@ def test_ways_of_behaving_are_called_what_they_are() -> None:
 
 
 def test_long_names_of_classes_are_shortened_where_they_are_alike() -> None:
-    """Else nobody could read what a community is called, least of all in a column of a table."""
+    """Otherwise names of communities would be unreadable, above all in a column of a table."""
     long = tuple(f"{'Carcinoma of the upper outer quadrant ' * 6}{end}" for end in ("left", "right"))
     names = describe_communities(
         np.stack([np.tile([0.98, 0.02], (2, 1)), np.tile([0.02, 0.98], (2, 1))]), long, long, (0, 1)
@@ -213,7 +213,7 @@ def test_communities_have_different_names() -> None:
 
 
 def test_a_real_crowd_falls_into_communities_that_differ(real_data: Path) -> None:
-    """39 annotators who all said of the same 108 birds whether they are of one species."""
+    """39 annotators who all judged the species of the same 108 birds."""
     with (real_data / "labels" / "bluebirds.csv").open() as file:
         rows = list(csv.DictReader(file))
     with (real_data / "labels" / "bluebirds_truth.csv").open() as file:

@@ -27,7 +27,7 @@ class LargeCrowd:
 
 @dataclass(frozen=True)
 class Scene:
-    """What there is to be marked, and by whom.
+    """Objects to mark, and their annotators.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Whom to ask next: those who set most right."""
+"""Active learning: annotators who correct most errors come first."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_nothing_to_judge_by_is_no_number_that_is_none(method, settings, shape, 
 
 
 def test_priors_keep_the_direction():
-    """Nearly everybody says no to everything that is one; the few who say yes do not become those who err."""
+    """Nearly all annotators reject true structures; the few who accept them are not taken as wrong."""
     marked = np.zeros((12, 10), dtype=bool)
     marked[:, :5] = True
     marked[0] = ~marked[0]

@@ -12,7 +12,7 @@ SPOTS = ((30, 30), (80, 40), (40, 90), (95, 95))
 
 
 def crowd(also=(), people: int = 5) -> Clicks:
-    """Everybody marks four spots, those named in `also` more, each annotator in turn."""
+    """All annotators mark four spots; those in `also` mark more, each in turn."""
     rng = np.random.default_rng(3)
     rows = [
         (annotator, x + rng.normal(), y + rng.normal())

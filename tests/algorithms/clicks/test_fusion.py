@@ -1,4 +1,4 @@
-"""From clicks to detections: plans, the whole way, and what is said of annotators."""
+"""Fusion of clicks: plans, all steps, and the rates of annotators."""
 
 from __future__ import annotations
 

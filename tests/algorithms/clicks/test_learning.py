@@ -105,7 +105,7 @@ def test_structures_survive_where_there_are_no_artefacts():
 
 
 def test_little_is_carried_over_where_images_differ():
-    """Two crowds that have nobody in common, one that sees most and one that sees little."""
+    """Two crowds without common annotators, one with high and one with low sensitivity."""
     bright = run_of([(25, 0)] * 3, seed=1)
     generator = np.random.default_rng(2)
     dim = []

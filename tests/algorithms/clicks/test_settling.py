@@ -28,7 +28,7 @@ PLAN = StreamPlan()
 
 @functools.cache
 def smears(seed, count=6, annotators=24, parasites=4, artefacts=14):
-    """Simulate images of few structures and many artefacts, which one image alone cannot tell apart."""
+    """Simulate images with few structures and many artefacts, which a single image cannot distinguish."""
     crowd = gather_annotators(annotators, seed)
     drawn = [render_smear(seed + n, parasites=parasites, artefacts=artefacts) for n in range(1, count + 1)]
     clicked = (simulate_clicks(smear, crowd[n % 2 :: 2], seed + n) for n, smear in enumerate(drawn))

@@ -1,4 +1,4 @@
-"""When to stop asking: what is foretold comes true as often as it is said to."""
+"""Stop rule: predicted changes occur as often as predicted."""
 
 from __future__ import annotations
 

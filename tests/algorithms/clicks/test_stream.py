@@ -270,7 +270,7 @@ def test_the_same_state_goes_on_to_the_same_bits():
 
 
 def _copied(record):
-    """Make every array anew, read only, as a study gives it back."""
+    """Copy every array as read-only, as a study returns it."""
     made_anew = {}
     for field in fields(record):
         value = getattr(record, field.name)

@@ -1,7 +1,7 @@
 """An annotator of weight w counts as w annotators who click alike.
 
-So a full annotator can be told as several of weights that add up to one: where nothing is drawn and EM runs
-to its end, that changes nothing at all. And one of nearly no weight leaves what the others say.
+An annotator can be divided into several with weights that add up to one. Without random draws, and at
+convergence of EM, this changes nothing. And one of nearly no weight leaves what the others say.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def crowd(seed: int, people: int = 12, random: bool = False, side: float = 400.0
 
 
 def several(clicks: Clicks, item: int, times: int) -> Clicks:
-    """Tell an annotator as so many, who together count as he does."""
+    """Divide an annotator into several with the same total weight."""
     own, number = clicks.annotator == item, len(clicks.annotators)
     others = [np.full(own.sum(), number + extra) for extra in range(times - 1)]
     weights = np.ones(number + times - 1)

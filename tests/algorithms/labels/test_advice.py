@@ -1,4 +1,4 @@
-"""When the model is not to be trusted over the vote: said where it is so, and nowhere else."""
+"""Advice against the model in favour of the vote, only where it is justified."""
 
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def test_annotators_who_change_are_told_and_steady_ones_are_not() -> None:
 
 
 def test_classes_that_changed_places_are_reported() -> None:
-    """Told so by a prior that takes everybody for a liar; a known truth takes the doubt away."""
+    """A prior assumes that all annotators are wrong; a known truth resolves it."""
     right = np.full((9, 300), 0.8)
     labels, truth = simulated(300, 9, 9, 2, right)
     liars = np.array([[2.0, 8.0], [8.0, 2.0]])

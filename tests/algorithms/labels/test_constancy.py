@@ -1,4 +1,4 @@
-"""Who changed over time: found as often as a sample of votes allows, and seldom where nobody does."""
+"""Test of constancy: power and false alarms in simulated crowds."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.algorithms.labels.crowds import make
 
 
 def sayings(seed, tasks=400, people=14, classes=3, accuracy=0.75, hard=0.0) -> np.ndarray:
-    """Give what everybody says of every task, (N, K); of hard ones most say the same wrong class."""
+    """Return the answers of all annotators on every task, (N, K); most share the error on hard tasks."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, tasks)
     right = rng.random((tasks, people)) < accuracy

@@ -16,7 +16,7 @@ CROWD = crowd([(task, annotator, task % 2) for task in range(60) for annotator i
 
 
 class Spy:
-    """A fusion that remembers what it was told."""
+    """A fusion that records the known truths of each run."""
 
     def __init__(self) -> None:
         self.told: list[np.ndarray] = []

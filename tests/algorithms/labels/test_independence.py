@@ -1,4 +1,4 @@
-"""Independence of annotators: crowds with and without shared errors, and what a crowd cannot tell."""
+"""Independence of annotators: crowds with and without shared errors, and undecidable crowds."""
 
 from dataclasses import replace
 

@@ -21,7 +21,7 @@ def independent(seed: int = 0) -> tuple[Labels, np.ndarray]:
 
 
 def repeated(times: int) -> tuple[Labels, np.ndarray]:
-    """Everybody comes so many times, under other names, and says the same each time."""
+    """Repeat every annotator this many times under other names with the same answers."""
     labels, truth = simulated(600, 12, 6, 2, np.full((12, 600), 0.7))
     people = len(labels.annotators)
     return Labels(

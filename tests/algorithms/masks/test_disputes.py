@@ -1,4 +1,4 @@
-"""Disputed regions on a ball that raters outline with a leak, a bite, and a rim that is nobody's business."""
+"""Disputed regions on a ball that raters outline with a leak, a bite, and an irrelevant rim."""
 
 from __future__ import annotations
 

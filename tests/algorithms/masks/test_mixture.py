@@ -1,4 +1,4 @@
-"""Raters who follow two outlines are told apart, and raters who follow one are not."""
+"""Raters who follow two outlines are separated, and raters who follow one are not."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ def test_raters_who_agree_do_not_break_it():
 
 
 def test_distance_deviation_and_probability_can_be_told_by_hand_of_the_gaussian():
-    """There everybody counts alike everywhere: a weighted mean, its error, and how far the raters scatter."""
+    """All raters have equal weights everywhere: a weighted mean, its error, and the raters' spread."""
     masks, settings = crowd(raters=5, seed=2), GaussianSettings(tolerance=1e-10, max_iterations=2000)
     result = gaussian(masks, settings)
     unbiased = distances(masks, settings).astype(np.float64) - result.bias[0][:, None, None, None]

@@ -18,10 +18,10 @@ SHARED_HALF = {
     25, 56, 59, 87, 101, 115, 134, 145, 156, 166, 189, 191, 208, 209, 245, 256, 267, 268, 270, 276, 289, 299,
     320, 321, 323, 338,
 }  # fmt: skip
-"""Of worldcollege, whom at least half of 50 draws of an independent implementation selected."""
+"""Annotators of worldcollege selected by at least half of 50 draws of an independent implementation."""
 
 TABLE_8 = SHARED_HALF | {75, 122, 140, 222, 202, 207, 275, 239, 258, 330}
-"""Whom the position bias paper lists."""
+"""Annotators listed in the position bias paper."""
 
 
 def plan(algorithm: str = "iss", **texts: str) -> PairPlan:
@@ -73,7 +73,7 @@ def test_the_simulated_study_finds_the_biased(p1, p2):
 
 
 def test_a_crowd_without_bias_is_left_alone():
-    """With nobody biased, knockoff+ flags nobody; the plain knockoff accuses somebody in half the draws."""
+    """Without bias, knockoff+ flags no annotator; the plain knockoff flags some in half the draws."""
     subset = 0
     for run in range(5):
         crowd = study_crowd(0.3, 0.0, run)
@@ -125,7 +125,7 @@ def test_the_same_plan_gives_the_same_bits_and_a_seed_another_draw():
 
 
 def test_a_tie_is_a_choice_and_a_side_is_not_a_grade():
-    """Doubling all grades changes nobody's standing; ties pull a bias towards 0."""
+    """Doubling all grades changes no result; ties pull a bias towards 0."""
     pairs = scattered(2, annotators=30, count=2_000)
     twice = fuse(replace(pairs, choice=2.0 * pairs.choice), plan())
     once = fuse(pairs, plan())

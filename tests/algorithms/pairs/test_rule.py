@@ -1,4 +1,5 @@
-"""The default rule of a fusion of pairs: few offenders are found, fair crowds left alone, doubt is said."""
+"""The default rule of a fusion of pairs: few biased annotators are found, none in fair crowds, and
+uncertainty is reported."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Simulated volumes and raters: the same each time, and wrong in the ways that were asked for."""
+"""Simulated volumes and raters: reproducible, with the requested errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results whose place has gone while they were made: they are somewhere else, and it is said where."""
+"""Results whose output folder disappeared are saved elsewhere, with a message."""
 
 import shutil
 

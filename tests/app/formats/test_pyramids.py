@@ -1,4 +1,4 @@
-"""Large images by tiles: the same pixels as the whole, kept and made anew, within what they may take."""
+"""Large images by tiles: the same pixels as the complete image, cached and rebuilt within limits."""
 
 import os
 import zlib

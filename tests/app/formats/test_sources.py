@@ -1,4 +1,4 @@
-"""Files held between their readers: once parsed, bounded, and the same whichever parser took them."""
+"""Files held between their readers: parsed once, bounded, and independent of the order of readers."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a report says of labels: the figures that were planted, in words that nobody can misuse."""
+"""Report of labels: the planted figures, with escaped text."""
 
 import base64
 import io

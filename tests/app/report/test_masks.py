@@ -1,4 +1,4 @@
-"""What a report says of masks: the figures that were planted, in words that nobody can misuse."""
+"""Report of masks: the planted figures, with escaped text."""
 
 import base64
 import io

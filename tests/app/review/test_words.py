@@ -1,4 +1,4 @@
-"""How decisions are said, and which are refused."""
+"""Descriptions of decisions, and refused ones."""
 
 import pytest
 

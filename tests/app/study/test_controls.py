@@ -1,4 +1,4 @@
-"""Control images: kept in the journal, handed to every fusion, told in reports and exports."""
+"""Control images: in the journal, in every fusion, in reports and exports."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Digests of files: known of what has been read, made anew of what was written since."""
+"""Digests of files: cached for unchanged files, computed again after a change."""
 
 import os
 import time

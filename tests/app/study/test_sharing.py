@@ -1,4 +1,4 @@
-"""Two processes and one study: the second is told who has it, reads a snapshot, and nothing is lost."""
+"""Two processes and one study: the second learns the owner, reads a snapshot, and nothing is lost."""
 
 import os
 import shutil

@@ -21,7 +21,7 @@ def view(x: float, y: float, seconds: float = 2.0, image: int = 1, **fields: obj
 
 
 def viewed(study: Study, image: int = 1) -> list[tuple[float, float]]:
-    """Give the places that a fusion of an image is told were viewed."""
+    """Return the viewed positions that the fusion of an image uses."""
     name = study.image(image).name
     positions = gather([image], study).given[name].viewed
     return [] if positions is None else [(float(x), float(y)) for x, y in positions]

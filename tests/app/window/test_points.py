@@ -1,4 +1,4 @@
-"""Points of other programs in the window: dropped, asked about, and exported."""
+"""Points of other programs in the window: dropped, assigned, and exported."""
 
 import json
 

@@ -174,7 +174,7 @@ def _paper(runs: int) -> Iterator[Row]:
 
 
 def _real(runs: int) -> Iterator[Row]:
-    """Redraw the sides of real comparisons: then nobody is biased, whatever the noise."""
+    """Redraw the sides of real comparisons, which removes all biases."""
     if "RATERSCOPE_DATA" not in os.environ:
         return
     from raterscope.app.papers.experiments import pairs_of  # the rest needs the algorithms alone

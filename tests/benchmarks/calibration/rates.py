@@ -1,4 +1,4 @@
-"""Annotators' rates: what intervals cover, how far accuracies are off, who is said to change or to copy."""
+"""Annotators' rates: coverage of intervals, error of accuracies, and detection of changes and copies."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20
 
 
 def _copying() -> list[Row]:
-    """Find rings of copiers, and nobody where two share a misunderstanding."""
+    """Find rings of copiers, and none if two annotators share a misunderstanding."""
     results = []
     for ring, annotators in ((6, 40), (15, 40), (15, 20), (20, 25)):
         full, others = [], []

@@ -12,7 +12,7 @@ def kind(request):
 
 @pytest.fixture
 def fuse(kind, tmp_path, capsys):
-    """Fuse into a folder; gives it and what was said."""
+    """Fuse into a folder; return the folder and the output."""
 
     def fused(*arguments, folder="out"):
         status = run("fuse", kind, *arguments, "-o", tmp_path / folder)

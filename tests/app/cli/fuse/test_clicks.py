@@ -459,7 +459,7 @@ def test_volunteers_without_sizes(real_data, tmp_path):
 
 
 def test_truth_is_held_fixed_on_request(clicks, truth, tmp_path):
-    """A place that nobody clicked is there all the same once it is held."""
+    """A known position without clicks is a detection once it is held fixed."""
     with truth.open("a") as file:
         file.write("a.png,180,180\n")
     more = ("--extent", 200, 200, "--truth", truth, "--radius", 5)

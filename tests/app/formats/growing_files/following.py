@@ -1,4 +1,4 @@
-"""Somebody who follows a source: looks, stores, looks again, as after a restart each time."""
+"""A follower of a source that reads and stores, as after a restart each time."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the names of files tell."""
+"""Annotator, item and structure from the names of files."""
 
 from pathlib import Path
 

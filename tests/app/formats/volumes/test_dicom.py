@@ -1,4 +1,4 @@
-"""DICOM series: order, geometry, values, and what is said of odd ones."""
+"""DICOM series: order, geometry, values, and notices about unusual ones."""
 
 import io
 import os

@@ -51,7 +51,7 @@ def loaded(path: Path) -> np.ndarray:
 
 
 def refusal(path: Path) -> str:
-    """What is said of a file that cannot be had, whether it is found out early or late."""
+    """Errors of unreadable files, detected early or late."""
     with pytest.raises(InputError) as caught:
         loaded(path)
     assert "\n" not in str(caught.value)

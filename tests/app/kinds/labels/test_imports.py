@@ -275,7 +275,7 @@ class TestRealCrowds:
 
 
 def test_votes_that_come_twice_are_reported(import_files, tmp_path):
-    """They count twice, as repeated votes do, so whoever drops a file again is told."""
+    """They count twice, as repeated votes do, with a notice."""
     first = votes(tmp_path / "votes.csv")
     assert "earlier file" not in import_files(first)
     assert "all 8 of a task that its annotator labels in an earlier file too" in import_files(first)

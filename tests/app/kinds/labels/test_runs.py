@@ -1,4 +1,4 @@
-"""Runs over the questions of a study: what goes in, what is kept, what is said of it."""
+"""Runs over the questions of a study: input, stored result, and output."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A crowd that compares pairs, some of whom click one side, as files."""
+"""Files of a crowd that compares pairs; some annotators prefer one side."""
 
 import numpy as np
 

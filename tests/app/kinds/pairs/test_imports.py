@@ -1,4 +1,4 @@
-"""Comparisons come into a study: told from other tables, with pictures of the items, in any order."""
+"""Import of comparisons: distinguished from other tables, with pictures of the items, in any order."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_a_table_of_comparisons_is_distinguished_from_others(import_files, study
 
 
 def test_comparisons_that_come_twice_are_reported(import_files, comparisons, tmp_path):
-    """They count twice, so whoever drops a file again is told."""
+    """They count twice, with a notice."""
     assert "earlier file" not in import_files(comparisons)
     words = "of two items that their annotator compares so in an earlier file too)"
     assert f"(all 4 {words}" in import_files(comparisons)

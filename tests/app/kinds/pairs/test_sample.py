@@ -1,4 +1,4 @@
-"""The sample of pairs and what the demo makes of it: it says what it is, and shows whom it should."""
+"""The sample of pairs in the demo: its description, and the biased annotators."""
 
 import csv
 import json

@@ -43,7 +43,7 @@ def looked_at(window, qtbot, annotator):
 
 
 def plotted(panel) -> list[str]:
-    """Name the annotators of whom a figure says something."""
+    """Return the annotators that a figure names."""
     return sorted({row[0] for row in panel.figure.table().rows()})
 
 
