@@ -245,7 +245,7 @@ class MainWindow(QMainWindow):
         workspace.message.connect(self.status.show_message)
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
-        workspace.fusing_changed.connect(self._on_fusing)
+        workspace.fusing_changed.connect(self.bar.set_fusing)
         workspace.escaped.connect(self.window_actions.leave_full_screen)
         self.figure_exporter.listen_to(workspace)
         for name in (*workspace.PARTS, TABS) if self._remembers else ():
@@ -280,9 +280,6 @@ class MainWindow(QMainWindow):
     def _on_stale(self, kind: str, words: str) -> None:
         if kind == self._kind:
             self.bar.set_stale(words)
-
-    def _on_fusing(self, job: Job | None) -> None:
-        self.bar.set_fusing(job)
 
     def _fuse(self) -> None:
         if self.workspace is not None:

@@ -197,7 +197,7 @@ class SessionRestore(QObject):
         self._returning: Position | None = None
         """Position to restore as soon as the item has been loaded."""
         looking = QTimer(self)
-        looking.timeout.connect(self._note_view)
+        looking.timeout.connect(window.note_position)  # selection and view emit no signal
         if folder is not None:
             looking.start(EVERY_MS)
         bar.accept.clicked.connect(self._on_accepted)
@@ -232,10 +232,6 @@ class SessionRestore(QObject):
             workspace = self._window.workspace
             within = {} if workspace is None else workspace.view_state()
             self._whereabouts.note_position(Position(contents.path, kind, item, within))
-
-    def _note_view(self) -> None:
-        """Note the selection and view, whose changes emit no signal."""
-        self._window.note_position()
 
     def end(self) -> None:
         """Remove the note: the window was closed properly."""

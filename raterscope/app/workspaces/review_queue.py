@@ -247,7 +247,10 @@ class ReviewQueue(QObject):
 
     def take(self, results: Mapping[int, Any]) -> None:
         """Show results that are not in the study, until results are read again."""
-        self._take_results(results)
+        self._results.update(results)
+        for image in results:
+            self._outlines.pop(image, None)
+        self._take_up(results)
 
     def _on_outlines(self, outlines: Mapping[int, Any]) -> None:
         self._outlines = {image: outline for image, outline in outlines.items() if image not in self._results}
@@ -261,14 +264,8 @@ class ReviewQueue(QObject):
             self._read_on()
 
     def _on_results(self, results: Mapping[int, Any]) -> None:
-        self._take_results(results)
+        self.take(results)
         self._on_read()
-
-    def _take_results(self, results: Mapping[int, Any]) -> None:
-        self._results.update(results)
-        for image in results:
-            self._outlines.pop(image, None)
-        self._take_up(results)
 
     def _on_read(self) -> None:
         if self._document.contents is not None:

@@ -340,12 +340,12 @@ class _JobWidget(QWidget):
         self.more = QPushButton("Details")
         theme.set_role(self.more, "link")
         self.more.setCheckable(True)
-        self.more.toggled.connect(self._on_more)
         self.copy = QPushButton("Copy")
         theme.set_role(self.copy, "link")
         self.copy.setToolTip("Copy the message and its details")
         self.copy.clicked.connect(self._on_copy)
         self._details = QPlainTextEdit()
+        self.more.toggled.connect(self._details.setVisible)
         self._details.setReadOnly(True)
         self._details.setTabChangesFocus(True)
         set_lengths(self._details, height=110)
@@ -400,9 +400,6 @@ class _JobWidget(QWidget):
         line = self._line
         self.set_line(JobLine(line.key, line.title, "cancelling", line.fraction, None, CANCELLING))
         self.cancel_requested.emit(self._key)
-
-    def _on_more(self, on: bool) -> None:
-        self._details.setVisible(on)
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(f"{self._line.error}\n\n{self._line.details}".strip())

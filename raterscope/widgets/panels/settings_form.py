@@ -64,7 +64,7 @@ class SettingsForm(QWidget):
         self._fold.setToolTip("Settings that rarely need a change")
         self._folded = _grid(advanced)
         self._folded.hide()
-        self._fold.toggled.connect(self._on_fold)
+        self._fold.toggled.connect(self._folded.setVisible)
         column.addWidget(self._fold, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._folded)
         self._fold.setVisible(bool(advanced))
@@ -107,9 +107,6 @@ class SettingsForm(QWidget):
     def editors(self) -> Mapping[str, QWidget]:
         """Editor of each setting."""
         return {name: row.editor for name, row in self._rows.items()}
-
-    def _on_fold(self, on: bool) -> None:
-        self._folded.setVisible(on)
 
     def _on_edited(self) -> None:
         self._say(self.error())

@@ -240,7 +240,7 @@ class BatchReview(QObject):
         self._anew = True
         self.shelf = CropShelf(document, jobs, self)
         self.shelf.ready.connect(self._on_ready)
-        grid.picture_wanted.connect(self._on_picture_wanted)
+        grid.picture_wanted.connect(self.shelf.want)
         grid.filter_changed.connect(self.list_anew)
         grid.chosen.connect(self._on_chosen)
         grid.opened.connect(self._on_opened)
@@ -356,9 +356,6 @@ class BatchReview(QObject):
         elsewhere = item is not None and not (session.shown and session.scene.image.id == item.image)
         if elsewhere and number == self._grid.current:
             self.looked_at.emit(item)
-
-    def _on_picture_wanted(self, number: int) -> None:
-        self.shelf.want(number)
 
     def _on_chosen(self, number: int) -> None:
         if number in self._listed:

@@ -79,7 +79,7 @@ class Measurements(ClicksPart):
         self.shapes.chosen.connect(core.screen.measure.choose)
         self.shapes.changed.connect(self._on_shape_changed)
         self.shapes.delete_requested.connect(self.delete)
-        core.document.replaced.connect(self._on_replaced)
+        core.document.replaced.connect(self._read)
         core.document.changed.connect(self._read)
         core.document.decided.connect(self._on_decided)
         panel = core.screen.measure
@@ -228,9 +228,6 @@ class Measurements(ClicksPart):
             self._document.record(Decision(verb="unscale", item=scene.image.id, subject=subject))
 
     # Display
-
-    def _on_replaced(self) -> None:
-        self._read()
 
     def _on_decided(self, decision: Decision) -> None:
         contents = self._document.contents

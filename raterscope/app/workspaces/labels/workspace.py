@@ -178,7 +178,7 @@ class LabelsWorkspace(LabelsScreen):
         self.remaining.select(None)
         self._leave_cell()
         self.status_changed.emit("")
-        self._show_trace(None)
+        self.show_draft(None)
         self.method_table.set_advice(())
 
     def on_scene(self, scene: Scene) -> None:
@@ -192,7 +192,7 @@ class LabelsWorkspace(LabelsScreen):
         self.method_table.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
 
     def _on_settled(self, scene: Scene) -> None:
-        self._show_trace(None if scene.fusion is None else Draft("", scene.fusion))
+        self.show_draft(None if scene.fusion is None else Draft("", scene.fusion))
 
     def _leave_cell(self) -> None:
         self._cell = None
@@ -200,7 +200,8 @@ class LabelsWorkspace(LabelsScreen):
         self.cell_tasks.show_tasks(None)
         self.cell_tasks.forget_pictures()
 
-    def _show_trace(self, draft: Draft | None) -> None:
+    def show_draft(self, draft: Draft | None) -> None:
+        """Plot the convergence so far."""
         if draft is None:
             self.progress.set_trace(np.empty(0))
             return
@@ -328,10 +329,6 @@ class LabelsWorkspace(LabelsScreen):
             raise TypeError("labels are fused with the settings of their question")
         plan = LabelPlan(request.algorithm, request.settings, request.assignment)
         return FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
-
-    def show_draft(self, draft: Draft) -> None:
-        """Plot the convergence so far."""
-        self._show_trace(draft)
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""
