@@ -249,11 +249,11 @@ def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
 
     Parameters
     ----------
-    mask : (Z, Y, X) bool
-        With one slice, faces between slices do not count.
+    mask : (Z, Y, X) uint8
+        0 or 1. With one slice, faces between slices do not count.
     begin, end : int
         Slices to fill in.
-    surface : (Z, Y, X) bool
+    surface : (Z, Y, X) uint8
         Filled.
 
     Returns
@@ -264,23 +264,20 @@ def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
     slices, rows, columns = mask.shape
     count = 0
     for z in range(begin, end):
+        edge = slices > 1 and (z == 0 or z == slices - 1)
+        before, after = (z, z) if slices == 1 or edge else (z - 1, z + 1)
         for y in range(rows):
+            line, filled = mask[z, y], surface[z, y]
+            if edge or y in (0, rows - 1):
+                filled[:] = line
+            else:
+                up, down, front, back = mask[z, y - 1], mask[z, y + 1], mask[before, y], mask[after, y]
+                filled[0], filled[columns - 1] = line[0], line[columns - 1]
+                for x in range(1, columns - 1):
+                    inner = line[x - 1] & line[x + 1] & up[x] & down[x] & front[x] & back[x]
+                    filled[x] = line[x] & ~inner
             for x in range(columns):
-                if not mask[z, y, x]:
-                    surface[z, y, x] = False
-                    continue
-                inner = (
-                    0 < y < rows - 1
-                    and 0 < x < columns - 1
-                    and mask[z, y - 1, x]
-                    and mask[z, y + 1, x]
-                    and mask[z, y, x - 1]
-                    and mask[z, y, x + 1]
-                )
-                if inner and slices > 1:
-                    inner = 0 < z < slices - 1 and mask[z - 1, y, x] and mask[z + 1, y, x]
-                surface[z, y, x] = not inner
-                count += not inner
+                count += filled[x]
     return count
 
 
@@ -418,8 +415,9 @@ def row_gaps(marked: Array, begin: int, end: int, gap: Array) -> None:
 
 @compiled(error_model="numpy")
 def squared_distance_at(
-    gap: Array, steps: Array, heights: Array, voxels: Array, begin: int, end: int, out: Array
-) -> int:
+    gap: Array, steps: Array, heights: Array, around: Array, squares: Array, voxels: Array, begin: int,
+    end: int, out: Array,
+) -> int:  # fmt: skip
     """Return the squared distance (mm) of listed voxels to the nearest marked one, and count the rows tried.
 
     The rows around a voxel are tried from the nearest on, and none beyond the nearest marked voxel so far.
@@ -432,6 +430,10 @@ def squared_distance_at(
         mm of a unit of `heights`, and from row to row and column to column.
     heights : (Z,) float64
         Of the slices, in order.
+    around : (K, 2) int32
+        Slices and rows from a voxel to the rows around it, the nearest first; empty where slices are uneven.
+    squares : (K, 3) float64
+        Squared distance (mm) to these rows: across slices, across rows, and the sum less its rounding.
     voxels : (N,) int64
         Flat indices.
     begin, end : int
@@ -446,7 +448,18 @@ def squared_distance_at(
         z, rest = divmod(voxels[i], rows * columns)
         y, x = divmod(rest, columns)
         best = np.inf
-        for down in range(2):
+        found = False
+        for k in range(len(around)):
+            if squares[k, 2] >= best:
+                found = True
+                break
+            tried += 1
+            other, row = z + around[k, 0], y + around[k, 1]
+            if 0 <= other < slices and 0 <= row < rows and gap[other, row, x] != none:
+                # Rounded as the passes of `squared_distance` and `squared_across_slices` round.
+                aside = np.float32((gap[other, row, x] * steps[2]) ** 2)
+                best = min(best, squares[k, 0] + np.float32(squares[k, 1] + aside))
+        for down in range(0 if found else 2):
             other = z if down else z + 1
             while 0 <= other < slices:
                 across = ((heights[other] - heights[z]) * steps[0]) ** 2
@@ -459,7 +472,6 @@ def squared_distance_at(
                         break
                     for row in range(y - away, y + away + 1, max(1, 2 * away)):
                         if 0 <= row < rows and gap[other, row, x] != none:
-                            # Rounded as the passes of `squared_distance` and `squared_across_slices` round.
                             aside = np.float32((gap[other, row, x] * steps[2]) ** 2)
                             best = min(best, across + np.float32(along + aside))
                     tried += 2

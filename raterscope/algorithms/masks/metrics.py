@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -45,6 +45,12 @@ _SAMPLE = 1000
 
 _ROWS_A_VOXEL = 4
 """Number of rows visited in the time of a voxel's distance in its slice."""
+
+_ROWS_AROUND = 4096
+"""Rows around a voxel that are listed by their distance."""
+
+_ROUNDING = 1e-6
+"""Of a squared distance in float32."""
 
 Value = TypeVar("Value", bound=np.generic)
 
@@ -184,10 +190,10 @@ def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
     """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
     from raterscope.algorithms.masks._voxel_kernels import boundary
 
-    surface = np.empty(mask.shape, dtype=np.bool_)
+    surface, bits = np.empty(mask.shape, dtype=np.uint8), mask.view(np.uint8)
     parts = parts_of(len(mask), _AT_ONCE // (mask.shape[1] * mask.shape[2]))
-    run_parts(lambda begin, end: boundary(mask, begin, end, surface), parts, look)
-    return surface
+    run_parts(lambda begin, end: boundary(bits, begin, end, surface), parts, look)
+    return surface.view(np.bool_)
 
 
 def distance_to(
@@ -249,11 +255,16 @@ def distance_at(
     run_parts(lambda begin, end: kernels.row_gaps(marked, begin, end, gap), parts, look)
     steps = np.array((spacing[0] if positions is None else 1.0, *spacing[1:]), dtype=np.float64)
     heights = np.asarray(np.arange(slices) if positions is None else positions, dtype=np.float64)
+    around, squares = _rows_around(spacing) if positions is None else _rows_around(spacing, 0)
     sample = np.ascontiguousarray(voxels[:: -(-len(voxels) // _SAMPLE)])
-    tried = kernels.squared_distance_at(gap, steps, heights, sample, 0, len(sample), out) / len(sample)
+    tried = kernels.squared_distance_at(
+        gap, steps, heights, around, squares, sample, 0, len(sample), out
+    ) / len(sample)  # fmt: skip
     if tried * len(voxels) <= _ROWS_A_VOXEL * marked.size:
         run_parts(
-            lambda begin, end: kernels.squared_distance_at(gap, steps, heights, voxels, begin, end, out),
+            lambda begin, end: kernels.squared_distance_at(
+                gap, steps, heights, around, squares, voxels, begin, end, out
+            ),
             parts_of(len(voxels), int(_ROWS_A_VOXEL * _AT_ONCE / max(tried, 1.0))), look,
         )  # fmt: skip
         return np.sqrt(out, out=out)
@@ -268,6 +279,21 @@ def distance_at(
         parts_of(len(voxels), _AT_ONCE // slices), look,
     )  # fmt: skip
     return np.sqrt(out, out=out)
+
+
+@lru_cache(maxsize=4)
+def _rows_around(spacing: Spacing, count: int = _ROWS_AROUND) -> tuple[NDArray[np.int32], FloatArray]:
+    """List about `count` rows around a voxel, the nearest first; see `squared_distance_at`."""
+    across, along = spacing[:2]
+    reach = math.sqrt(count * across * along / math.pi)
+    slices, rows = (np.arange(-int(reach / step), int(reach / step) + 1) for step in (across, along))
+    places = np.stack(np.meshgrid(slices, rows, indexing="ij"), axis=-1).reshape(-1, 2)
+    squares = (places * np.array([across, along])) ** 2
+    total = squares.sum(axis=1)
+    order = np.argsort(total, kind="stable")
+    order = order[total[order] <= reach**2][: None if count else 0]
+    lowered = total[order, None] * (1 - _ROUNDING)
+    return places[order].astype(np.int32), np.hstack([squares[order], lowered])
 
 
 def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Comparison:
@@ -381,18 +407,22 @@ def _shapes(
         look()
         surface = np.flatnonzero(surface_of(mask, look))
         shapes.append(_Shape(int(np.count_nonzero(mask)), surface))
+    marked = np.zeros(masks[0].shape, dtype=np.bool_)
+    asked = np.zeros(marked.size, dtype=np.bool_)
+    measured = np.empty(marked.size, dtype=np.float32)
     for number, shape in enumerate(shapes):
         look = partial(watch, 0.3 + 0.7 * number / len(masks), "measuring the distances of surfaces")
         look()
         others = [p + q - number for p, q in pairs if number in (p, q)]
-        marked = np.zeros(masks[0].shape, dtype=np.bool_)
+        for other in others:
+            asked[shapes[other].surface] = True
+        voxels = np.flatnonzero(asked)  # surfaces share voxels, and each is measured once
         marked.ravel()[shape.surface] = True
-        surfaces = [shapes[other].surface for other in others]
-        voxels = np.concatenate([*surfaces, np.empty(0, dtype=np.int64)])
-        away = distance_at(marked, voxels, spacing, positions, look)
-        ends = np.cumsum([len(surface) for surface in surfaces])
-        for other, distances in zip(others, np.split(away, ends[:-1]), strict=True):
-            shapes[other].away[number] = distances
+        measured[voxels] = distance_at(marked, voxels, spacing, positions, look)
+        for other in others:
+            shapes[other].away[number] = measured[shapes[other].surface]
+        marked.ravel()[shape.surface] = False
+        asked[voxels] = False
     return shapes
 
 
