@@ -262,16 +262,26 @@ class Distances:
     away: Float32Array
     clip: float
 
+    def part_of(self, masks: Masks) -> tuple[slice, slice, slice] | None:
+        """Return the part of `away` on which masks lie; None if they reach beyond it."""
+        begin = [at - first for at, first in zip(masks.origin, self.masks.origin, strict=True)]
+        end = [at + size for at, size in zip(begin, masks.shape, strict=True)]
+        if min(begin) < 0 or any(a > b for a, b in zip(end, self.masks.shape, strict=True)):
+            return None
+        z, y, x = (slice(a, b) for a, b in zip(begin, end, strict=True))
+        return z, y, x
+
 
 def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     """Measure signed distances to the raters' outlines, for `calibrate`."""
     clip = _clip(masks.spacing)
     cut = domain(masks, clip * _MARGIN, partial(watch, 0.0, "finding marked voxels"))
     away = np.empty(cut.values.shape, dtype=np.float32)
+    room = np.empty(cut.shape, dtype=np.float32)
     for p, layer in enumerate(cut.values):
         look = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
         look()
-        away[p] = signed_distance(marked(layer), masks.spacing, clip, look, cut.positions)
+        signed_distance(marked(layer), masks.spacing, clip, look, cut.positions, away[p], room)
     return Distances(cut, away, clip)
 
 

@@ -31,6 +31,8 @@ def signed_distance(
     clip: float,
     look: Look = no_look,
     positions: FloatArray | None = None,
+    out: Float32Array | None = None,
+    room: Float32Array | None = None,
 ) -> Float32Array:
     """Return each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
 
@@ -50,6 +52,10 @@ def signed_distance(
         Called regularly; it may raise an exception to stop.
     positions : (Z,), optional
         mm across the slices, if these are uneven.
+    out : (Z, Y, X) float32, optional
+        Array for the result.
+    room : (Z, Y, X) float32, optional
+        Array to work in, for callers who measure many masks.
 
     Returns
     -------
@@ -70,8 +76,9 @@ def signed_distance(
     lines = max(1, _AT_ONCE // columns)
     half = half_side(spacing, slices, positions)
     far = (clip + half) ** 2 * (1 + 1e-6)
-    along = np.empty(bits.shape, dtype=np.float32)
-    away = np.empty(bits.shape, dtype=np.float32)
+    away = np.empty(bits.shape, dtype=np.float32) if out is None else out
+    plane = np.empty(bits.shape, dtype=np.float32) if room is None else room
+    along, across = (away, plane) if slices > 1 else (plane, away)
 
     def fill_planes(begin: int, end: int) -> None:
         for z in range(begin, end):
@@ -81,13 +88,12 @@ def signed_distance(
         z, row = divmod(begin, rows)
         while begin < end:
             last = min(rows, row + end - begin)
-            kernels.across_rows(along[z], spacing[1], far, row, last, away[z])
+            kernels.across_rows(along[z], spacing[1], far, row, last, across[z])
             begin, z, row = begin + last - row, z + 1, 0
 
     run_parts(fill_planes, parts_of(slices, lines // rows), look)
     run_parts(fill_rows, parts_of(slices * rows, lines), look)
     if slices > 1:
-        plane, away = away, along  # whose values are no longer needed
 
         def fill_bands(begin: int, end: int) -> None:
             if positions is None:
@@ -122,7 +128,7 @@ def logit_distance(
     return out
 
 
-def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
+def domain(masks: Masks, margin: float, look: Look = no_look, *, copy: bool = True) -> Masks:
     """Crop masks to the box of all voxels that are marked or settled as marked, with a margin.
 
     Voxels far from every mask are background to all raters; their arbitrary number would affect methods that
@@ -135,6 +141,8 @@ def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
         mm on every side, within the image. Smaller `masks` are padded with background.
     look : callable
         Called regularly; it may raise an exception to stop.
+    copy : bool
+        Copy the values, which are otherwise a view where nothing is padded.
 
     Returns
     -------
@@ -157,10 +165,12 @@ def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
         source.append(slice(low_end - at, high_end - at))
         target.append(slice(low_end - a, high_end - a))
     shape = tuple(b - a for a, b in zip(begin, end, strict=True))
-    values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
-    for new, old in zip(values, masks.values, strict=True):
-        look()
-        new[..., target[0], target[1], target[2]] = old[..., source[0], source[1], source[2]]
+    values: Any = masks.values[..., source[0], source[1], source[2]]
+    if copy or values.shape[-3:] != shape:
+        values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
+        for new, old in zip(values, masks.values, strict=True):
+            look()
+            new[..., target[0], target[1], target[2]] = old[..., source[0], source[1], source[2]]
     known = None
     if masks.known is not None:
         known = np.full(shape, OPEN, dtype=np.int8)

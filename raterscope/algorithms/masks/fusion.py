@@ -14,13 +14,13 @@ import numpy as np
 
 from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure_distances
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion, Masks, marked
+from raterscope.algorithms.masks.data import OPEN, BoolArray, FloatArray, MaskFusion, Masks, marked
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, half_side, occupied, signed_distance
 from raterscope.algorithms.masks.metrics import Comparison, compare_all, distance_at, place_in_frame
 from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
-from raterscope.algorithms.masks.robust import LaplaceSettings, RobustSettings
+from raterscope.algorithms.masks.robust import LaplaceSettings, Measured, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Plan, Settings
@@ -283,7 +283,59 @@ class CaseResult:
         return tuple(fusion.structures[0] for fusion in self.fusions)
 
 
-def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report:
+@dataclass(frozen=True, eq=False)
+class Outlines:
+    """The part of a report that rests on the raters' distances; attributes as of `Report`."""
+
+    offset: FloatArray
+    spread: FloatArray
+    calibration: Calibration | None
+
+
+def fuse_measured(
+    masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent
+) -> tuple[MaskFusion, Outlines]:
+    """Fuse masks of one structure as `fuse` does, and measure the outlines for `report_on`.
+
+    The raters' distances are measured once, and released before the maps are made.
+    """
+    plan = plan or MaskPlan()
+    distances = measure_distances(masks, part(watch, 0.0, 0.3))
+    calibration = calibrate(masks, part(watch, 0.3, 0.5), distances)
+    fused = part(watch, 0.5, 0.9)
+    look = partial(fused, 0.0, "finding marked voxels")
+    cut, box = masks, None
+    if isinstance(plan.settings, RobustSettings) and _can_share(masks, plan.settings, distances, look):
+        cut = domain(masks, plan.settings.clip, look, copy=False)
+        box = distances.part_of(cut)
+    if box is None:
+        fusion = fuse(masks, plan, fused)
+        consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
+        return fusion, Outlines(*_offsets(consensus, distances, part(watch, 0.9, 1.0)), calibration)
+    lent = [distances]
+    figures: list[FloatArray] = []
+
+    def finish(consensus: BoolArray) -> None:
+        distances = lent.pop()
+        framed = np.zeros(distances.masks.shape, dtype=np.bool_)
+        framed[box] = consensus
+        figures.extend(_offsets(framed, distances, part(watch, 0.9, 0.9)))
+
+    measured = Measured(distances.away[:, *box], finish)
+    del distances
+    fusion = FUSERS[plan.algorithm].run(cut, plan.settings, watch=fused, measured=measured)
+    return fusion, Outlines(figures[0], figures[1], calibration)
+
+
+def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, look: Look) -> bool:
+    """Return whether a robust fusion can use the distances that were measured for the calibration."""
+    binary = masks.values.dtype != np.float32 and len(masks.structures) == 1
+    return binary and settings.clip <= distances.clip and _trivial(masks, look) is None
+
+
+def report_on(
+    fusion: MaskFusion, masks: Masks, watch: Watch = silent, outlines: Outlines | None = None
+) -> Report:
     """Compare the fusion of one structure with the masks of the raters.
 
     Parameters
@@ -293,12 +345,16 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     masks : Masks
         The masks that were fused.
     watch : Watch
+    outlines : Outlines, optional
+        Of these masks, if measured already.
     """
     compared, pairs = compare_all(masks, fusion, 0, part(watch, 0.0, 0.6))
-    distances = measure_distances(masks, part(watch, 0.6, 0.7))
-    offset, spread = _offsets(fusion, distances, part(watch, 0.7, 0.75))
-    calibration = calibrate(masks, part(watch, 0.75, 0.85), distances)
-    del distances
+    if outlines is None:
+        distances = measure_distances(masks, part(watch, 0.6, 0.7))
+        consensus = place_in_frame(fusion, fusion.mask[0], distances.masks.origin, distances.masks.shape)
+        offset_spread = _offsets(consensus, distances, part(watch, 0.7, 0.75))
+        outlines = Outlines(*offset_spread, calibrate(masks, part(watch, 0.75, 0.85), distances))
+        del distances, consensus
     regions = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
     look = partial(watch, 1.0, "adding up the report")
     weight, tau = _where_raters_differ(fusion, masks, look)
@@ -307,22 +363,21 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         pair_dice=pairs.dice,
         pair_hausdorff_95=pairs.hausdorff_95,
         weight=weight,
-        offset=offset,
-        spread=spread,
+        offset=outlines.offset,
+        spread=outlines.spread,
         disputes=regions,
         by_slice=dispute_by_slice(fusion, look),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
-        calibration=calibration,
+        calibration=outlines.calibration,
         tau=tau,
     )
 
 
-def _offsets(fusion: MaskFusion, distances: Distances, watch: Watch) -> tuple[FloatArray, FloatArray]:
+def _offsets(consensus: BoolArray, distances: Distances, watch: Watch) -> tuple[FloatArray, FloatArray]:
     """Return the mean and standard deviation of each rater's distance along the consensus's outline, mm."""
     masks = distances.masks
     side = min(masks.spacing[masks.shape[0] == 1 :])
     reach = max(_REACH, _REACH_VOXELS * side)
-    consensus = place_in_frame(fusion, fusion.mask[0], masks.origin, masks.shape)
     half = np.float32(half_side(masks.spacing, masks.shape[0], masks.positions))
     offset, spread = np.full((2, len(masks.annotators)), np.nan)
     if not consensus.any() or consensus.all():

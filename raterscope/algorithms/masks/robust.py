@@ -10,7 +10,7 @@ of E, so that no scale is stored and an iteration costs hardly more than with th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -32,6 +32,7 @@ from raterscope.algorithms.masks._robust_fit import (
     start,
 )
 from raterscope.algorithms.masks.data import (
+    BoolArray,
     Box,
     Float32Array,
     FloatArray,
@@ -119,6 +120,22 @@ class RobustSettings(Settings):
         return tuple(departures)
 
 
+@dataclass(eq=False)
+class Measured:
+    """Distances that were measured before a fusion, which releases them before it makes its maps.
+
+    Attributes
+    ----------
+    away : (P, Z, Y, X) float32 or None
+        Signed distances, mm, up to the clip or further; None after their release.
+    finish : callable
+        Called with the consensus, (Z, Y, X) bool, after that.
+    """
+
+    away: Float32Array | None
+    finish: Callable[[BoolArray], object]
+
+
 @dataclass(frozen=True)
 class GaussianSettings(RobustSettings):
     """Settings of `gaussian`."""
@@ -169,7 +186,10 @@ class GDPSettings(RobustSettings):
         return (*super().departures(), *own)
 
 
-def gaussian(masks: Masks, settings: GaussianSettings | None = None, watch: Watch = silent) -> MaskFusion:
+def gaussian(
+    masks: Masks, settings: GaussianSettings | None = None, watch: Watch = silent,
+    measured: Measured | None = None,
+) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with a Gaussian likelihood (section 2.1): not robust.
 
     Parameters and result as of `laplace`.
@@ -184,10 +204,13 @@ def gaussian(masks: Masks, settings: GaussianSettings | None = None, watch: Watc
     >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
     (142, 119)
     """
-    return _fuse("gaussian", Likelihood(0), masks, settings or GaussianSettings(), watch)
+    return _fuse("gaussian", Likelihood(0), masks, settings or GaussianSettings(), watch, measured)
 
 
-def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch = silent) -> MaskFusion:
+def laplace(
+    masks: Masks, settings: LaplaceSettings | None = None, watch: Watch = silent,
+    measured: Measured | None = None,
+) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with a Laplace likelihood (section 2.2).
 
     For two classes the logits are (x, -x), so that Sigma_p of the paper has no full rank and the bound no
@@ -208,6 +231,8 @@ def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch 
         Of one structure, on the domain of the fusion; see `distance.domain`.
     settings : LaplaceSettings, optional
     watch : Watch
+    measured : Measured, optional
+        Distances of masks without probabilities, if they are measured already.
 
     Returns
     -------
@@ -233,10 +258,13 @@ def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch 
     >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
     (141, 119)
     """
-    return _fuse("laplace", Likelihood(1), masks, settings or LaplaceSettings(), watch)
+    return _fuse("laplace", Likelihood(1), masks, settings or LaplaceSettings(), watch, measured)
 
 
-def student(masks: Masks, settings: StudentSettings | None = None, watch: Watch = silent) -> MaskFusion:
+def student(
+    masks: Masks, settings: StudentSettings | None = None, watch: Watch = silent,
+    measured: Measured | None = None,
+) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with Student's t likelihood (section 2.2) and estimated degrees of freedom.
 
     Parameters and result as of `laplace`.
@@ -253,10 +281,13 @@ def student(masks: Masks, settings: StudentSettings | None = None, watch: Watch 
     """
     settings = settings or StudentSettings()
     likelihood = Likelihood(2, 4.0 if settings.dof is None else settings.dof, settings.dof is None)
-    return _fuse("student", likelihood, masks, settings, watch)
+    return _fuse("student", likelihood, masks, settings, watch, measured)
 
 
-def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent) -> MaskFusion:
+def gdp(
+    masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent,
+    measured: Measured | None = None,
+) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with a generalised double Pareto likelihood (section 2.2).
 
     With joint q(tau, z) instead of q(tau) q(z), E[tau] = (nu + 1) / (sqrt(E) (nu + sqrt(E))) in closed form:
@@ -278,7 +309,7 @@ def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent
     (141, 119)
     """
     settings = settings or GDPSettings()
-    return _fuse("gdp", gdp_likelihood(settings, 1), masks, settings, watch)
+    return _fuse("gdp", gdp_likelihood(settings, 1), masks, settings, watch, measured)
 
 
 def gdp_likelihood(settings: GDPSettings, size: int) -> Likelihood:
@@ -303,18 +334,28 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
     return out
 
 
-def _layers(masks: Masks, settings: RobustSettings, watch: Watch) -> Iterator[Float32Array]:
-    """Yield the raters' distances one by one; see `distances`."""
+def _layers(
+    masks: Masks, settings: RobustSettings, watch: Watch, measured: Measured | None = None
+) -> Iterator[Float32Array]:
+    """Yield the raters' distances one by one, in the same array; see `distances`."""
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
+    out = np.empty(masks.shape, dtype=np.float32)
+    room = np.empty(masks.shape if measured is None else (0, 0, 0), dtype=np.float32)
+    most = np.float32(settings.clip)
     for p, layer in enumerate(masks.values):
         look = partial(watch, p / len(masks.values), "measuring distances")
         look()
         if layer.dtype == np.float32:
             yield logit_distance(layer, settings.clip, settings.slope, look)
+        elif measured is not None and measured.away is not None:
+            for part_of, values in zip(out, measured.away[p], strict=True):
+                look()
+                np.clip(values, -most, most, out=part_of)
+            yield out
         else:
             mask = layer.astype(bool, copy=False)
-            yield signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
+            yield signed_distance(mask, masks.spacing, settings.clip, look, masks.positions, out, room)
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
@@ -324,13 +365,14 @@ def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
 
 
 def _fuse(
-    name: str, likelihood: Likelihood, masks: Masks, settings: RobustSettings, watch: Watch
-) -> MaskFusion:
+    name: str, likelihood: Likelihood, masks: Masks, settings: RobustSettings, watch: Watch,
+    measured: Measured | None,
+) -> MaskFusion:  # fmt: skip
     slope = settings.slope
     watch, look = repeating(watch)
 
     def layers() -> Iterator[Float32Array]:
-        for layer in _layers(masks, settings, part(watch, 0.0, 0.3)):
+        for layer in _layers(masks, settings, part(watch, 0.0, 0.3), measured):
             values = layer.reshape(-1)
             values *= np.float32(slope)
             yield values
@@ -343,7 +385,9 @@ def _fuse(
     if settings.floor:
         floor = (slope * side_length(masks.spacing, masks.shape)) ** 2 / (96 if likelihood.kind == 1 else 12)
     median, tolerance = settings.start == "median", settings.tolerance
-    every = single_columns(np.stack(list(layers())), state) if settings.spatial_prior else None
+    every = None
+    if settings.spatial_prior:
+        every = single_columns(np.stack([layer.copy() for layer in layers()]), state)
     if every is None or settings.floor:
         columns = merge_columns(layers() if every is None else every.data, state, look)
         fitted = start(columns, likelihood, floor, settings.floor, median, look)
@@ -365,6 +409,9 @@ def _fuse(
         return _result(name, masks, fitted, slope, look)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
+    if measured is not None:
+        measured.away = None
+        measured.finish(_to_map(fitted.columns, fitted.t > 0, masks.shape, look)[0])
     return result()
 
 

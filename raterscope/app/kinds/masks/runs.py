@@ -19,7 +19,7 @@ from raterscope.algorithms.masks.calibration import (
 )
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.distance import skipped_slices
-from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, report_on
+from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, fuse_measured, report_on
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
@@ -108,9 +108,9 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     for step, structure in enumerate(case.records):
         step_watch = part(watch, step / len(case.records), (step + 1) / len(case.records))
         masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
-        fusion = fuse(masks, plan, watch=part(step_watch, 0.0, _FUSED))
+        fusion, outlines = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
         fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
-        reports.append(report_on(fusions[-1], masks, part(step_watch, _FUSED, 1.0)))
+        reports.append(report_on(fusions[-1], masks, part(step_watch, _FUSED, 1.0), outlines))
     return CaseResult(tuple(fusions), tuple(reports))
 
 
