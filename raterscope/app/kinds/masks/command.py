@@ -6,11 +6,17 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+
+import numpy as np
 
 from raterscope.algorithms.annotators.similarity import CaseAgreement, cluster_raters
 from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.data import Masks
+from raterscope.algorithms.masks.distance import occupied
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.ambiguous_files import TRUTH_WORD
@@ -65,7 +71,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
     plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
-        with answered_by_options():
+        with _compiler_loading(), answered_by_options():
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
         cases, truths, case_notices = _cases(placement)
         _refuse_irregular(cases, may_resample=options.resample)
@@ -96,6 +102,18 @@ def fuse_masks(options: argparse.Namespace) -> int:
     saved.tell("All results are in")
     failures(answer.outcomes)
     return 0
+
+
+@contextmanager
+def _compiler_loading() -> Iterator[None]:
+    """Load the compiler, which takes half a second, while files are read."""
+    tiny = Masks(np.ones((1, 1, 1, 1), dtype=np.bool_), ("",))
+    thread = Thread(target=occupied, args=(tiny,))
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, list[CaseAgreement]]:
