@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
 from itertools import pairwise
 from typing import Literal
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,7 +264,7 @@ class VectorCanvas(Canvas):
         printable = "".join(letter for letter in text if letter.isprintable())
         self._parts.append(
             f'<text x="{x:.2f}" y="{y + _BASELINE * size:.2f}" fill="{colour}" font-size="{size:g}" '
-            f'text-anchor="{anchor}"{turned}>{escape(printable)}</text>'
+            f'text-anchor="{anchor}"{turned}>{escape(printable, quote=False)}</text>'
         )
 
     @contextmanager
