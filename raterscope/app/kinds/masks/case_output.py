@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,6 +40,9 @@ from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord
 
 Row = Sequence[object]
+
+_WRITERS = 2
+"""Maps that are written at the same time."""
 
 EVALUATION = (
     "annotator", "dice", "jaccard", "hausdorff", "hausdorff95", "mean_surface_distance",
@@ -255,10 +260,18 @@ def _write_maps(
     for number, alternative in enumerate(fusion.alternatives, start=1):
         mask = alternative.mask[0].view(np.uint8)
         maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
-    for step, (product, rater, origin, make) in enumerate(maps):
-        watch(step / len(maps), f"writing {product}")
-        path = folder / f"{unique_name(product + ending, used_names)}.nii.gz"
-        yield _write_map(path, make(), origin, grid), product, rater
+    with ThreadPoolExecutor(_WRITERS) as pool:  # while one map reaches the disk, the next is packed
+        try:
+            waiting = []
+            for product, _, origin, make in maps:
+                path = folder / f"{unique_name(product + ending, used_names)}.nii.gz"
+                write = partial(_write_map, path, make, origin, grid)
+                waiting.append(pool.submit(copy_context().run, write))
+            for step, (written, (product, rater, _, _)) in enumerate(zip(waiting, maps, strict=True)):
+                watch(step / len(maps), f"writing {product}")
+                yield written.result(), product, rater
+        finally:
+            pool.shutdown(cancel_futures=True)
     for product in PRODUCTS:
         if product not in makers and product != "consensus":
             remove_file(folder / f"{product}{ending}.nii.gz")
@@ -268,10 +281,11 @@ def _shares(weight: NDArray[np.uint8]) -> Float32Array:
     return np.asarray(weight / np.float32(255), dtype=np.float32)
 
 
-def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Path:
+def _write_map(path: Path, make: Callable[[], NDArray[Any]], origin: Box, grid: Grid) -> Path:
     from raterscope.app.formats.masks.export import write_array
     from raterscope.app.formats.volumes.resampling import explain_irregularity, regular_grid, resample
 
+    values = make()
     if explain_irregularity(grid):
         regular = regular_grid(grid)
         values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
