@@ -67,7 +67,7 @@ def test_a_single_known_true_outline_is_counted_and_moves_nothing(fuse, tmp_path
     (structure,) = json.loads((out / "run.json").read_text())["images"][0]["structures"]
     assert structure["calibration"]["true_outline_gold_cases"] == 1
     assert structure["calibration"]["true_outline_offset"] == 0
-    assert any("(1) do not move it" in notice for notice in structure["calibration"]["notices"])
+    assert any("(1) do not change it" in notice for notice in structure["calibration"]["notices"])
     for name, values in zip(names, values_before, strict=True):
         np.testing.assert_array_equal(read(out / name)[0], values)
 
