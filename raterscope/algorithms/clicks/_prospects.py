@@ -2,8 +2,9 @@
 
 Detections appear and vanish in two ways. Further votes change the decision on a cluster, as the vote model
 predicts. Or clustering finds a new cluster, or loses one, which is far more common on crowded images.
-Structures without a cluster are assumed to resemble those with one, as in capture and recapture. Stray clicks
-may also meet by chance.
+Structures without a cluster are assumed to resemble those with one, as in capture and recapture, and so are
+artefacts, whose number is mostly unknown while few clusters are found; their marks are some of those outside
+of clusters. Stray clicks may also meet by chance.
 
 A click joins the others on its structure with probability q; it fails to if it is too far away or nearer to a
 neighbour. A structure with v marks is therefore found with probability 1 - (1 - q)^(v - 1), and q is smaller
@@ -35,10 +36,16 @@ _NORMAL, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 LEVELS = 401
 """Levels of the odds of all annotators between which sums over those who marked are interpolated."""
 
-TINY = 1e-300
-
 LEAST = 0.01
 """Variance that is added to the log odds of new clusters."""
+
+LURES = 12
+"""Nodes of the share of annotators that an artefact attracts."""
+
+COUNTED = 0.5
+"""Added to the number of found artefacts, as by Jeffreys' prior of a Poisson rate."""
+
+TINY = 1e-300
 
 
 def count_chances(rate: FloatArray) -> FloatArray:
@@ -141,7 +148,7 @@ class Changes:
     chance : (M,) float64
         That each cluster's decision changes.
     structures, meetings : float
-        Expected detections where there is no cluster: structures, and clicks that meet by chance.
+        Expected detections where there is no cluster: structures; artefacts and clicks that meet by chance.
     missed, variance : float
         Expected structures without a cluster, and how uncertain their number is.
     """
@@ -177,6 +184,10 @@ class FindingChances:
         Chance of each number of marks on a structure at a node.
     strays : (R + 1,) float64
         The same on an artefact.
+    lured : (R + 1, L) float64
+        The same on an artefact at each node of its attraction.
+    artefacts : (L,) float64
+        Artefacts, those that were not found included.
     structures : (Q, K) float64
         Structures, those that were not found included.
     seen_chance : (Q, K) float64
@@ -192,13 +203,15 @@ class FindingChances:
     chance_of_both: FloatArray
     marks: FloatArray
     strays: FloatArray
+    lured: FloatArray
+    artefacts: FloatArray
     structures: FloatArray
     seen_chance: FloatArray
     marginal: float
 
 
 def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChances:
-    """Count the structures that a number of newcomers may find.
+    """Count the structures and artefacts that a number of newcomers may find.
 
     Structures without a cluster are assumed to resemble those that were found. Each found structure
     represents 1 / pi similar ones, where pi is the chance that such a structure is found (Horvitz and
@@ -212,11 +225,18 @@ def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChan
     now = count_chances(worth[:, None] * crowd.rate)
     seen_chance = chance_of_marks[:, : annotators + 1] @ now
     donors = donors_of(crowd.problem, level, len(levels))
-    structures = donors @ crowd.looks.structure / seen_chance
-    structures[-1] += (UNSEEN + LOOSE * _stray_marks(fusion, crowd.problem)) * crowd.state.share
+    structures, loose = donors @ crowd.looks.structure / seen_chance, _stray_marks(fusion, crowd.problem)
+    structures[-1] += (UNSEEN + LOOSE * loose) * crowd.state.share
     added = len(level) - donors.sum()
     structures *= max(0.0, 1 - added / max(float((structures * (1 - seen_chance)).sum()), EDGE))
     hanging = 1 - chance_of_marks[level, np.maximum(votes - 1, 0)] / chance_of_marks[level, votes]
+    lure, weight = _lures(crowd.problem.prior.artefact)
+    lured = count_chances(worth[:, None] * lure)
+    seen = chance_of_marks[-1, : annotators + 1]
+    artefacts = weight * _found_artefacts(crowd.problem, crowd.looks.artefact, donors)
+    artefacts /= max(float(weight @ (seen @ lured)), EDGE)
+    marks = float(np.arange(annotators + 1) * (1 - seen) @ lured @ artefacts) / (crowd.problem.crowd or 1.0)
+    artefacts *= min(1.0, loose / max(marks, EDGE))
     return FindingChances(
         fusion=fusion,
         more=more,
@@ -225,6 +245,8 @@ def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChan
         chance_of_both=later_detection_chance(levels, annotators, more, crowd.problem.crowd),
         marks=now,
         strays=count_chances(worth * crowd.state.chance),
+        lured=lured,
+        artefacts=artefacts,
         structures=structures,
         seen_chance=seen_chance,
         marginal=1 + float(hanging @ donors.sum(axis=0)),
@@ -256,18 +278,36 @@ def predict_changes(
 
     sums = np.arange(annotators + 1)[:, None] + np.arange(more + 1)
     come = chances.chance[:, sums] - chances.chance_of_both
-    structure, meeting = _new_detection_chance(crowd, newcomers, threshold)
+    structure, meeting, artefact = _new_detection_chance(crowd, newcomers, threshold)
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
     appear = np.einsum("vk,qvb,bk->qk", chances.marks, come * structure[sums], count_chances(newcomers.rate))
     missed = float((structures * (1 - seen_chance)).sum())
+    lure, _ = _lures(crowd.problem.prior.artefact)
+    again = count_chances(np.tile(lure, (more, 1)))
+    draw = np.einsum("vl,vb,bl->l", chances.lured, come[-1] * artefact[sums], again)
     meet = chances.strays @ (come[-1] * meeting[sums]) @ count_chances(newcomers.stray)
     return Changes(
         np.clip(chance, 0.0, 1.0),
         float((structures * appear).sum()) + blurred,
-        float(crowd.problem.prior.places * meet),
+        float(crowd.problem.prior.places * meet + chances.artefacts @ draw),
         missed,
         float((structures * (1 - seen_chance) / seen_chance).sum()) + missed**2 / chances.marginal,
     )
+
+
+def _lures(shape: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Return nodes of the share of annotators that an artefact attracts, and their probabilities."""
+    from scipy.special import roots_jacobi
+
+    node, weight = roots_jacobi(LURES, shape[1] - 1, shape[0] - 1)
+    return np.asarray((node + 1) / 2), np.asarray(weight / weight.sum())
+
+
+def _found_artefacts(problem: Problem, artefact: FloatArray, donors: FloatArray) -> float:
+    """Return the expected number of artefacts among the clusters; 0 if the model has none."""
+    if len(artefact) and not problem.prior.kinds[1]:
+        return 0.0
+    return float((donors @ artefact).sum()) + COUNTED
 
 
 def _votes(problem: Problem) -> IntArray:
@@ -295,7 +335,7 @@ def _blurred(fusion: Fusion) -> float:
 
 def _new_detection_chance(
     crowd: ImageModel, newcomers: Newcomers, threshold: float
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the chance that a new cluster is a detection, by its number of marks.
 
     The odds of a structure depend on who marked the cluster, through the sums of two log odds over these
@@ -303,8 +343,8 @@ def _new_detection_chance(
 
     Returns
     -------
-    structure, meeting : (R + k + 1,) float64
-        Of a cluster of marks on a structure, and of one of stray clicks that met by chance.
+    structure, meeting, artefact : (R + k + 1,) float64
+        Of a cluster of marks on a structure, of stray clicks that met by chance, and of marks on an artefact.
     """
     from scipy.special import betaln, ndtr
 
@@ -318,7 +358,8 @@ def _new_detection_chance(
     quiet = np.maximum(worth.sum() - number, 0)
     share = number / max(worth.sum(), 1.0)
     missed = worth @ np.log1p(-rate) + np.outer(number, prior.shift)
-    base = np.log(np.exp(missed) @ state.share) + np.log(max(state.kinds[0], EDGE))
+    base = np.logaddexp.reduce(missed + np.log(np.maximum(state.share, TINY)), axis=1)
+    base += np.log(max(state.kinds[0], EDGE))
     first, second = prior.artefact
     artefact = betaln(first + number, second + quiet) - betaln(first, second)
     artefact += np.log(max(state.kinds[1], TINY))
@@ -326,7 +367,7 @@ def _new_detection_chance(
     bar = np.clip(threshold / crowd.honesty.mean(share), EDGE, 1 - EDGE)
     base -= np.log(bar / (1 - bar))
     chances = []
-    for tilt in (odds, by_chance):
+    for tilt in (odds, by_chance, np.zeros(len(odds))):
         mean, spread = drawn_sums(tilt, worth, np.stack([odds, by_chance]), number)
         slope = spread[0, 1] / np.maximum(spread[1, 1], EDGE)
         rest = np.sqrt(np.maximum(spread[0, 0] - slope * spread[0, 1], 0) + LEAST)
@@ -336,7 +377,7 @@ def _new_detection_chance(
             others = np.logaddexp(artefact, alone + mean[1] + away)
             chance += weight * ndtr((base + mean[0] + slope * away - others) / rest)
         chances.append(chance)
-    return chances[0], chances[1]
+    return chances[0], chances[1], chances[2]
 
 
 def drawn_sums(

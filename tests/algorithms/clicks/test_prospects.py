@@ -21,10 +21,21 @@ from raterscope.algorithms.clicks._vote_model import looks
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
-from raterscope.algorithms.clicks.stopping import image_model_of, predict_outlook, votes_on
+from raterscope.algorithms.clicks.stopping import count_changes, image_model_of, predict_outlook, votes_on
+from tests.algorithms.clicks.crowds import made, until
 from tests.algorithms.clicks.test_stopping import crowd
 
 PLAN = FusionPlan()
+
+
+def faint(seed, objects, annotators=7):
+    """Objects that draw few annotators, Beta(1, 3), far from each other, and few stray clicks."""
+    generator = np.random.default_rng(seed)
+    places = 100.0 * np.argwhere(np.ones((4, 5)))[generator.permutation(20)[:objects]] + 50
+    lure = generator.beta(1, 3, objects)
+    who, place = np.nonzero(generator.random((annotators, objects)) < lure)
+    points = places[place] + generator.normal(0, 2, (len(place), 2))
+    return made(points, who, annotators, (0.0, 0.0, 500.0, 500.0))
 
 
 def rejecting(clicks, fusion, number):
@@ -75,6 +86,26 @@ def test_one_decision_hardly_changes_what_is_expected_elsewhere():
         assert after.expected == pytest.approx(before.expected - before.chance[row], rel=0.1, abs=0.02)
 
 
+def test_objects_that_few_annotators_see_are_expected_to_appear():
+    """Artefacts that were not found count too; without them half as many changes were expected."""
+    expected = happened = 0.0
+    for seed in range(16):
+        for objects in (8, 15):
+            clicks = faint(seed, objects)
+            before = fuse(until(clicks, 3), PLAN)
+            expected += predict_outlook(until(clicks, 3), before, PLAN).expected
+            happened += count_changes(before, fuse(until(clicks, 6), PLAN))
+    assert expected == pytest.approx(happened, rel=0.3)
+
+
+def test_a_crowd_of_a_thousand_is_settled():
+    """The chance of so many omissions is below the smallest number."""
+    clicks, _ = crowd(1000, structures=5, strays=0.1)
+    ahead = predict_outlook(clicks, fuse(clicks, PLAN), PLAN)
+    assert ahead.detections == 5
+    assert ahead.expected < 0.01
+
+
 def test_sums_over_those_who_marked_have_the_moments_of_all_combinations():
     generator = np.random.default_rng(0)
     odds, stray = generator.normal(0, 0.7, 12), generator.normal(-3, 0.7, 12)
@@ -99,7 +130,7 @@ def test_a_new_cluster_is_a_detection_as_often_as_em_says(annotators):
     for seed in range(4):
         clicks, _ = crowd(annotators, seed=seed, strays=8.0)
         model = image_model_of(clicks, fuse(clicks, PLAN), PLAN.detection)
-        chance, _ = _new_detection_chance(model, nobody, 0.5)
+        chance, _, _ = _new_detection_chance(model, nobody, 0.5)
         node = generator.choice(len(model.state.share), 4000, p=model.state.share)
         marked = generator.random((annotators, 4000)) < model.rate[:, node]
         for marks in (2, 3):
