@@ -145,7 +145,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
     fusions : sequence of Fusion
         Of all images of the run.
     """
-    from scipy.stats import poisson
+    from scipy.special import pdtrc
 
     decided = 0
     against, expected = 0, 0.0
@@ -159,7 +159,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
             decided += len(right)
             against += int((right <= AGAINST).sum())
             expected += float(least[least <= AGAINST].sum())
-    if against < FEWEST_AGAINST or poisson.sf(against - 1, expected) > CHANCE:
+    if against < FEWEST_AGAINST or pdtrc(against - 1, expected) > CHANCE:
         return None
     return (
         f"{against:,} of {decided:,} decisions contradict the votes, {expected:.1f} are expected. Either "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import BEHAVIOURS, FloatArray, PairFusion, Pairs
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.output_files import write_table
+from raterscope.app.formats.output_files import escape_formula, open_text_output, write_table
 
 ANNOTATORS = (
     "annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour",
@@ -156,13 +158,14 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
     header = (PATH, *(f"{name} (annotator)" if name == PATH else name for name in annotators))
     size = max(1, _ROWS // len(header))
 
-    def rows() -> Iterator[Sequence[object]]:
+    with open_text_output(path) as file:
+        csv.writer(file, lineterminator="\n").writerow(map(escape_formula, header))
         for step, (at, biases) in enumerate(zip(fusion.path_at.tolist(), fusion.path, strict=True)):
             if step % size == 0:
                 watch(step / len(fusion.path_at), "writing the path")
-            yield (at, *_figures(biases))
-
-    return write_table(path, header, rows())
+            numbers = [at, *_figures(biases)]
+            file.write(",".join([repr(number) if isfinite(number) else "" for number in numbers]) + "\n")
+    return path
 
 
 def _medians(statistic: NDArray[np.float32]) -> FloatArray:

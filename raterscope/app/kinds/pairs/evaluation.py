@@ -79,14 +79,12 @@ class PairsTrust(Trust):
     @property
     def too_many_cleared(self) -> bool:
         """Whether more of the flagged were cleared than the rate allows."""
-        from scipy.stats import binom  # takes a second to import
-
         judged = self.confirmed + self.cleared
-        return (
-            judged >= FEW
-            and self.cleared / judged > self.rate + LEAST_ERROR
-            and float(binom.sf(self.cleared - 1, judged, self.rate)) < LEVEL
-        )
+        if judged < FEW or self.cleared / judged <= self.rate + LEAST_ERROR:
+            return False
+        from scipy.special import bdtrc
+
+        return float(bdtrc(self.cleared - 1, judged, self.rate)) < LEVEL
 
     @property
     def too_many_below(self) -> bool:
