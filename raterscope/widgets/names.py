@@ -104,19 +104,16 @@ def distinguishing_labels(names: Sequence[str]) -> dict[str, str]:
     if they have the same first word and number of words. "cells_spot_snr10_img.png" beside
     "cells_spot_snr5_img.png" becomes "cells…snr10"; a name without another of its pattern stays as it is.
     """
-    patterns: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for name in dict.fromkeys(names):
-        words = _words(name)
-        patterns[words[0] if words else "", len(words)].append(name)
+    find_words = re.compile(r"[^\W_]+(?:\.\d[^\W_]*)*").findall
     labels = {name: name for name in names}
-    for alike in patterns.values():
-        columns = zip(*map(_words, alike), strict=True)
+    patterns: dict[tuple[str, int], dict[str, list[str]]] = defaultdict(dict)
+    for name in labels:
+        words = find_words(name)
+        patterns[words[0] if words else "", len(words)][name] = words
+    for words_of in patterns.values():
+        columns = zip(*words_of.values(), strict=True)
         distinguishes = [index == 0 or len(set(column)) > 1 for index, column in enumerate(columns)]
-        short = ["…".join(compress(_words(name), distinguishes)) for name in alike]
-        if len(alike) > 1 and len(set(short)) == len(alike):
-            labels |= dict(zip(alike, short, strict=True))
+        short = ["…".join(compress(words, distinguishes)) for words in words_of.values()]
+        if len(short) > 1 and len(set(short)) == len(short):
+            labels |= dict(zip(words_of, short, strict=True))
     return labels
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[^\W_]+(?:\.\d[^\W_]*)*", name)

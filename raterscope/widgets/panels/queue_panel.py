@@ -210,9 +210,10 @@ class QueuePanel(QueueFrame):
         self._items = sorted(items, key=_done)
         titles = {item.title for item in items}
         most = max([1.0, *(item.score for item in items if item.score is not None)])
-        if titles != self._kind.short.keys() or most != self._kind.most:
-            self._kind.short, self._kind.most = distinguishing_labels([item.title for item in items]), most
-            self.view.viewport().update()
+        if titles != self._kind.short.keys():
+            self._kind.short = distinguishing_labels([item.title for item in items])
+        self._kind.most = most
+        self.view.viewport().update()
         self._refilter()
 
     def update_item(self, item: QueueItem) -> None:
