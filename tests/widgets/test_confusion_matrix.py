@@ -145,7 +145,7 @@ def test_names_of_strangers_are_cut_and_shown_as_they_are(matrix):
     matrix.show_matrix(view(title="<b>annotator</b> " * 20, classes=("x" * 400, "<i>")))
     assert matrix.minimumSizeHint().width() < 700
     assert "&lt;b&gt;" in matrix.header.toolTip()
-    assert matrix.figure.words((1, 0)).startswith("true <i>, said")
+    assert matrix.figure.words((1, 0)).startswith("true <i>, answer")
 
 
 def test_nobody_chosen_says_what_to_do(matrix):

@@ -54,7 +54,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_H)
     assert "ann 11" not in said(fused)
     key(fused, qtbot, Qt.Key.Key_H)
-    assert "ann 11 said healthy" in said(fused)
+    assert "ann 11 answered healthy" in said(fused)
     assert "exclude annotator ann 11" in said(fused)
 
 

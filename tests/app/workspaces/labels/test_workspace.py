@@ -267,7 +267,7 @@ def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
     fuse(fused, qtbot)
     figure = f"{workspace.session.scene.fusion.power:.2g}"
     rows = workspace.method_table.table._model.rows
-    assert [f"a vote for {figure}" in row.words for row in rows] == [False, True, False]
+    assert [f"vote weight {figure}" in row.words for row in rows] == [False, True, False]
 
 
 def test_pictures_of_tasks_are_shown_if_files_exist(fused, qtbot):
