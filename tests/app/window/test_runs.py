@@ -225,7 +225,7 @@ def test_a_decision_undone_after_a_fusion_is_not_exported(
     idle(window, qtbot)
     assert [run.id for run in window.document.contents.runs] == [1, 2, 3]
     window.document.undo()
-    qtbot.waitUntil(lambda: "held to decisions that you have undone" in window.status.message, timeout=LONG)
+    qtbot.waitUntil(lambda: "used decisions that you have undone" in window.status.message, timeout=LONG)
     assert "run 2 is shown" in window.status.message
     idle(window, qtbot)
     after = tmp_path / f"after{case.suffix}"
