@@ -21,12 +21,12 @@ from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.clicks.test_streaming import HEADER, images_only, visit, wait_for, waiting
 from tests.app.workspaces.labels.conftest import fused as fused_labels
 from tests.app.workspaces.labels.conftest import labels_original, labels_original_fused, labels_study, opened
-from tests.app.workspaces.pairs.conftest import pairs_study
+from tests.app.workspaces.pairs.conftest import pairs_original, pairs_study
 from tests.app.workspaces.pairs.driving import key
 
 __all__ = [
     "fused_labels", "images_only", "labels_original", "labels_original_fused", "labels_study", "opened",
-    "pairs_study", "waiting",
+    "pairs_original", "pairs_study", "waiting",
 ]  # fmt: skip
 
 RADIUS = 0.3
