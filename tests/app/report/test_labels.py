@@ -144,10 +144,10 @@ def test_every_setting_is_in_the_methods(labels, page):
 
 def test_the_weight_of_a_vote_is_reported_unless_it_is_one(labels, page):
     fuse(labels)
-    assert "A vote counts for" not in page(labels).text
+    assert "Weight of a vote" not in page(labels).text
     fuse(labels, counting="predictive")
     power = read_answer(labels, labels.questions()[0]).result.fusion.power
-    cells = [row for row in page(labels).rows if row[0] == "A vote counts for"]
+    cells = [row for row in page(labels).rows if row[0] == "Weight of a vote"]
     assert cells == ([["Weight of a vote", f"{power:.2g}"]] if power != 1.0 else [])
 
 
