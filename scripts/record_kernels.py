@@ -6,6 +6,7 @@ raterscope/resources/kernels.json, from which `raterscope prepare` and the windo
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shlex
@@ -82,7 +83,7 @@ def _ordered(reached: Iterable[Call]) -> Iterator[Call]:
 
 
 def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
-    """Fuse by the default and by every algorithm of each kind; the default is recorded under ""."""
+    """Fuse by the default (recorded under ""), its variants and every algorithm of each kind."""
     Dispatcher.compile = _recorded
     compiled.processors = lambda: 1  # no helpers: callees that they compile would be loaded, not recorded
     table: dict[str, dict[str, list[list[str]]]] = {}
@@ -94,23 +95,40 @@ def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
         if at is not None:
             words[at : at + 1] = map(str, sorted((folder / kind).glob("prostate_reader_*.nii.gz")))
         option = "--path" if kind == "pairs" else "--algorithm"
-        catalogues = [one for one in KINDS[kind].catalogues if one.chosen_by_run]
+        catalogues = [catalogue for catalogue in KINDS[kind].catalogues if catalogue.chosen_by_run]
+        words, variants = _variants(kind, words)
+        commands = {"": words, **variants}
+        for catalogue in catalogues:
+            commands |= {name: [*words, option, name] for name in catalogue.algorithms}
         table[kind] = {}
-        for algorithm in ("", *(key for catalogue in catalogues for key in catalogue.algorithms)):
+        for algorithm, command in commands.items():
             calls.clear()
             # Kernels that were loaded are not compiled again: forget them, so that each is recorded.
             for dispatcher in dispatchers:
                 dispatcher._reset_overloads()
-            chosen = [option, algorithm] if algorithm else []
-            status = main([*words[1:], *chosen])
+            status = main(command[1:])
             sys.stderr.write(f"{kind} {algorithm or 'default'}: status {status}, {len(calls)} kernels\n")
             if not status:
                 table[kind][algorithm] = [list(call) for call in dict.fromkeys(_ordered(calls))]
     return table
 
 
+def _variants(kind: str, words: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the command without truth, and commands that reach further kernels."""
+    variants, plain = {}, words
+    if "--truth" in words:
+        index = words.index("--truth")
+        plain = [*words[:index], *words[index + 2 :]]
+        variants["with truth"] = words
+    if kind == "clicks":
+        with Path(next(word for word in words if word.endswith("clicks.csv"))).open(newline="") as lines:
+            annotator = next(csv.DictReader(lines))["annotator"]
+        variants["with weights"] = [*plain, "--weight", f"{annotator}=0.5"]
+    return plain, variants
+
+
 if __name__ == "__main__":
     Dispatcher.__init__ = _made
-    with tempfile.TemporaryDirectory() as place:
-        result = record(Path(place))
+    with tempfile.TemporaryDirectory() as folder:
+        result = record(Path(folder))
     TABLE.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
