@@ -195,7 +195,7 @@ def read_files(
             *files.notices,
             *ambiguous,
             *_assumed_in_words(assumed),
-            *(f"Left out: {error}" for error in refused[:3]),
+            *(f"Skipped: {error}" for error in refused[:3]),
             *_more(refused[3:]),
         ),
     )

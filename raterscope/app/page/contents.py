@@ -9,11 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-_LINE, _SHORT = 118.0, 24
-"""Letters that a row of a table on paper has room for, and of a text that stays on one line if it can."""
-
-_BOLD, _PADDING = 1.35, 2.0
-"""Width of a letter of a heading, and of the room about a text, in letters."""
+from raterscope.app.page.columns import column_widths
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +67,8 @@ class Table:
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
     def widths(self) -> list[float]:
-        """Share 100 % of a width among the columns.
-
-        No word of a heading is broken; then short texts stay on one line, and long ones share the rest, so
-        that none takes many more lines than another.
-        """
-        rows = [[cell.text for cell in row] for row in self.cells()]
-        heads = [_BOLD * max((len(word) for word in name.split()), default=0) for name in self.columns]
-        needs = [max([head, *(float(len(row[column])) for row in rows)]) for column, head in enumerate(heads)]
-        room, least = _LINE - _PADDING * len(needs), heads
-        for short in range(_SHORT, 0, -1):
-            least = [max(head, min(need, short)) for head, need in zip(heads, needs, strict=True)]
-            if sum(least) <= room:
-                break
-        more = sum(needs) - sum(least)
-        scale = min(1.0, max(0.0, room - sum(least)) / more) if more else 0.0
-        wide = [width + scale * (need - width) + _PADDING for width, need in zip(least, needs, strict=True)]
-        return [round(100 * width / sum(wide), 1) for width in wide]
+        """Share 100 % of the paper's width among the columns."""
+        return column_widths(self.columns, [[cell.text for cell in row] for row in self.cells()])
 
     def left(self, column: int) -> bool:
         """Return whether a column is aligned left."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
@@ -11,9 +10,8 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from raterscope.app.page.columns import unbroken
 from raterscope.app.page.contents import Contents, Picture
-
-_QUANTITY = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))")
 
 
 def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:
@@ -42,10 +40,8 @@ def _environment() -> Environment:
 
 
 def _held(value: object) -> object:
-    """Keep a number and its unit on one line."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return _QUANTITY.sub("\N{NO-BREAK SPACE}", value)
-    return value
+    """Keep what belongs together in a text on one line."""
+    return unbroken(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _read(name: str) -> str:

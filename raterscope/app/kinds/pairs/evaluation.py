@@ -202,7 +202,7 @@ def trust_in_fusion(
         comparable=comparable_in_words(
             "pairs", len(pairs) / max(len(took_part), 1), ("comparison", "annotator")
         ),
-        axes=("p value", "share of annotators below, with sides redrawn"),
+        axes=("p value", "share of annotators below"),
         rate=fusion.rate,
         confirmed=list(verbs).count("flag"),
         cleared=list(verbs).count("clear"),
