@@ -133,7 +133,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
         columns["weakest removed"] = forced
     if best.any():
         columns["kept"] = best
-    ended = {None: "", True: "converged", False: "iterations ran out"}[trace.converged]
+    ended = {None: "", True: "converged", False: "not converged"}[trace.converged]
     alive = f"{components[trace.best]} components" if components is not None and best.any() else ""
     return Chart(
         title,

@@ -44,14 +44,14 @@ def test_a_bias_is_signed_and_its_direction_is_reported(table):
 
 
 def test_columns_that_know_nothing_are_hidden(table):
-    assert table.columns_shown() == ["rater", "weight", "bias mm", "spread", "dof", "Dice", "HD95"]
+    assert table.columns_shown() == ["rater", "weight", "bias mm", "spread", "dof", "Dice", "HD95 mm"]
     table.set_rows([RaterRow(0, "a", sensitivity=0.9, specificity=0.99), RaterRow(1, "b", dice=0.8)])
     assert table.columns_shown() == ["rater", "Dice", "sens.", "spec."]
 
 
 def test_in_a_narrow_place_what_is_worth_least_goes_into_the_tooltip(table):
     table.resize(360, 300)
-    assert table.columns_shown() == ["rater", "weight", "bias mm", "Dice", "HD95"]
+    assert table.columns_shown() == ["rater", "weight", "bias mm", "Dice", "HD95 mm"]
     tip = cell(table, 2, "rater", Qt.ItemDataRole.ToolTipRole)
     assert "spread 2.4 mm" in tip
     assert "excluded: wrong organ" in tip

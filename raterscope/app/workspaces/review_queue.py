@@ -359,7 +359,7 @@ class ReviewQueue(QObject):
         parts = self._parts[self.current]
         part = next((part for part in parts if part.name in (self._part, "")), None)
         title = f"{self._nouns[0].capitalize()} {self._position[self.current] + 1:,} of {len(self._order):,}"
-        title += f" - {part.name}" if part is not None and part.name else ""
+        title += f" - {part.name}" if part is not None and part.name and len(parts) > 1 else ""
         if not self._summary(self.current).fused:
             return f"{title}: not fused yet"
         if part is None or not part.total:

@@ -74,7 +74,8 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
 
 def _words(contents: Contents, decision: Decision, names: Mapping[tuple[str, int], str]) -> str:
     kind = decision.subject.kind if decision.subject is not None else ""
-    where = names.get((kind, decision.items[0]), "") if len(decision.items) == 1 else ""
+    several = len(contents.items.get(kind, ())) > 1
+    where = names.get((kind, decision.items[0]), "") if several and len(decision.items) == 1 else ""
     reason = "" if decision.annotators else decision.reason  # of annotators the words have it
     words = contents.words(decision) + (f", {where}" if where else "")
     return f"{words}: {reason}" if reason else words
@@ -247,8 +248,12 @@ class RunChanges(QObject):
         )
 
     def _on_chosen(self, number: int) -> None:
-        if self.changes is not None and number < len(self.changes.listed):
-            self._runs.session.inspect(self.changes.listed[number])
+        if self.changes is None or number >= len(self.changes.listed):
+            return
+        change, count = self.changes.listed[number], len(self.changes.listed)
+        self._runs.session.inspect(change)
+        self._screen.show_changes()
+        self._screen.message.emit(f"Change {number + 1:,} of {count:,}: {change.words}.")
 
 
 def _how(changes: Changes) -> str:

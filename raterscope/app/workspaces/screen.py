@@ -212,6 +212,10 @@ class WorkspaceScreen(QWidget):
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(partial(slot, digit - 1))
 
+    def show_changes(self) -> None:
+        """Bring the list of changes to the front."""
+        self.left_tabs.setCurrentWidget(self.changes_panel)
+
     def show_not_converged(self, words: str) -> None:
         """Note that the result on screen did not converge; without words, remove the note."""
         self.notes.set_note("Not converged", words)

@@ -398,4 +398,4 @@ def _number(vote: RegionVote) -> int:
 
 
 def _volume(amount: float) -> str:
-    return f"{amount:.2f}" if amount < 0.1 else f"{amount:.1f}" if amount < 100 else f"{amount:,.0f}"
+    return f"{amount:.2f}" if amount < 0.1 else f"{amount:.1f}" if amount < 10 else f"{amount:,.0f}"

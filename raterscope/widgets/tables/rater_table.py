@@ -32,23 +32,23 @@ HELP = {
     "spread": "Standard deviation of that over the consensus's outline, in mm",
     "dof": "Degrees of freedom of the rater's errors: the fewer, the more of them are gross",
     "Dice": "Overlap with the consensus, from 0 to 1",
-    "HD95": "95th percentile of the distances between the rater's surface and the consensus's, in mm",
+    "HD95 mm": "95th percentile of the distances between the rater's surface and the consensus's, in mm",
     "HD": "Hausdorff distance: the largest distance between the rater's surface and the consensus's, in mm",
     "sens.": "Sensitivity: share of the structure that the rater marks",
     "spec.": "Specificity: share of the background that the rater leaves unmarked",
 }
 FIELDS = {
     "weight": "weight", "bias mm": "bias_mm", "spread": "deviation_mm", "dof": "dof", "Dice": "dice",
-    "HD95": "hausdorff95", "HD": "hausdorff", "sens.": "sensitivity", "spec.": "specificity",
+    "HD95 mm": "hausdorff95", "HD": "hausdorff", "sens.": "sensitivity", "spec.": "specificity",
 }  # fmt: skip
 FIGURES = tuple(FIELDS)
 SPOKEN = {
     "weight": "weight {}", "bias mm": "bias {} mm", "spread": "spread {} mm", "dof": "{} degrees of freedom",
-    "Dice": "Dice {}", "HD95": "95th percentile of the distance {} mm",
+    "Dice": "Dice {}", "HD95 mm": "95th percentile of the distance {} mm",
     "HD": "Hausdorff distance {} mm", "sens.": "sensitivity {}",
     "spec.": "specificity {}",
 }  # fmt: skip
-DECIMALS = {"bias mm": 1, "spread": 1, "dof": 1, "HD95": 1, "HD": 1}
+DECIMALS = {"bias mm": 1, "spread": 1, "dof": 1, "HD95 mm": 1, "HD": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _tip(row: RaterRow, column: str) -> str:
 
 NOTHING = "Import the masks of several raters to compare them here."
 WIDTHS = {
-    "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "HD": 46, "sens.": 50,
+    "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95 mm": 76, "HD": 46, "sens.": 50,
     "spec.": 50,
 }  # fmt: skip
 NAME_WIDTH, NOTE_WIDTH = 92, 84
@@ -205,7 +205,7 @@ EDGES = 24
 """Margins above, between and below titles and raters."""
 MOST_IN_SIGHT = 9
 """Number of raters for which the table requests space."""
-LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spec.", "HD")
+LAST_KEPT = ("weight", "bias mm", "Dice", "HD95 mm", "spread", "dof", "sens.", "spec.", "HD")
 """Columns by priority: those that do not fit are in the name's tooltip."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
@@ -122,7 +124,7 @@ def on_screen(viewport: Viewport, box: Box) -> QRectF:
     return QRectF(left, top, right - left, bottom - top)
 
 
-def box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
+def _box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
     """Return the rectangle of a region's label beside its box, on the side where it fits."""
     frame = on_screen(viewport, box)
     title = QFontMetrics(theme.widget_font(bold=True)).horizontalAdvance(region.title)
@@ -137,6 +139,25 @@ def box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool
     return room
 
 
+def box_labels(
+    viewport: Viewport, boxes: Sequence[tuple[RegionBox, Box]], selected: int | None
+) -> dict[int, QRectF]:
+    """Return the rectangles of the labels of regions by their numbers; none overlaps another.
+
+    The label of the selected region keeps its place; others move down, below the labels in their way.
+    """
+    taken: dict[int, QRectF] = {}
+    for region, box in sorted(boxes, key=lambda entry: entry[0].number != selected):
+        room = _box_label(viewport, region, box, selected=region.number == selected)
+        for _ in range(len(taken)):
+            in_the_way = [other for other in taken.values() if other.intersects(room)]
+            if not in_the_way:
+                break
+            room.moveTop(max(other.bottom() for other in in_the_way) + 1.0)
+        taken[region.number] = room
+    return taken
+
+
 def paint_box(
     painter: QPainter,
     viewport: Viewport,
@@ -145,9 +166,9 @@ def paint_box(
     *,
     selected: bool,
     quiet: bool,
-    words: bool,
+    label: QRectF | None,
 ) -> None:
-    """Paint a disputed region's box and, where there is room for words, what is disputed.
+    """Paint a disputed region's box and, where there is room for a label, what is disputed.
 
     A quiet one is seen without hiding the tissue and the outlines of the region that is looked at; so is a
     settled one, in another colour.
@@ -163,9 +184,9 @@ def paint_box(
     for pen in (dashes,) if quiet else (QPen(theme.colour(theme.DARK.canvas, 150), 4), dashes):
         painter.setPen(pen)
         painter.drawRoundedRect(frame, 4, 4)
-    if not words:
+    if label is None:
         return
-    room = box_label(viewport, region, box, selected=selected)
+    room = label
     painter.setFont(theme.widget_font(bold=selected))
     first, second = map(pixels, LABEL_LINES)
     title = QRectF(room.left(), room.top(), room.width() + 20, first)

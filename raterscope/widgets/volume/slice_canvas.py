@@ -191,11 +191,13 @@ class SliceCanvas(QWidget):
                 painter, view, plane.position_of(scene.index), faint=scene.tool != "look"
             )
         boxes = () if scene.bare else self._boxes(plane)
+        labels = overlay.box_labels(view, boxes, scene.selected) if self._large else {}
         for region, box in sorted(boxes, key=lambda entry: entry[0].number == scene.selected):
             selected = region.number == scene.selected
             overlay.paint_box(
                 painter, view, region, box,
-                selected=selected, quiet=not selected and scene.selected is not None, words=self._large,
+                selected=selected, quiet=not selected and scene.selected is not None,
+                label=labels.get(region.number),
             )  # fmt: skip
         lift = pixels(CHIPS_ROOM) if self._large else 0
         overlay.paint_letters(painter, view, plane, lift)

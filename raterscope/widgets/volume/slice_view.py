@@ -312,13 +312,14 @@ class SliceView(SliceCanvas):
         plane, view = self._plane, self._viewport
         if plane is None:
             return
-        for region, box in reversed(self._boxes(plane)):
+        boxes = self._boxes(plane)
+        labels = overlay.box_labels(view, boxes, self._scene.selected) if self._large else {}
+        for region, box in reversed(boxes):
             frame = overlay.on_screen(view, box)
-            selected = region.number == self._scene.selected
-            words = overlay.box_label(view, region, box, selected=selected)
+            label = labels.get(region.number)
             on_edge = frame.adjusted(-7, -7, 7, 7).contains(position)
             on_edge = on_edge and not frame.adjusted(4, 4, -4, -4).contains(position)
-            if on_edge or (self._large and words.contains(position)):
+            if on_edge or (label is not None and label.contains(position)):
                 self.box_clicked.emit(region.number)
                 return
         outlines = self._outlines_at(plane, position)

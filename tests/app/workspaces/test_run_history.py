@@ -38,6 +38,9 @@ def test_changes_are_shown_stepped_through_and_reverted(fused_again, qtbot):
         change, spot = changes.listed[position], workspace.reviewing.spot
         assert workspace.current_item() == change.item
         assert (spot.x, spot.y) == pytest.approx(change.point)
+        assert workspace.left_tabs.currentWidget() is panel
+        shown = window.status.message
+        assert shown == f"Change {place + 1} of {changes.count}: {change.words}."
     press(window, qtbot, Qt.Key.Key_B, CTRL)
     idle(window, qtbot)
     assert window.document.contents.chosen == {"clicks": 1}

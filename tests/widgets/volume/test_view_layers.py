@@ -7,6 +7,7 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.widgets import theme
+from raterscope.widgets.volume.overlay import box_labels
 from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
 from tests.widgets.volume.viewing import (
     LEFT,
@@ -139,6 +140,15 @@ def test_the_band_lies_between_its_levels(view, qtbot):
     assert colour(axial, (10, 20, 5)) == before
     view.set_band(None)
     assert colour(axial, (10, 20, 20)) == before
+
+
+def test_labels_of_regions_that_begin_at_one_height_do_not_overlap(view):
+    axial = view.view("axial")
+    boxes = [RegionBox(number, (8, 10, 10), (4, 12, 20), f"region {number}") for number in (1, 2, 3)]
+    pairs = [(box, axial.plane.box_of(box.origin, box.shape)) for box in boxes]
+    rooms = box_labels(axial.viewport, pairs, 2)
+    assert rooms[2].top() < min(rooms[1].top(), rooms[3].top())
+    assert not any(rooms[a].intersects(rooms[b]) for a, b in ((1, 2), (1, 3), (2, 3)))
 
 
 def test_a_disputed_region_is_chosen_by_its_edge_or_its_words(view, qtbot):

@@ -349,7 +349,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
             largest = boxes[int(small[np.argmax(sizes[small])]) - 1]
             start, size = _corner_and_size(largest, low)
             words = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
-            words += f": {plain(structure)}"
+            words += f", {plain(structure)}"
             differences.changes.append(
                 at.change(words, int(sizes[small].sum()), name=structure, box=(start, size))
             )
@@ -364,7 +364,7 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
                 if voxel_count
             )
             start, size = _corner_and_size(box, low)
-            words += f": {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
+            words += f", {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
             differences.changes.append(
                 at.change(words, int(sizes[number]), name=structure, box=(start, size))
             )

@@ -216,14 +216,6 @@ def time_of(times: FloatArray | None, vote: int) -> str:
         return f"{times[vote]:g} s"
 
 
-def _change(last: float) -> str:
-    """Describe the last change of a result: "change 8e-7"."""
-    if not last > 0:
-        return "no change"
-    digits, power = f"{last:.0e}".split("e")
-    return f"change {digits}e{int(power)}"
-
-
 def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = False) -> str:
     """Describe question, run, its convergence and the progress of the review for the status line."""
     labels = scene.labels
@@ -238,7 +230,8 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
     trace = scene.fusion.trace
     ended = f"run {scene.run.id}: {labeller_title(scene.run.algorithm)}"
     if len(trace.change):
-        ended += f", {_change(float(trace.change[-1]))} after {count(len(trace.change), 'iteration')}"
+        how = "converged" if trace.converged else "did not converge"
+        ended += f", {how} in {count(len(trace.change), 'iteration')}"
     words.append(ended)
     if analysis.model is not None:
         model = analysis.model

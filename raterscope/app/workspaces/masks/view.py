@@ -384,14 +384,15 @@ def _add(values: NDArray[np.float32], record: MaskRecord, low: NDArray[np.intege
 
 def _line(region: DisputedRegion, names: Sequence[str]) -> str:
     dispute = region.dispute
-    names_here = [names[rater] for rater in (*dispute.beyond, *dispute.short) if rater < len(names)]
-    if not names_here:
-        return "the model is uncertain"
-    return (
-        f"{names_here[0]} alone"
-        if len(names_here) == 1
-        else f"{names_here[0]} and {len(names_here) - 1} more"
+    beyond, short = (
+        [rater for rater in side if rater < len(names)] for side in (dispute.beyond, dispute.short)
     )
+    if not beyond and not short:
+        return "the model is uncertain"
+    if len(beyond) + len(short) == 1:
+        return f"{names[(*beyond, *short)[0]]} alone"
+    parts = ((len(beyond), "beyond"), (len(short), "short of it"))
+    return ", ".join(f"{number} {words}" for number, words in parts if number)
 
 
 def _votes(
