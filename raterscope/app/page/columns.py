@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["column_widths", "unbroken"]
-
 _LINE = 68.0
 """Width of the paper, in the size of a table's letters (em)."""
 
