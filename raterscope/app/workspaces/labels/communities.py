@@ -195,7 +195,7 @@ def show_cards(
     communities = groups.communities
     words = [
         _in_words((groups.basis, communities.method)),
-        f"modularity {communities.modularity:.2f}",
+        f"modularity {communities.modularity:z.2f}",
         *notices,
     ]
     cards.show_communities(
