@@ -62,14 +62,14 @@ def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[f
             widths = needs
             break
     spare = room - sum(widths)
-    for column in sorted(range(len(columns)), key=lambda index: columns[index].full - widths[index]):
-        more = columns[column].full - widths[column]
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].full - widths[index]):
+        more = columns[index].full - widths[index]
         if more > spare:
             missing = sum(max(0.0, each.full - width) for each, width in zip(columns, widths, strict=True))
             scale = max(0.0, spare) / missing if missing else 0.0
             widths = [w + scale * max(0.0, each.full - w) for each, w in zip(columns, widths, strict=True)]
             break
-        widths[column] += more
+        widths[index] += more
         spare -= more
     wide = [width + _PADDING for width in widths]
     return [round(100 * width / sum(wide), 1) for width in wide]

@@ -154,6 +154,7 @@ class MainWindow(QMainWindow):
     def _on_replaced(self) -> None:
         contents = self.document.contents
         self._kind = ""
+        self.notice.hide()  # an error was about the study before
         if contents is None:
             self._pages.setCurrentWidget(self._empty)
             self._empty.setFocus()
