@@ -45,6 +45,8 @@ ActionEntry = tuple[str, str, Callable[[], object]]
 TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
+LOW_BOTTOM_SHARE = 0.25
+"""Share of a low window's height that the bottom takes, unless the expert enlarges it."""
 """Largest shares of the regions with larger text; the canvas keeps the rest."""
 
 
@@ -144,11 +146,12 @@ class WorkspaceScreen(QWidget):
             self.upper: (1, EVIDENCE_SHARE),
             self.middle: (1, BOTTOM_SHARE),
         }
+        self._is_new = True
         self._text_size = text_size()
         self._normal_sizes: dict[QSplitter, float] = {}
         """Sizes of the sides with text of normal size."""
         for splitter in self._sides:
-            splitter.splitterMoved.connect(self._on_divided)
+            splitter.splitterMoved.connect(partial(self._on_divided, splitter))
         self.setFocusProxy(canvas)
         fuse_panel.setParent(self)
         fuse_panel.hide()
@@ -348,7 +351,8 @@ class WorkspaceScreen(QWidget):
         splitter = getattr(self, name)
         if splitter.restoreState(state):
             self.divisions.pop(splitter, None)
-            self._on_divided()
+            if splitter in self._sides:
+                self._on_divided(splitter)
 
     def toggle_fuse_panel(self) -> None:
         """Open or close the Fuse panel below its button."""
@@ -409,10 +413,15 @@ class WorkspaceScreen(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Set the initial sizes once the widget is shown: before, its parts have other proportions."""
         super().showEvent(event)
-        if self.divisions:
+        if self._is_new:
             QTimer.singleShot(0, self, self._divide)
 
     def _divide(self) -> None:
+        self._is_new = False
+        for splitter in self._sides:
+            self._on_divided(splitter)
+        if abs(self.middle.sizes()[1] - self._low_bottom()) <= 1:  # restored as it was in a low window
+            self._normal_sizes[self.middle] = BOTTOM_HEIGHT
         for splitter, sizes in self.divisions.items():
             splitter.setSizes(list(sizes))
             if splitter in self._sides:
@@ -429,23 +438,34 @@ class WorkspaceScreen(QWidget):
         if self.fuse_panel.isVisible():
             self._place_fuse_panel()
 
-    def _on_divided(self) -> None:
-        """Note the sizes of the sides that the expert set."""
-        for splitter, (index, _) in self._sides.items():
-            self._normal_sizes[splitter] = splitter.sizes()[index] / self._text_size
+    def _on_divided(self, splitter: QSplitter, *_: int) -> None:
+        """Note the size of the side that the expert set."""
+        self._normal_sizes[splitter] = splitter.sizes()[self._sides[splitter][0]] / self._text_size
 
     def _resize_side(self, splitter: QSplitter, normal: float) -> None:
         """Set the size of a side from its size with normal text; a collapsed side stays collapsed."""
         index, share = self._sides[splitter]
         total = sum(splitter.sizes())
         size = min(round(normal * text_size()), max(round(share * total), round(normal)))
+        if splitter is self.middle and normal <= BOTTOM_HEIGHT:
+            size = min(size, self._low_bottom())
         if splitter.sizes()[index] and size:
             splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
         self._normal_sizes[splitter] = normal
 
+    def _low_bottom(self) -> int:
+        """Return the bottom's height in a low window, which its parts need at least."""
+        low = round(LOW_BOTTOM_SHARE * sum(self.middle.sizes()) * max(1.0, text_size()))
+        return max(low, self.bottom.minimumSizeHint().height())
+
+    def _fit_bottom(self) -> None:
+        if not self._is_new:
+            self._resize_side(self.middle, self._normal_sizes[self.middle])
+
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the panel at its edge."""
+        """Keep the panel at its edge, and leave a low window's height to the evidence."""
         super().resizeEvent(event)
+        self._fit_bottom()
         if self.fuse_panel.isVisible():
             self._place_fuse_panel()
 

@@ -114,6 +114,8 @@ def test_the_smallest_window_has_no_bars_in_its_regions_with_text_of_the_usual_s
 
 def test_the_window_is_divided_again_as_it_was(fused, qtbot):
     workspace = fused.workspace
+    fused.resize(1280, 1000)  # in a low window the bottom is as low as its parts allow
+    idle(fused, qtbot)
     edge = workspace.upper.handle(1)
     qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 60))
     qtbot.mouseMove(edge, QPoint(-60, 60))

@@ -311,7 +311,7 @@ def collect_masks(
     """
     path, document = source.path, source.document()
     if document is None or "masks" not in document.expected:
-        problem = "holds no annotations that Raterscope reads; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
+        problem = "holds no known annotations; expected COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
         raise InputError(problem, file=path)
     collector, grids = MaskCollector(path), _Grids(path, spacing)
     items = document.items()

@@ -59,3 +59,16 @@ def test_tab_wraps_round_undecided_annotators(fused, qtbot):
         calls.append(fused.workspace.queue.current)
     assert len(set(calls)) == 2
     assert calls[:2] == calls[2:]
+
+
+def test_the_bottom_is_low_in_a_low_window_and_grows_with_it(fused, qtbot):
+    middle = fused.workspace.middle
+    for height, bottom in ((720, range(150, 185)), (1000, [212]), (720, range(150, 185))):
+        fused.resize(1280, height)
+        qtbot.waitUntil(lambda bottom=bottom: middle.sizes()[1] in bottom)
+    fused.resize(1280, 1000)
+    middle.setSizes([sum(middle.sizes()) - 240, 240])
+    middle.splitterMoved.emit(240, 1)
+    fused.resize(1280, 720)
+    idle(fused, qtbot)
+    assert middle.sizes()[1] == 240
