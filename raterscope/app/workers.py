@@ -13,13 +13,130 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 Result = TypeVar("Result")
 
 POLL = 0.05  # seconds
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that set the number of threads of linear algebra libraries."""
+
+_READY = None
+"""What a worker sends first; an answer is sent as a tuple."""
+
+
+class Workers:
+    """Worker processes that start with the first tasks and stay for later ones, until the context ends.
+
+    Parameters
+    ----------
+    jobs : int
+        Maximum number of processes.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._processes: dict[Connection, SpawnProcess] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe, process in self._processes.items():
+            process.kill()
+            pipe.close()
+        for process in self._processes.values():
+            process.join()
+            process.close()
+        self._processes.clear()
+
+    @property
+    def running(self) -> bool:
+        """Whether workers are there already, so that tasks need not wait for their start."""
+        return bool(self._processes)
+
+    def answer(
+        self,
+        function: Callable[..., Result],
+        tasks: Mapping[str, Sequence[Any]],
+        tick: Callable[[int], None],
+        meanwhile: Callable[[str], Result] | None = None,
+    ) -> dict[str, Result]:
+        """Call a function for each task.
+
+        Parameters
+        ----------
+        function : callable
+            At the top of a module, so that a process can find it. It answers and does not raise.
+        tasks : mapping of name to arguments
+            In the order in which they are begun.
+        tick : callable
+            Called every 50 ms with the number of finished tasks. What it raises ends the tasks; leave the
+            context then.
+        meanwhile : callable, optional
+            Answers the task of a name in this process; called for the last tasks until all new workers have
+            started.
+
+        Returns
+        -------
+        dict
+            The answer to every task but those whose process died.
+        """
+        waiting = list(tasks)
+        answers: dict[str, Result] = {}
+        current: dict[Connection, str] = {}
+
+        def give(pipe: Connection) -> None:
+            if waiting and pipe not in current:
+                current[pipe] = waiting.pop(0)
+                with suppress(OSError):  # it died meanwhile: the next reading says so
+                    pipe.send((function, tasks[current[pipe]]))
+
+        pipes = list(self._processes)
+        for idle in pipes:
+            give(idle)
+        starting = self._start(min(self.jobs, len(tasks)) - len(pipes))
+        pipes += starting
+        while pipes and (waiting or current):
+            tick(len(answers))
+            helps = meanwhile is not None and bool(starting)
+            for pipe in wait(pipes, 0 if helps else POLL):
+                assert isinstance(pipe, Connection)
+                starting.discard(pipe)
+                try:
+                    message = pipe.recv()
+                except (EOFError, OSError):  # the process died, and what it was at with it
+                    current.pop(pipe, None)
+                    pipes.remove(pipe)
+                    self._end(pipe)
+                    continue
+                if message is not _READY:
+                    answers[current.pop(pipe)] = message[0]
+                give(pipe)
+            if meanwhile is not None and starting and waiting:
+                name = waiting.pop()
+                answers[name] = meanwhile(name)
+        return answers
+
+    def _start(self, count: int) -> set[Connection]:
+        context = multiprocessing.get_context("spawn")
+        started = set()
+        with _one_thread_each():
+            for _ in range(count):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_serve, args=(theirs,), daemon=True)
+                process.start()
+                theirs.close()
+                self._processes[ours] = process
+                started.add(ours)
+        return started
+
+    def _end(self, pipe: Connection) -> None:
+        process = self._processes.pop(pipe)
+        process.kill()
+        pipe.close()
+        process.join()
+        process.close()
 
 
 def in_processes(
@@ -29,54 +146,9 @@ def in_processes(
     tick: Callable[[int], None],
     meanwhile: Callable[[str], Result] | None = None,
 ) -> dict[str, Result]:
-    """Call a function for each task in worker processes.
-
-    Parameters
-    ----------
-    function : callable
-        At the top of a module, so that a process can find it. It answers and does not raise.
-    tasks : mapping of name to arguments
-        In the order in which they are begun.
-    jobs : int
-        Processes at most.
-    tick : callable
-        Called every 50 ms with the number of finished tasks. What it raises ends the processes at once.
-    meanwhile : callable, optional
-        Answers the task of a name in this process; called for the last tasks until all workers have started.
-
-    Returns
-    -------
-    dict
-        The answer to every task but those whose process died.
-    """
-    waiting = list(tasks)
-    answers: dict[str, Result] = {}
-    with _started(function, min(jobs, len(tasks))) as workers:
-        current: dict[Connection, str] = {}
-        starting = set(workers)
-        while workers and (waiting or current):
-            tick(len(answers))
-            helps = meanwhile is not None and bool(starting)
-            for pipe in wait(list(workers), 0 if helps else POLL):
-                assert isinstance(pipe, Connection)
-                starting.discard(pipe)
-                try:
-                    answer = pipe.recv()
-                except (EOFError, OSError):  # the process died, and what it was at with it
-                    current.pop(pipe, None)
-                    del workers[pipe]
-                    continue
-                if pipe in current:
-                    answers[current.pop(pipe)] = answer
-                if waiting:
-                    name = waiting.pop(0)
-                    current[pipe] = name
-                    with suppress(OSError):  # it died meanwhile: the next reading says so
-                        pipe.send(tasks[name])
-            if meanwhile is not None and starting and waiting:
-                name = waiting.pop()
-                answers[name] = meanwhile(name)
-    return answers
+    """Call a function for each task in at most so many new worker processes; see `Workers.answer`."""
+    with Workers(jobs) as workers:
+        return workers.answer(function, tasks, tick, meanwhile)
 
 
 def processors() -> int:
@@ -86,35 +158,13 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-@contextmanager
-def _started(function: Callable[..., Any], jobs: int) -> Iterator[dict[Connection, SpawnProcess]]:
-    """Start workers, keyed by pipe; kill the remaining ones at the end."""
-    context = multiprocessing.get_context("spawn")
-    started: list[tuple[Connection, SpawnProcess]] = []
-    try:
-        with _one_thread_each():
-            for _ in range(jobs):
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(theirs, function), daemon=True)
-                process.start()
-                theirs.close()
-                started.append((ours, process))
-        yield dict(started)
-    finally:
-        for pipe, process in started:
-            process.kill()
-            pipe.close()
-        for _, process in started:
-            process.join()
-            process.close()
-
-
-def _serve(pipe: Connection, function: Callable[..., Any]) -> None:
+def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    pipe.send(None)  # ready
+    pipe.send(_READY)
     with suppress(EOFError, BrokenPipeError):  # the parent has ended
         while True:
-            pipe.send(function(*pipe.recv()))
+            function, arguments = pipe.recv()
+            pipe.send((function(*arguments),))
 
 
 @contextmanager

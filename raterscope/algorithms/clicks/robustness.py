@@ -234,6 +234,68 @@ FEWEST_DRAWS = 20
 """Draws for the intervals of posteriors, which are not used here."""
 
 
+def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
+    """Divide images into halves: two halves for each way, the same for any order of images and clicks.
+
+    Parameters
+    ----------
+    clicks : sequence of Clicks
+        Of each image.
+    plan : FusionPlan
+
+    Returns
+    -------
+    list of list of int
+        Indices of the images of each half; empty with a plan that does not learn across images.
+    """
+    if len(clicks) < 2 or not isinstance(plan.detection, DEMSettings) or not learns_across_images(plan):
+        return []
+    order = sorted(range(len(clicks)), key=lambda image: _content(clicks[image]))
+    return [
+        [image for rank, image in enumerate(order) if (rank >> split) % 2 == half]
+        for split in range(WAYS)
+        if len(order) > 1 << split
+        for half in (0, 1)
+    ]
+
+
+def detect_together(
+    clicks: Sequence[Clicks], alone: Sequence[Fusion], plan: FusionPlan, watch: Watch = silent
+) -> list[BoolArray]:
+    """Detect again on images that learn from each other, without intervals.
+
+    Parameters
+    ----------
+    clicks : sequence of Clicks
+        Of each image.
+    alone : sequence of Fusion
+        Of each image by itself.
+    plan : FusionPlan
+    watch : Watch
+
+    Returns
+    -------
+    list of (M,) bool
+        Which clusters of each image are detected.
+    """
+    if isinstance(plan.detection, DEMSettings):
+        plan = replace(plan, detection=replace(plan.detection, interval_draws=FEWEST_DRAWS))
+    return [fusion.detection.detected for fusion in learn_from_each_other(clicks, alone, plan, watch)]
+
+
+def with_halves(
+    learnt: Sequence[Fusion], halves: Sequence[Sequence[int]], detected: Sequence[Sequence[BoolArray]]
+) -> list[Fusion]:
+    """Add to fusions the detections of each half, as `halves_of` and `detect_together` give them."""
+    if not halves:
+        return list(learnt)
+    by_image: list[list[BoolArray]] = [[] for _ in learnt]
+    for half, answers in zip(halves, detected, strict=True):
+        for image, answer in zip(half, answers, strict=True):
+            by_image[image].append(answer)
+    return [replace(fusion, halves=np.array(own)) for fusion, own in zip(learnt, by_image, strict=True)]
+
+
 def add_half_detections(
     clicks: Sequence[Clicks],
     alone: Sequence[Fusion],
@@ -258,29 +320,19 @@ def add_half_detections(
     Returns
     -------
     list of Fusion
-        `learnt` with `Fusion.halves`; the same for any order of the images and of the clicks. Unchanged with
-        a plan that does not learn across images.
+        `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
     """
-    settings = plan.detection
-    if len(clicks) < 2 or not isinstance(settings, DEMSettings) or not learns_across_images(plan):
-        return list(learnt)
-    quick = replace(plan, detection=replace(settings, interval_draws=FEWEST_DRAWS))
-    order = sorted(range(len(clicks)), key=lambda image: _content(clicks[image]))
-    splits = [split for split in range(WAYS) if len(order) > 1 << split]
-    detected: list[list[BoolArray]] = [[] for _ in order]
-    for split in splits:
-        for half in (0, 1):
-            chosen = [image for rank, image in enumerate(order) if (rank >> split) % 2 == half]
-            begin = (split + half / 2) / len(splits)
-            fused = learn_from_each_other(
-                [clicks[image] for image in chosen],
-                [alone[image] for image in chosen],
-                quick,
-                part(watch, begin, begin + 0.5 / len(splits)),
-            )
-            for image, fusion in zip(chosen, fused, strict=True):
-                detected[image].append(fusion.detection.detected)
-    return [replace(fusion, halves=np.array(halves)) for fusion, halves in zip(learnt, detected, strict=True)]
+    halves = halves_of(clicks, plan)
+    detected = [
+        detect_together(
+            [clicks[image] for image in half],
+            [alone[image] for image in half],
+            plan,
+            part(watch, number / len(halves), (number + 1) / len(halves)),
+        )
+        for number, half in enumerate(halves)
+    ]
+    return with_halves(learnt, halves, detected)
 
 
 def depends_on_grouping(fusion: Fusion) -> BoolArray:

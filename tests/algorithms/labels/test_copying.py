@@ -125,7 +125,7 @@ def test_a_ring_that_outvotes_the_rest_is_named_and_nobody_else(seed):
     assert result.groups() == (tuple(range(15)),)
     assert result.outvoting
     (sentence,) = copying_in_words(result, labels)
-    assert "may share a mistake instead" in sentence
+    assert "may also share a mistake instead" in sentence
 
 
 def test_good_annotators_beside_guessing_ones_are_no_ring():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +24,13 @@ from raterscope.algorithms.clicks.fusion import (
     renew_known,
 )
 from raterscope.algorithms.clicks.result import Clustering, Fusion
-from raterscope.algorithms.clicks.robustness import add_half_detections, run_notices
+from raterscope.algorithms.clicks.robustness import (
+    add_half_detections,
+    detect_together,
+    halves_of,
+    run_notices,
+    with_halves,
+)
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app import outcome
 from raterscope.app.errors import counted
@@ -32,7 +38,7 @@ from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
 from raterscope.app.review import Decision, ReviewState, View, Weighed, fold, known_spots, viewed_places
 from raterscope.app.study import RunEntry, Study, digest_of
 from raterscope.app.study.records import TruePoints
-from raterscope.app.workers import in_processes, processors
+from raterscope.app.workers import Workers, processors
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,14 +403,15 @@ def fuse_images(
     jobs = processors() if jobs is None else jobs
     if carries_reliability(plan):
         jobs = 1
-    if learns_across_images(plan):
-        separate = _fuse_separately(clicks, plan, jobs, part(watch, 0.0, _ALONE))
-        return _fuse_jointly(clicks, separate, plan, others, part(watch, _ALONE, 1.0))
-    return _fuse_separately(clicks, plan, jobs, watch)
+    with Workers(jobs) as workers:
+        if learns_across_images(plan):
+            separate = _fuse_separately(clicks, plan, workers, part(watch, 0.0, _ALONE))
+            return _fuse_jointly(clicks, separate, plan, others, workers, part(watch, _ALONE, 1.0))
+        return _fuse_separately(clicks, plan, workers, watch)
 
 
 def _fuse_separately(
-    clicks: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+    clicks: Mapping[str, Clicks], plan: FusionPlan, workers: Workers, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     done: dict[str, Outcome[Fusion]] = {}
     remaining = dict(clicks)
@@ -413,15 +420,15 @@ def _fuse_separately(
     reliability: dict[str, float] = {}
     started = time.monotonic()
     if plan.algorithm in _HOLDS_GIL and max(map(len, remaining.values()), default=0) > _HOLDS_GIL_FROM:
-        done = _fuse_in_processes(remaining, plan, min(jobs, len(remaining)), watch)
+        done = _fuse_in_processes(remaining, plan, workers, watch)
         remaining.clear()
     while remaining:
         measured = finished - first
-        if jobs > 1 and len(remaining) > 1 and measured:
+        if workers.jobs > 1 and len(remaining) > 1 and measured:
             seconds = (time.monotonic() - started) * (total - finished) / measured
             if seconds > _WORTH_PROCESSES:
                 watch_rest = part(watch, finished / total, 1.0)
-                done |= _fuse_in_processes(remaining, plan, min(jobs, len(remaining)), watch_rest)
+                done |= _fuse_in_processes(remaining, plan, workers, watch_rest)
                 break
         name = next(iter(remaining))
         work = _work_of(remaining[name])
@@ -443,9 +450,10 @@ def _fuse_jointly(
     separate: Mapping[str, Outcome[Fusion]],
     plan: FusionPlan,
     others: Sequence[tuple[Clicks, Fusion]],
+    workers: Workers,
     watch: Watch,
 ) -> dict[str, Outcome[Fusion]]:
-    """Detect again on the fused images, with what they say of the crowd. If it fails, all fail."""
+    """Detect again on the fused images, which learn from each other. If it fails, all fail."""
     fused = {name: outcome.fusion for name, outcome in separate.items() if outcome.fusion is not None}
     started = time.perf_counter()
 
@@ -459,6 +467,8 @@ def _fuse_jointly(
             else []
         )
         fusions = [*fused.values(), *renewed]
+        if workers.running:
+            return _learn_in_processes(all_clicks, fusions, plan, workers, watch)
         learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5))
         return add_half_detections(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0))
 
@@ -470,6 +480,30 @@ def _fuse_jointly(
             name, learnt[index] if learnt else None, problem, details, separate[name].seconds + seconds
         )
     return outcomes
+
+
+def _learn_in_processes(
+    clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, workers: Workers, watch: Watch
+) -> list[Fusion]:
+    """Learn from all images, and from each half of them, in worker processes."""
+    halves = halves_of(clicks, plan)
+    tasks: dict[str, tuple[Any, ...]] = {
+        str(number): (detect_together, [clicks[i] for i in half], [fusions[i] for i in half], plan)
+        for number, half in enumerate(halves)
+    }
+    tasks = {"all": (learn_from_each_other, clicks, fusions, plan), **tasks}
+    answers = workers.answer(
+        _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
+    )
+    results = [
+        answers.get(name) or function(*arguments)  # it failed or its process died: say why here
+        for name, (function, *arguments) in tasks.items()
+    ]
+    return with_halves(results[0], halves, results[1:])
+
+
+def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
+    return attempt(partial(function, *arguments))[0]
 
 
 def _work_of(clicks: Clicks) -> int:
@@ -495,7 +529,7 @@ def _outcome(
 
 
 def _fuse_in_processes(
-    remaining: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
+    remaining: Mapping[str, Clicks], plan: FusionPlan, workers: Workers, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
     finished = 0
@@ -511,11 +545,9 @@ def _fuse_in_processes(
     # The longest first, so that no process is left alone with a long one at the end.
     order = sorted(remaining, key=lambda name: -len(remaining[name]))
     meanwhile = None if plan.algorithm in _HOLDS_GIL else fuse_here
-    done = in_processes(
-        _outcome, {name: (name, remaining[name], plan) for name in order}, jobs, tick, meanwhile
-    )
+    done = workers.answer(_outcome, {name: (name, remaining[name], plan) for name in order}, tick, meanwhile)
     for name in [name for name in remaining if name not in done]:
-        done |= in_processes(_outcome, {name: (name, remaining[name], plan)}, 1, tick)
+        done |= workers.answer(_outcome, {name: (name, remaining[name], plan)}, tick)
         if name not in done:
             done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
     return done

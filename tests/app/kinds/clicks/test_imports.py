@@ -120,11 +120,11 @@ def test_photographs_are_imported_as_images_before_and_after_their_clicks(import
         assert not mask_entries(study)
 
 
-def test_a_table_named_beside_its_folder_is_not_reported_as_unread(bring, smears):
+def test_a_table_named_beside_its_folder_is_not_reported_as_unread(import_files, smears):
     table = smears[0].parent / "clicks.csv"
     table.write_text("annotator,image,x,y\nann,smear1,1,2\n")
-    assert "import clicks.csv by name" in bring(smears[0].parent)
-    assert "by name" not in bring(smears[0].parent, table)
+    assert "import clicks.csv by name" in import_files(smears[0].parent)
+    assert "by name" not in import_files(smears[0].parent, table)
 
 
 def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, capsys):

@@ -26,7 +26,7 @@ from raterscope.app.page.contents import Notices
 from raterscope.app.report.sections import methods_section
 from raterscope.app.review import Decision, SpotSubject, fold, read_measures
 from raterscope.app.study import Study
-from raterscope.app.workers import in_processes
+from raterscope.app.workers import Workers
 from tests.algorithms.clicks.test_settling import smears
 
 
@@ -75,7 +75,8 @@ def many_processes(monkeypatch):
 def workers_alone(monkeypatch):
     """Leave all work to the workers, even while they start."""
     monkeypatch.setattr(runs, "_WORTH_PROCESSES", 0.0)
-    monkeypatch.setattr(runs, "in_processes", lambda *arguments: in_processes(*arguments[:4]))
+    answer = Workers.answer
+    monkeypatch.setattr(Workers, "answer", lambda *arguments: answer(*arguments[:4]))
 
 
 def same(first, second):
@@ -330,7 +331,7 @@ def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) ->
     run = keep(answer, filled)
     entry = filled.runs.get(run)
     assert (entry.log["others"], entry.log["other_runs"]) == (IMAGES - 1, [1])
-    assert others_in_words(entry.log).startswith(f"What run 1 found on {IMAGES - 1} other images was used")
+    assert others_in_words(entry.log).startswith(f"Results of run 1 on {IMAGES - 1} other images were used")
     assert others_in_words(filled.runs.get(1).log) == ""
     (prose,) = methods_section([entry], (), [], {}).blocks
     text = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]

@@ -51,6 +51,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
     with Study.open(path) as study:
         scene = read_scene(study.questions()[0].id, None, study, silent)
         page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
+        page = page.replace("\xa0", " ")
     analysis = analyse(scene, silent)
     in_report: dict[str, list[str]] = {}
     for line in re.findall("<tr.*?</tr>", page, re.S):

@@ -303,7 +303,7 @@ def test_solo_counts_the_raters_of_the_case_on_screen(window, qtbot, tmp_path):
 def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
     started = threading.Event()
 
-    def endless(fusion, masks, watch):
+    def endless(fusion, masks, watch, outlines):
         while True:
             started.set()
             watch(0.1, "at work")
