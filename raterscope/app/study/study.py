@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +19,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray
 from raterscope.algorithms.masks.data import Settled
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Cancelled, Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.review import Decision
@@ -66,6 +68,37 @@ from raterscope.app.study.vote_sets import (
     read_comparison_set,
     read_vote_set,
 )
+from raterscope.app.workers import processors
+
+
+def _digests(files: Sequence[ImageFile | VolumeFile], watch: Watch) -> list[str]:
+    """Compute the digests of files on all processors: SHA-256 does not hold the interpreter's lock."""
+    cancelled = threading.Event()
+
+    def check(*_: object, **__: object) -> None:
+        if cancelled.is_set():
+            raise Cancelled
+
+    def digest(file: ImageFile | VolumeFile) -> str:
+        with translated_errors(file.path, "read"):
+            if isinstance(file, ImageFile):
+                return digest_of_file(file.path, check)
+            return digest_of_files(file.files, check)
+
+    with ThreadPoolExecutor(processors()) as pool:
+        futures = [pool.submit(digest, file) for file in files]
+        try:
+            for done, (file, future) in enumerate(zip(files, futures, strict=True)):
+                step = partial(watch, done / len(files), f"reading {plain(file.name)}")
+                step()
+                while not wait([future], timeout=0.05).done:
+                    step()
+                future.result()
+        except BaseException:
+            cancelled.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
 
 
 class Study:
@@ -230,15 +263,7 @@ class Study:
         self, files: Sequence[ImageFile | VolumeFile], add: Callable[..., ImageEntry], watch: Watch
     ) -> list[ImageEntry]:
         """Add references with the digests of their files."""
-        digests = []
-        for index, file in enumerate(files):
-            step = part(watch, index / len(files), (index + 1) / len(files))
-            with translated_errors(file.path, "read"):
-                words = f"reading {plain(file.name)}"
-                if isinstance(file, ImageFile):
-                    digests.append(digest_of_file(file.path, step, words))
-                else:
-                    digests.append(digest_of_files(file.files, step, words))
+        digests = _digests(files, watch)
         added = []
         with self.change():
             names = ImageNames(self.images())
