@@ -6,14 +6,15 @@ worker has its own pipe, and gets a task only when it waits for one.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
 
 Result = TypeVar("Result")
 
@@ -82,6 +83,8 @@ class Workers:
         dict
             The answer to every task but those whose process died.
         """
+        from multiprocessing.connection import Connection, wait  # every command imports this module
+
         waiting = list(tasks)
         answers: dict[str, Result] = {}
         current: dict[Connection, str] = {}
@@ -119,6 +122,8 @@ class Workers:
         return answers
 
     def _start(self, count: int) -> set[Connection]:
+        import multiprocessing
+
         context = multiprocessing.get_context("spawn")
         started = set()
         with _one_thread_each():
