@@ -91,7 +91,7 @@ benchmark: to-work
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_speed
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.pairs_window_speed
 
-# The quick rows of the table of speeds (under five minutes), compared with the stored table.
+# The quick rows of the table of speeds (two minutes), compared with the stored table.
 benchmark-quick: to-work
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.speed --quick --runs 1 --compare
 

@@ -489,10 +489,11 @@ def main() -> int:
             exponents[name], seconds = bench.growth(sizes, command_of)
             times = ", ".join(f"{size:,}: {s:.2f} s" for size, s in zip(sizes, seconds, strict=True))
             print(f"{name:46s}exponent {exponents[name]:.2f}  ({times})", flush=True)
-    print(heading("in the window", WINDOW_COLUMNS))
-    for interaction in INTERACTIONS:
-        if wanted(interaction.name):
-            show(bench.window_row(interaction), WINDOW_COLUMNS)
+    interactions = [interaction for interaction in INTERACTIONS if wanted(interaction.name)]
+    if interactions:
+        print(heading("in the window", WINDOW_COLUMNS))
+    for interaction in interactions:
+        show(bench.window_row(interaction), WINDOW_COLUMNS)
     messages = slower(rows) if options.compare else []
     print("\n".join(messages))
     if options.store:
