@@ -269,7 +269,7 @@ class Likelihood:
     learn : bool
         Whether to estimate them.
     table : (2, n) float64
-        Table of `robust.table`, for the double Pareto with q(tau) q(z); else empty.
+        Table of `double_pareto.table`, for the double Pareto with q(tau) q(z); else empty.
     """
 
     kind: int

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
-from raterscope.algorithms.masks.robust import EDGES
+from raterscope.algorithms.masks.double_pareto import EDGES
 
 GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
 
@@ -97,7 +97,7 @@ def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: floa
 
 @compiled(error_model="numpy")
 def _tabulated(e: float, table: Array) -> Array:
-    """Interpolate a table of `robust.table` by cubics: the bound, and its derivative by log E."""
+    """Interpolate a table of `double_pareto.table` by cubics: the bound, and its derivative by log E."""
     step = (LAST - FIRST) / (table.shape[1] - 1)
     point = min(max((math.log(max(e, 1e-300)) - FIRST) / step, 0.0), table.shape[1] - 1.000001)
     i = int(point)
@@ -198,7 +198,7 @@ def sweep(
     data (P, C), weight (C,) float32; t and s (C,); state (C,) int8, 1 or -1 where settled; rater (4, P):
     bias, its variance, Sigma, nu; prior (C,) or empty. sums (4, P): of the precisions, times the residual,
     times its expected square, and the log density before the update; totals (1,): entropy of q(T); table (2,
-    n) as from `robust.table`, or empty.
+    n) as from `double_pareto.table`, or empty.
     """
     raters = len(data)
     kept = np.empty((raters, BLOCK))

@@ -31,6 +31,7 @@ from raterscope.algorithms.masks.data import (
     make_fusion,
 )
 from raterscope.algorithms.masks.distance import signed_distance
+from raterscope.algorithms.masks.double_pareto import lookup
 from raterscope.algorithms.masks.robust import (
     MOST_TAU,
     ROUGHLY,
@@ -40,7 +41,6 @@ from raterscope.algorithms.masks.robust import (
     StudentSettings,
     bump_sizes,
     gdp_likelihood,
-    lookup,
     side_length,
 )
 from raterscope.algorithms.progress import Look, Watch, no_look, part, repeating, silent
