@@ -23,7 +23,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that set the number of threads of linear algebra libraries."""
 
 _READY = None
-"""What a worker sends first; an answer is sent as a tuple."""
+"""First message of a worker; an answer is a tuple."""
 
 
 class Workers:
