@@ -103,7 +103,7 @@ def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> t
     tasks = {str(index): (*kernel, gently) for index, kernel in enumerate(kernels)}
 
     def tick(done: int) -> None:
-        watch(done / len(tasks), f"compiling, {done} of {len(tasks)} parts")
+        watch(done / len(tasks), f"compiling the algorithms (once): {done} of {len(tasks)}")
 
     answers = in_processes(_compile, tasks, jobs or processors(), tick)
     done = sum(answers.values())

@@ -48,6 +48,8 @@ class Job(QObject):
         Counts up; never used again.
     costly : bool
         Whether closing asks for a confirmation before it stops this job.
+    background : bool
+        Whether the user need not wait for it: the status line shows it, and Fuse stays.
     fraction, words, seconds_left
         What was last reported; `seconds_left` is None until it can be told.
     raised, error, details
@@ -66,7 +68,16 @@ class Job(QObject):
     _raised = Signal(object, str)
 
     def __init__(
-        self, key: int, title: str, work: Work, owner: QObject, *, binding: bool, quiet: bool, costly: bool
+        self,
+        key: int,
+        title: str,
+        work: Work,
+        owner: QObject,
+        *,
+        binding: bool,
+        quiet: bool,
+        costly: bool,
+        background: bool,
     ) -> None:
         super().__init__()  # without a parent, which would take it from its thread when the window goes
         self._owner = owner
@@ -75,6 +86,7 @@ class Job(QObject):
         self.binding = binding
         self.quiet = quiet
         self.costly = costly
+        self.background = background
         self.state: State = "running"
         self.fraction = 0.0
         self.words = ""
@@ -324,6 +336,7 @@ class Jobs(QObject):
         lane: Lane | None = None,
         quiet: bool = False,
         costly: bool = False,
+        background: bool = False,
     ) -> Job:
         """Start work in a thread of its own, or at the end of a lane.
 
@@ -333,7 +346,16 @@ class Jobs(QObject):
         """
         self._begun += 1
         binding = lane is not None
-        job = Job(self._begun, title, work, self, binding=binding, quiet=quiet, costly=costly)
+        job = Job(
+            self._begun,
+            title,
+            work,
+            self,
+            binding=binding,
+            quiet=quiet,
+            costly=costly,
+            background=background,
+        )
         self._jobs[job.key] = job
         _AT_WORK.add(job)
         if not quiet:

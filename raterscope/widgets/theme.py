@@ -162,7 +162,8 @@ QPushButton#workspaceTab:hover {{ color: {t.text}; }}
 QPushButton#workspaceTab:checked {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
 QPushButton#workspaceTab:focus {{ border-color: {t.accent}; }}
 QLabel#statusMessage {{ font-size: {caption}px; }}
-QLabel#statusText, QLabel#statusSaved {{ color: {t.second}; font-size: {caption}px; }}
+QLabel#statusText, QLabel#statusBackground, QLabel#statusSaved {{
+    color: {t.second}; font-size: {caption}px; }}
 QWidget#workspaceNotes {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
 QLabel#workspaceTag {{ font-weight: bold; color: {t.surface}; background: {t.disputed}; border-radius: 3px;
     padding: 1px 6px; }}

@@ -193,7 +193,7 @@ class NoticeBar(QWidget):
 
 
 class StatusLine(QWidget):
-    """Status line: item and run on screen, the latest message, and whether everything is saved."""
+    """Status line: item and run on screen, the latest message, work in the background, what is saved."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -205,12 +205,15 @@ class StatusLine(QWidget):
         self._message = ElidedLabel("", "accent")
         self._message.setObjectName("statusMessage")
         self._message.hide()
+        self._background = _named_label("statusBackground")
+        self._background.hide()
         self._saved = _named_label("statusSaved")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(16)
         row.addWidget(self._text, 3)
         row.addWidget(self._message, 2)
+        row.addWidget(self._background)
         row.addWidget(self._saved)
 
     def set_text(self, text: str) -> None:
@@ -226,6 +229,12 @@ class StatusLine(QWidget):
         """Show a message about what was done; an empty one hides it."""
         self._message.setText(sentence)
         self._message.setVisible(bool(sentence))
+
+    def show_background(self, job: Job) -> None:
+        """Show how far work is that nobody waits for, until it is over."""
+        self._background.setText(", ".join(part for part in (job.words, time_left(job.seconds_left)) if part))
+        self._background.setToolTip(job.title)
+        self._background.setVisible(not job.over)
 
     def set_saved(self, text: str) -> None:
         """Show whether everything is saved."""

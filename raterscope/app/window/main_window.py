@@ -293,7 +293,9 @@ class MainWindow(QMainWindow):
 
     def _on_job(self, job: Job) -> None:
         """Show an import in the bar as long as there is no workspace with a list of jobs."""
-        if job is self._incoming_job or self._pages.currentWidget() is self._empty:
+        if job.background:
+            self.status.show_background(job)
+        elif job is self._incoming_job or self._pages.currentWidget() is self._empty:
             self._incoming_job = None if job.over else job
             self.bar.set_fusing(self._incoming_job)
 

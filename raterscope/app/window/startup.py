@@ -137,4 +137,4 @@ def prepare_algorithms(jobs: Jobs) -> Job | None:
     if is_prepared():
         return None
     work = partial(prepare, jobs=max(1, processors() - 1), gently=True)
-    return jobs.start("Preparing the algorithms (first start only)", work)
+    return jobs.start("Compiling the algorithms (once after installation)", work, background=True)

@@ -1,6 +1,7 @@
 """Main window: studies, files, menus, messages."""
 
 import csv
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +72,24 @@ def test_an_import_without_a_study_is_shown_and_can_be_cancelled(window, qtbot, 
     qtbot.waitUntil(cancel.isHidden, timeout=LONG)
     assert window.document.contents is None
     assert not crowd_files[0].with_suffix(".rscope").exists()
+
+
+def test_work_in_the_background_leaves_fuse_on_screen(window, qtbot, study_file):
+    go_on = threading.Event()
+
+    def work(watch):
+        while not go_on.wait(0.01):
+            watch(0.25, "compiling")
+
+    window.jobs.start("Compiling", work, background=True)
+    window.open_paths([study_file])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    shown = window.status.findChild(QLabel, "statusBackground")
+    qtbot.waitUntil(lambda: shown.isVisible() and shown.text().startswith("compiling"), timeout=LONG)
+    assert window.bar.fuse.isVisible()
+    go_on.set()
+    qtbot.waitUntil(lambda: not shown.isVisible(), timeout=LONG)
+    idle(window, qtbot)
 
 
 def test_closing_while_a_fusion_runs_is_clean(opened, qtbot):
