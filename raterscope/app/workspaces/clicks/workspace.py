@@ -430,6 +430,8 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_no_fusion(self) -> None:
         self.canvas_view.show_draft(None)
+        fusion = self.session.scene.fusion if self.session.shown else None
+        self.plots.show_trace(None if fusion is None else fusion.clustering)
 
 
 def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:

@@ -95,7 +95,8 @@ class LabelsWorkspace(LabelsScreen):
         self._make_actions()
 
     def _connect(self) -> None:
-        self.session.scene_settled.connect(self._on_settled)
+        self.session.scene_settled.connect(self._show_run_trace)
+        self.runs.ended.connect(self._show_run_trace)
         self.session.blind_changed.connect(self._find_cell_tasks)
         self.describe.clicked.connect(self._on_describe)
         self.tasks.changed.connect(self._show_status)
@@ -191,8 +192,9 @@ class LabelsWorkspace(LabelsScreen):
         notices = () if fusion is None else fusion.notices
         self.method_table.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
 
-    def _on_settled(self, scene: Scene) -> None:
-        self.show_draft(None if scene.fusion is None else Draft("", scene.fusion))
+    def _show_run_trace(self) -> None:
+        fusion = self.session.scene.fusion if self.session.shown else None
+        self.show_draft(None if fusion is None else Draft("", fusion))
 
     def _leave_cell(self) -> None:
         self._cell = None

@@ -114,6 +114,7 @@ class MasksWorkspace(MasksScreen):
         self.method_comparer.outlines_changed.connect(self.slice_view.show_consensus)
         self.structure_coding.refused.connect(self.message)
         self.runs.ended.connect(self.slice_view.show_consensus)
+        self.runs.ended.connect(self._show_run_trace)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -236,7 +237,7 @@ class MasksWorkspace(MasksScreen):
         fusion = scene.fusion(structure)
         at_once = fusion is not None and not len(fusion.traces[0].objective)
         self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
-        self._show_trace(fusion.traces[0] if fusion else MaskTrace())
+        self._show_run_trace()
         run = scene.run
         self.show_not_converged(of_masks(fusion, run.settings) if fusion and run else "")
         self.alternative_view.show(None if covered else fusion, self._document.numbers)
@@ -250,6 +251,10 @@ class MasksWorkspace(MasksScreen):
         self.core.show_notices(" ".join(fusion.notices) if fusion and not self.session.covered else "")
         if self._is_another(scene):
             self.slice_view.go_to_structure()
+
+    def _show_run_trace(self) -> None:
+        fusion = self.session.scene.fusion(self.session.part) if self.session.shown else None
+        self._show_trace(fusion.traces[0] if fusion else MaskTrace())
 
     def _show_trace(self, trace: MaskTrace) -> None:
         self.bound.set_trace(trace.objective, converged=trace.converged)

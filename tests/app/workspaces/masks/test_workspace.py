@@ -300,7 +300,7 @@ def test_solo_counts_the_raters_of_the_case_on_screen(window, qtbot, tmp_path):
     assert window.workspace.volume._scene.solo == "fay"
 
 
-def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
+def cancel_a_fusion(window, qtbot, monkeypatch):
     started = threading.Event()
 
     def endless(fusion, masks, watch, outlines):
@@ -310,12 +310,23 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, mon
             time.sleep(0.01)
 
     monkeypatch.setattr(runs, "report_on", endless)
-    opened_masks.workspace.volume.setFocus()
-    qtbot.keyClick(opened_masks.workspace.volume, Qt.Key.Key_F5)
+    window.workspace.volume.setFocus()
+    qtbot.keyClick(window.workspace.volume, Qt.Key.Key_F5)
     qtbot.waitUntil(started.is_set, timeout=LONG)
-    opened_masks.bar._cancel.click()
-    qtbot.waitUntil(lambda: opened_masks.workspace.fusing.job is None)
-    idle(opened_masks, qtbot)
+    window.bar._cancel.click()
+    qtbot.waitUntil(lambda: window.workspace.fusing.job is None)
+    idle(window, qtbot)
+
+
+def test_after_cancelling_the_convergence_of_the_run_on_screen_is_plotted(fused_masks, qtbot, monkeypatch):
+    trace = fused_masks.workspace.session.scene.fusion(fused_masks.workspace.session.part).traces[0]
+    fused_masks.workspace.bound.set_trace(trace.objective[:1])
+    cancel_a_fusion(fused_masks, qtbot, monkeypatch)
+    assert np.array_equal(fused_masks.workspace.bound._trace.objective, trace.objective)
+
+
+def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
+    cancel_a_fusion(opened_masks, qtbot, monkeypatch)
     assert opened_masks.document.contents.runs == ()
     assert "cancelled" in opened_masks.status.message
 
