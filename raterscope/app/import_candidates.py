@@ -405,7 +405,9 @@ def _may_be_masks(source: Source) -> bool:
 
 def _sort_voxels(source: Source, candidates: ImportCandidates, watch: Watch) -> None:
     from raterscope.app.formats.volumes import find_volumes
+    from raterscope.app.formats.volumes.voxel_files import check_complete
 
+    check_complete(source.voxels(), watch)
     holds = holds_masks(source, part(watch, 0.0, 0.5))
     if holds:
         candidates.masks.append(source.path)

@@ -88,7 +88,7 @@ def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
         stop = start.find(b"\n", at)
         line = start[at:] if stop < 0 else start[at:stop]
         name, equals, value = line.decode("utf-8", errors="replace").partition("=")
-        if not equals or not name.strip().isidentifier():
+        if not equals or not name.strip() or not name.isprintable():
             raise InputError("is not a MetaImage; expected lines of NAME = VALUE", file=path)
         fields[name.strip()] = value.strip()
         if stop < 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import math
+import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,6 +84,28 @@ class VoxelHead:
     def layers_last(self) -> bool:
         """Whether the layers are stored one after the other."""
         return not any(axis is not None and axis > 2 for axis in self.axes)
+
+
+def check_complete(head: VoxelHead, watch: Watch = silent) -> None:
+    """Check that no voxel is missing at the end of a file, by its length if that decides.
+
+    The last four bytes of a gzip file give its unpacked length modulo 2^32 (RFC 1952, section 2.3.1), unless
+    it was packed in several parts; only then it is unpacked.
+
+    Raises
+    ------
+    InputError
+        For a file that is cut short.
+    """
+    length = math.prod(head.lengths) * head.dtype.itemsize
+    with file_errors(head.path), head.data.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not head.packing and head.offset + length > size:
+            raise _cut_short(head.path, max(0, size - head.offset), length)
+        if head.packing == "gzip":
+            file.seek(max(head.offset, size - 4))
+            if int.from_bytes(file.read(4), "little") != (head.within + length) % (1 << 32):
+                _read_values(head, 0, math.prod(head.lengths), watch)
 
 
 def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
@@ -268,9 +291,13 @@ def _fill(stream: _Stream, room: memoryview, watch: Watch, path: Path) -> None:
         watch(done / len(room), f"reading {plain(path.name)}")
         data = stream.read(min(_CHUNK, len(room) - done))
         if not data:
-            raise InputError(f"is cut short: {done} of {len(room)} bytes of voxels are there", file=path)
+            raise _cut_short(path, done, len(room))
         room[done : done + len(data)] = data
         done += len(data)
+
+
+def _cut_short(path: Path, found: int, expected: int) -> InputError:
+    return InputError(f"is cut short: {found} of {expected} bytes of voxels are there", file=path)
 
 
 def _read_text(head: VoxelHead, start: int, count: int) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from PIL import Image
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.volumes import find_volumes, load_volume, voxel_head
-from raterscope.app.formats.volumes.voxel_files import read_all
+from raterscope.app.formats.volumes.voxel_files import check_complete, read_all
 
 RNG = np.random.default_rng(11)
 SHAPE = (4, 5, 6)
@@ -199,6 +199,23 @@ def test_files_cut_short(tmp_path: Path, suffix: str, packed: bool) -> None:
     for length in (0, 10, len(full) // 2, len(full) - 9):
         path.write_bytes(full[:length])
         refusal(path)
+
+
+@pytest.mark.parametrize("name", ["dim[0]", "0008|0060", "ITK_original_spacing"])
+def test_metaimages_with_the_fields_of_another_format(tmp_path: Path, name: str) -> None:
+    """ITK writes the fields of NIfTI and DICOM files that it converts."""
+    volume = oblique()
+    volume.SetMetaData(name, "3")
+    SimpleITK.WriteImage(volume, tmp_path / "a.mha")
+    assert name.encode() in (tmp_path / "a.mha").read_bytes()
+    np.testing.assert_array_equal(loaded(tmp_path / "a.mha"), VALUES)
+
+
+def test_a_file_packed_in_two_parts_is_complete(tmp_path: Path) -> None:
+    whole = nifti(tmp_path / "whole.nii", VALUES, np.eye(4)).read_bytes()
+    path = tmp_path / "parts.nii.gz"
+    path.write_bytes(gzip.compress(whole[:400]) + gzip.compress(whole[400:]))
+    check_complete(voxel_head(path))
 
 
 def nrrd(path: Path, lines: list[str], data: bytes = b"") -> Path:

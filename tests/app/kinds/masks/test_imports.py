@@ -1,6 +1,8 @@
 """Volumes and masks into a study: what files are, who drew them, on which image."""
 
 import numpy as np
+import pytest
+import SimpleITK
 import tifffile
 from PIL import Image
 
@@ -213,6 +215,21 @@ def test_one_annotator_cannot_have_drawn_the_same_twice(import_files, tmp_path):
     assert "anna.nii.gz" in output
     assert "ben.nii.gz" in output
     assert "one mask by each annotator" in output
+
+
+@pytest.mark.parametrize("suffix", [".nii", ".nii.gz", ".mha"])
+def test_a_file_of_voxels_that_is_cut_short_is_named_and_the_others_are_read(import_files, tmp_path, suffix):
+    folder = tmp_path / "case"
+    folder.mkdir()
+    four_raters(folder)
+    whole = SimpleITK.GetImageFromArray(a_ball().astype(np.uint8))
+    SimpleITK.WriteImage(whole, tmp_path / f"whole{suffix}")
+    content = (tmp_path / f"whole{suffix}").read_bytes()
+    (folder / f"zoe{suffix}").write_bytes(content[: len(content) * 2 // 3])
+    output = import_files(folder)
+    assert f"zoe{suffix}" in output
+    assert "cut short" in output
+    assert "zoe" not in {annotator for _, annotator, _ in marks(tmp_path)}
 
 
 def test_a_mask_that_fits_two_images_is_not_guessed(import_files, tmp_path):
