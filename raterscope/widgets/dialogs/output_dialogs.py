@@ -243,6 +243,7 @@ class SimulationDialog(QDialog):
         return self.folder_field.text
 
     def _show(self, number: int) -> None:
+        self.forms[number].build()
         for index, form in enumerate(self.forms):
             form.setVisible(index == number)
         self._summary.setText(self._setups[number].summary)

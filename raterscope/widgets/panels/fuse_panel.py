@@ -76,6 +76,10 @@ class AlgorithmPicker(QWidget):
         """Return the error message of the form, empty if all values are valid."""
         return self.form.error()
 
+    def build(self) -> None:
+        """Make the rows of the selected algorithm's form."""
+        self.form.build()
+
     def choose(self, algorithm: str, settings: Settings | None = None) -> None:
         """Select an algorithm and fill its form."""
         index = self.choice.findData(algorithm)
@@ -371,6 +375,13 @@ class FusePanel(QWidget):
         self.setFocusProxy(self.algorithm.choice)
         self.set_progress(None)
         self.defaults = self.request()
+
+    def setVisible(self, visible: bool) -> None:
+        """Show or hide the panel; the forms are made before it is shown, as its size depends on them."""
+        if visible:
+            for form in self._forms():
+                form.build()
+        super().setVisible(visible)
 
     def sizeHint(self) -> QSize:
         """Return a size that fits everything except folded parts."""

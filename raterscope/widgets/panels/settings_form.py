@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -31,6 +32,8 @@ SMALLEST = 1e-3
 class SettingsForm(QWidget):
     """Form with one row a setting: label and unit, editor, range or error message.
 
+    The rows are made when the form is first shown: most forms of a window never are.
+
     Parameters
     ----------
     settings_class : type of Settings
@@ -50,13 +53,22 @@ class SettingsForm(QWidget):
     ) -> None:
         super().__init__(parent)
         self._class = settings_class
-        self._rows = {spec.name: _Row(spec, self) for spec in settings_class.specs()}
+        self._initial = settings if settings is not None else settings_class()
+        self._rows: dict[str, _Row] = {}
+
+    def build(self) -> None:
+        """Make the rows now, where the size of the form is needed before it is shown."""
+        if self.layout() is not None:
+            return
+        self._rows = {spec.name: _Row(spec, self) for spec in self._class.specs()}
         plain = [row for row in self._rows.values() if not row.spec.advanced]
         advanced = [row for row in self._rows.values() if row.spec.advanced]
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
-        column.addWidget(_grid(plain))
+        basic = _grid(plain)
+        column.addWidget(basic)
+        basic.show()  # where the form is visible, the layout would show it later
         self._fold = QPushButton()
         theme.set_role(self._fold, "link")
         self._fold.setText(f"{len(advanced)} more settings" if len(advanced) != 1 else "1 more setting")
@@ -73,7 +85,12 @@ class SettingsForm(QWidget):
         column.addWidget(self._error)
         for row in self._rows.values():
             row.edited.connect(self._on_edited)
-        self.set_settings(settings if settings is not None else settings_class())
+        self.set_settings(self._initial)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make the rows."""
+        self.build()
+        super().showEvent(event)
 
     def settings(self) -> Settings:
         """Return the settings entered.
@@ -83,10 +100,15 @@ class SettingsForm(QWidget):
         SettingsError
             In the sentence that the form shows too.
         """
+        if not self._rows:
+            return self._initial
         return self._class(**{name: row.value() for name, row in self._rows.items()})
 
     def set_settings(self, settings: Settings) -> None:
         """Fill the form."""
+        if not self._rows:
+            self._initial = settings
+            return
         for name, row in self._rows.items():
             row.set_value(getattr(settings, name))
         if any(
@@ -106,6 +128,7 @@ class SettingsForm(QWidget):
 
     def editors(self) -> Mapping[str, QWidget]:
         """Editor of each setting."""
+        self.build()
         return {name: row.editor for name, row in self._rows.items()}
 
     def _on_edited(self) -> None:

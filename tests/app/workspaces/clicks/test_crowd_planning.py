@@ -1,5 +1,7 @@
 """Accuracy by number of annotators, measured on the clicks screen."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -15,8 +17,7 @@ from tests.app.driving import LONG, idle
 def measure(window, qtbot, scope="one"):
     panel = window.workspace.crowd_size
     window.workspace.middle_tabs.setCurrentWidget(panel)
-    for name, value in (("fewest", 4), ("crowds", 2), ("draws", 1)):
-        panel.form._rows[name].set_value(value)
+    panel.form.set_settings(replace(panel.form.settings(), fewest=4, crowds=2, draws=1))
     panel.scope.set_mode(scope)
     QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
     return panel

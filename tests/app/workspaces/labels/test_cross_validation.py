@@ -1,5 +1,7 @@
 """ROC curves of all methods by cross-validation on the labels screen."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 
@@ -15,8 +17,7 @@ def panel(opened):
 
 
 def measure(panel, qtbot, **values):
-    for name, value in values.items():
-        panel.form._rows[name].set_value(value)
+    panel.form.set_settings(replace(panel.form.settings(), **values))
     qtbot.mouseClick(panel.button, Qt.MouseButton.LeftButton)
 
 
