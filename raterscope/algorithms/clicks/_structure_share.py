@@ -94,21 +94,30 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     observed, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
     for count, crowd in zip(counts, crowds, strict=True):
         trials = int(min(max(round(crowd), 1), BELIEVED))
-        votes = np.clip(np.rint(count * trials / max(crowd, 1.0)), 0, trials).astype(np.int64)
-        fewest = min(max(FOUND, -(-trials // BINS)), trials)
-        votes = votes[votes >= fewest]
+        votes = np.rint(count * trials / max(crowd, 1.0)).astype(np.int64)
+        votes = np.minimum(votes[votes >= _fewest(trials)], trials)
         if len(votes):
-            number = np.arange(fewest, trials + 1)
-            classes = np.minimum(number * BINS // trials, BINS - 1)
             observed += np.bincount(np.minimum(votes * BINS // trials, BINS - 1), minlength=BINS)
-            for row, shape in enumerate(ARTEFACTS):
-                chance = _chance(number, trials, shape)
-                expected[row] += len(votes) * np.bincount(classes, chance, minlength=BINS)
+            expected += len(votes) * _classes_of_artefacts(trials)
     filled = observed > 0
     if not filled.any():
         return 0.0
     fit = np.log(np.maximum(expected[:, filled], TINY)) @ observed[filled]
     return float(fit.max() - observed[filled] @ np.log(observed[filled])) + (np.count_nonzero(filled) - 1) / 2
+
+
+def _fewest(trials: int) -> int:
+    """Return the fewest votes that count, of so many annotators."""
+    return min(max(FOUND, -(-trials // BINS)), trials)
+
+
+@lru_cache(maxsize=int(BELIEVED))
+def _classes_of_artefacts(trials: int) -> FloatArray:
+    """Return the probabilities of the classes of votes on artefacts of each distribution."""
+    number = np.arange(_fewest(trials), trials + 1)
+    classes = np.minimum(number * BINS // trials, BINS - 1)
+    chances = [np.bincount(classes, _chance(number, trials, shape), minlength=BINS) for shape in ARTEFACTS]
+    return np.array(chances)
 
 
 def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> FloatArray:
@@ -302,7 +311,7 @@ class Honesty:
     def _moment(self, share: FloatArray, power: int) -> FloatArray:
         if not self.weight.size:
             return np.ones(np.shape(share))
-        at_nodes = self.weight.ravel() @ _chances() ** power
+        at_nodes = self.weight.ravel() @ _chances(power)
         return np.asarray(np.interp(self.log_odds(share), SHARE, at_nodes))
 
 
@@ -333,17 +342,23 @@ def honesty_of(
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
     absent = absent_probability([problem for problem, _ in judged if problem.prior.places])
     kinds = np.array([1 - absent - POOR, POOR, absent])
-    level = [_normal(LEVEL, 4.5, 1.0), _normal(LEVEL, 1.0, 1.5), _normal(LEVEL, -4.0, 1.0)]
-    slope = [_normal(SLOPE, 1.5, 0.5)] * 2 + [_normal(SLOPE, 0.0, 0.5)]
     shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
     log_odds_of = [
         Honesty(np.empty(0), shift).log_odds(share) for shift, share in zip(shifts, shares, strict=True)
     ]
-    prior = np.log(np.einsum("k,ka,kb->kab", kinds, level, slope) + TINY**20)
+    prior = np.log(np.einsum("k,ka,kb->kab", kinds, *_levels_and_slopes()) + TINY**20)
     scored = gather_scores([problem for problem, _ in judged], log_odds_of)
     prior = prior + _known(judged, log_odds_of, undecided)
     spread = _spread()
     before = _blurred(spread, np.exp(prior - prior.max()).sum(axis=0))
+    decisions = sum(int(problem.known.sum()) for problem, _ in judged)
+    if not decisions:
+        honesties = [
+            Honesty(before if problem.prior.places else np.empty(0), shift, 1.0, before=before)
+            for (problem, _), shift in zip(judged, shifts, strict=True)
+        ]
+        watch(1.0, "weighing the decisions")
+        return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
     images = [Honesty(before, shift) for shift in shifts]
     first, second = reviews_of(
         judged,
@@ -355,7 +370,7 @@ def honesty_of(
     prior = prior[:, :, :, None, None] + np.log(WRONG_PRIOR)[:, None] + habits
     common = _common(prior, first, second, loss, spread, watch)
     blurred = _blurred(spread, common.sum(axis=(2, 3)))
-    trust = decision_weight(sum(int(problem.known.sum()) for problem, _ in judged))
+    trust = decision_weight(decisions)
     doubted = 1 - trust * (1 - selected_probability(common.sum(axis=(0, 1, 2))))
     honesties = []
     for image, ((problem, _), shift, review) in enumerate(zip(judged, shifts, second, strict=True)):
@@ -438,6 +453,15 @@ def _weighed(review: Review, spread: FloatArray, habits: int) -> tuple[FloatArra
     return likely, np.maximum(np.tensordot(spread, likely, 1), TINY**20), scale
 
 
+@lru_cache(maxsize=1)
+def _levels_and_slopes() -> tuple[FloatArray, FloatArray]:
+    """Return the prior probabilities (3, A) of levels and (3, B) of slopes, by kind of run."""
+    level = [_normal(LEVEL, 4.5, 1.0), _normal(LEVEL, 1.0, 1.5), _normal(LEVEL, -4.0, 1.0)]
+    slope = [_normal(SLOPE, 1.5, 0.5)] * 2 + [_normal(SLOPE, 0.0, 0.5)]
+    return np.array(level), np.array(slope)
+
+
+@lru_cache(maxsize=1)
 def _spread() -> FloatArray:
     """Return the probability of each level of an image given that of the run: (A, C)."""
     offset = _normal(OFFSET, 0.0, 1.0)
@@ -502,11 +526,11 @@ def _shift(problem: Problem, ascent: Ascent) -> float:
     return float(np.log(SPARSE / (1 - SPARSE)) - np.log(mean / (1 - mean))) if mean < SPARSE else 0.0
 
 
-@lru_cache(maxsize=1)
-def _chances() -> FloatArray:
-    """Return h at all nodes: (C x B, nodes of the share)."""
+@lru_cache(maxsize=2)
+def _chances(power: int) -> FloatArray:
+    """Return a power of h at all nodes: (C x B, nodes of the share)."""
     chance = 1 / (1 + np.exp(-(SUM[:, None, None] + SLOPE[:, None] * SHARE)))
-    return np.asarray(chance.reshape(-1, len(SHARE)))
+    return np.asarray(chance.reshape(-1, len(SHARE)) ** power)
 
 
 def _normal(nodes: FloatArray, mean: float, deviation: float) -> FloatArray:

@@ -202,6 +202,8 @@ class Clicks:
         key = self.annotator[order], self.x[order], self.y[order]
         begins = np.ones(len(order), dtype=bool)
         begins[1:] = np.any([values[1:] != values[:-1] for values in key], axis=0)
+        if begins.all():
+            return self, np.arange(len(order))
         first = order[begins]  # of equal clicks the sort keeps the order
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))

@@ -184,11 +184,13 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     return detect_structures(problem_of(votes, settings), votes, settings, watch)
 
 
-def detect_structures(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
-    """Detect structures as `dem` does, with the prior of the problem."""
+def detect_structures(
+    problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch, *, rated: bool = True
+) -> Detection:
+    """Detect structures as `dem` does, with the prior of the problem; `rated` as for `judge`."""
     starts = starting_posteriors(votes, settings.start)
     best, _ = highest_ascent(problem, starts, settings, part(watch, 0.0, 0.5))
-    return judge_alone(problem, best, starts, settings, part(watch, 0.5, 1.0))
+    return judge_alone(problem, best, starts, settings, part(watch, 0.5, 1.0), rated=rated)
 
 
 def judge_alone(
@@ -197,15 +199,20 @@ def judge_alone(
     starts: Mapping[str, FloatArray | State],
     settings: DEMSettings,
     watch: Watch,
+    *,
+    rated: bool = True,
 ) -> Detection:
-    """Judge an image by its own decisions, without other images; see `highest_ascent` for the starts."""
+    """Judge an image by its own decisions, without other images.
+
+    See `highest_ascent` for the starts, and `judge` for `rated`.
+    """
     if not problem.prior.places or not problem.known.any():
-        return judge(problem, best, settings, honesty_of([(problem, best)])[0], watch)
+        return judge(problem, best, settings, honesty_of([(problem, best)])[0], watch, rated=rated)
     bare, _ = highest_ascent(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
     loss = lost_log_probability(problem, best, bare)
     (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present], loss=loss)
     best = mix_looks(problem, best, bare.looks, honesty.doubted)
-    detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
+    detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0), rated=rated)
     chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
     return replace(detection, undecided=bare.looks.present * chance)
 
@@ -292,13 +299,30 @@ def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
 
 
 def judge(
-    problem: Problem, ascent: Ascent, settings: DEMSettings, honesty: Honesty, watch: Watch
+    problem: Problem,
+    ascent: Ascent,
+    settings: DEMSettings,
+    honesty: Honesty,
+    watch: Watch,
+    *,
+    rated: bool = True,
 ) -> Detection:
-    """Return posteriors and annotators' rates with intervals; `honesty` as from `honesty_of`."""
+    """Return posteriors and annotators' rates with intervals; `honesty` as from `honesty_of`.
+
+    Without `rated`, the arrays of intervals and of annotators' rates and votes are empty.
+    """
     prior, crowd = problem.prior, problem.prior.places > 0
     present = ascent.looks.present
     look = honesty.scored(present * honesty.mean(problem.count / (problem.crowd or 1.0)))
     posterior = np.where(problem.known, problem.truth, look)
+    prevalence = float(look.sum() / max(len(look), 1) if crowd else ascent.state.kinds[0])
+    detected = posterior >= settings.detection_threshold
+    if not rated:
+        none = np.empty(0)
+        return Detection(
+            posterior, none, none, detected, prevalence, none, none, none, none, none, none,
+            ascent.objective, ascent.converged,
+        )  # fmt: skip
     low, high = _intervals(problem, ascent, posterior, honesty, settings, watch)
     hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
@@ -307,8 +331,8 @@ def judge(
         posterior=posterior,
         posterior_low=low,
         posterior_high=high,
-        detected=posterior >= settings.detection_threshold,
-        prevalence=float(look.sum() / max(len(look), 1) if crowd else ascent.state.kinds[0]),
+        detected=detected,
+        prevalence=prevalence,
         sensitivity=_rate(hit + prior.hit, miss + prior.miss),
         specificity=_rate(quiet + prior.quiet, false + prior.false),
         true_positive=hit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -157,6 +157,7 @@ def fuse(
     *,
     experience: Experience | None = None,
     reliability: Mapping[str, float] | None = None,
+    rated: bool = True,
 ) -> Fusion:
     """Fuse the clicks of one image: cluster, assign, detect, and rate the annotators.
 
@@ -173,6 +174,9 @@ def fuse(
     reliability : mapping of annotator to float, optional
         Initial reliabilities, if the plan carries them from image to image (OEM-DEM paper, section 4); see
         `carries_reliability`.
+    rated : bool
+        False omits intervals and rates with a plan that learns across images: `learn_from_each_other` adds
+        them.
 
     Returns
     -------
@@ -190,18 +194,23 @@ def fuse(
     watch(0.0, "merging repeated clicks")
     marks, mark = clicks.merged()
     clustering = _cluster(marks, plan, reliability or {}, part(watch, 0.0, 0.9))
+    rated = rated or not learns_across_images(plan)
 
     def detect(votes: Votes) -> Detection:
         settings = plan.detection
-        if experience is not None and isinstance(settings, DEMSettings) and can_share(votes, settings):
-            problem = apply_experience(problem_of(votes, settings), clicks.annotators, experience)
-            return detect_structures(problem, votes, settings, part(watch, 0.9, 1.0))
-        detection: Detection = DETECTORS[plan.detector].run(
-            votes, plan.detection, watch=part(watch, 0.9, 1.0)
-        )
-        return detection
+        if isinstance(settings, DEMSettings) and (experience is not None or not rated):
+            problem = problem_of(votes, settings)
+            if experience is not None and can_share(votes, settings):
+                problem = apply_experience(problem, clicks.annotators, experience)
+            return detect_structures(problem, votes, settings, part(watch, 0.9, 1.0), rated=rated)
+        return _detect_alone(votes, plan, part(watch, 0.9, 1.0))
 
-    return conclude(marks, mark, clustering, plan.assignment, detect)
+    return conclude(marks, mark, clustering, plan.assignment, detect, rated=rated)
+
+
+def _detect_alone(votes: Votes, plan: FusionPlan, watch: Watch) -> Detection:
+    detection: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=watch)
+    return detection
 
 
 def _cluster(marks: Clicks, plan: FusionPlan, reliability: Mapping[str, float], watch: Watch) -> Clustering:
@@ -224,6 +233,8 @@ def conclude(
     clustering: Clustering,
     assignment: AssignmentSettings,
     detect: Callable[[Votes], Detection],
+    *,
+    rated: bool = True,
 ) -> Fusion:
     """Continue a fusion from the clusters of the merged marks: detections and rates of the annotators.
 
@@ -236,6 +247,8 @@ def conclude(
     assignment : AssignmentSettings
     detect : callable
         Detector of the votes.
+    rated : bool
+        Whether the annotators are rated.
 
     Returns
     -------
@@ -252,7 +265,9 @@ def conclude(
         marked=votes.marked,
         detection=detection,
         verdict=verdict,
-        rates=rates_of(marks, votes_of(marks, clustering, *bounds), detection),
+        rates=rates_of(marks, votes_of(marks, clustering, *bounds), detection)
+        if rated
+        else AnnotatorRates(marks.counts(), np.empty((0, 3)), np.empty((0, 3))),
         mark=mark,
         score=votes.score,
     )
@@ -295,7 +310,7 @@ def learn_from_each_other(
     ----------
     clicks : sequence of Clicks
     fusions : sequence of Fusion
-        Fusion of each image by `fuse`, with the same plan.
+        Fusion of each image by `fuse`, with the same plan, rated or not.
     plan : FusionPlan
     watch : Watch
 
@@ -312,30 +327,77 @@ def learn_from_each_other(
     >>> [len(fusion.clustering) for fusion in learn_from_each_other(clicks, fusions, FusionPlan())]
     [15, 15]
     """
-    learnt = list(fusions)
-    settings = plan.detection
-    if not isinstance(settings, DEMSettings) or not learns_across_images(plan):
-        return learnt
-    marks = [own.merged()[0] for own in clicks]
-    votes = [
-        _votes(own, fusion.clustering, fusion.marked, fusion.verdict)
-        for own, fusion in zip(marks, fusions, strict=True)
-    ]
-    able = [i for i, own in enumerate(votes) if can_share(own, settings)]
-    if len(able) < 2:
-        return learnt
-    detections = learn(
-        [votes[i] for i in able],
-        [clicks[i].annotators for i in able],
-        [fusions[i].detection.posterior for i in able],
-        settings,
-        watch,
-    )
-    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
-    for i, detection in zip(able, detections, strict=True):
-        rates = rates_of(marks[i], votes_of(marks[i], fusions[i].clustering, *bounds), detection)
-        learnt[i] = replace(fusions[i], detection=detection, rates=rates)
+    if not learns_across_images(plan):
+        return list(fusions)
+    shared = share_votes(clicks, fusions, plan)
+    detections = shared.learn(plan, part(watch, 0.0, 0.9))
+    learnt = []
+    for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
+        watch(0.9 + 0.1 * image / len(clicks), "rating the annotators")
+        learnt.append(_with_detection(own, fusion, plan, detections.get(image)))
     return learnt
+
+
+@dataclass(frozen=True, eq=False)
+class SharedVotes:
+    """Votes of those images of a run that can learn from each other.
+
+    Attributes
+    ----------
+    images : list of int
+        Indices of the images in the run.
+    votes : list of Votes
+    annotators : list of names
+        For each image, the names of its annotators.
+    posteriors : list of (M,) float64
+        Of each image alone.
+    """
+
+    images: list[int]
+    votes: list[Votes]
+    annotators: list[tuple[str, ...]]
+    posteriors: list[FloatArray]
+
+    def only(self, images: Collection[int]) -> SharedVotes:
+        """Select some images of the run."""
+        rows = [row for row, image in enumerate(self.images) if image in images]
+        columns = (self.images, self.votes, self.annotators, self.posteriors)
+        return SharedVotes(*([column[row] for row in rows] for column in columns))  # type: ignore[arg-type]
+
+    def learn(self, plan: FusionPlan, watch: Watch, *, rated: bool = True) -> dict[int, Detection]:
+        """Detect again on every image; nothing with fewer than two images. `rated` as for `judge`."""
+        assert isinstance(plan.detection, DEMSettings)
+        if len(self.images) < 2:
+            return {}
+        detections = learn(self.votes, self.annotators, self.posteriors, plan.detection, watch, rated=rated)
+        return dict(zip(self.images, detections, strict=True))
+
+
+def share_votes(clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan) -> SharedVotes:
+    """Gather the votes of images that were fused alone, by a plan that learns across images."""
+    assert isinstance(plan.detection, DEMSettings)
+    shared = SharedVotes([], [], [], [])
+    for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
+        votes = _votes(own.merged()[0], fusion.clustering, fusion.marked, fusion.verdict)
+        if can_share(votes, plan.detection):
+            shared.images.append(image)
+            shared.votes.append(votes)
+            shared.annotators.append(own.annotators)
+            shared.posteriors.append(fusion.detection.posterior)
+    return shared
+
+
+def _with_detection(clicks: Clicks, fusion: Fusion, plan: FusionPlan, detection: Detection | None) -> Fusion:
+    """Return the fusion of an image with its detection among others; without one, rate it alone."""
+    if detection is None and fusion.is_rated:
+        return fusion
+    marks = clicks.merged()[0]
+    if detection is None:
+        votes = _votes(marks, fusion.clustering, fusion.marked, fusion.verdict)
+        detection = _detect_alone(votes, plan, silent)
+    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
+    rates = rates_of(marks, votes_of(marks, fusion.clustering, *bounds), detection)
+    return replace(fusion, detection=detection, rates=rates)
 
 
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch = silent) -> Fusion:
@@ -361,11 +423,9 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
     if np.array_equal(apply_known_spots(marks, fusion.clustering, marks.known, votes)[1], fusion.verdict):
         return fusion
 
-    def detect(votes: Votes) -> Detection:
-        detection: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=watch)
-        return detection
-
-    return conclude(marks, mark, fusion.clustering, plan.assignment, detect)
+    return conclude(
+        marks, mark, fusion.clustering, plan.assignment, lambda votes: _detect_alone(votes, plan, watch)
+    )
 
 
 def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: NDArray[np.int8]) -> Votes:

@@ -363,6 +363,8 @@ def learn(
     posteriors: Sequence[FloatArray],
     settings: DEMSettings,
     watch: Watch,
+    *,
+    rated: bool = True,
 ) -> list[Detection]:
     """Detect structures on several images together.
 
@@ -386,6 +388,8 @@ def learn(
         Of each image judged alone.
     settings : DEMSettings
     watch : Watch
+    rated : bool
+        As for `judge`.
 
     Returns
     -------
@@ -438,7 +442,7 @@ def learn(
         step = part(inner_watch, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
         if undecided is not None:
             final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
-        detections[i] = judge(problem, final, settings, honesty[done], step)
+        detections[i] = judge(problem, final, settings, honesty[done], step, rated=rated)
         if undecided is not None:
             chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
             detections[i] = replace(detections[i], undecided=undecided[done].present * chance)

@@ -329,6 +329,11 @@ class Fusion:
         return fitting and detection.true_positive.shape == self.rates.clicks.shape
 
     @property
+    def is_rated(self) -> bool:
+        """Whether the annotators are rated, with intervals."""
+        return len(self.rates.reliability) == len(self.rates.clicks)
+
+    @property
     def spread(self) -> FloatArray:
         """(R,) sum of the standard deviations of the posteriors of the clusters that each marked."""
         width = self.detection.posterior_high - self.detection.posterior_low

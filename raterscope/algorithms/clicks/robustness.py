@@ -8,7 +8,7 @@ decisions that differ are counted and named.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks._observers import FEWEST
 from raterscope.algorithms.clicks._structure_share import BELIEVED_VOTES, log_ratio
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
-from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, learns_across_images
+from raterscope.algorithms.clicks.fusion import FusionPlan, SharedVotes, learns_across_images, share_votes
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 
@@ -230,9 +230,6 @@ WAYS = 2
 LIMIT = 0.02
 """Share of the detections above which differing decisions, averaged over the ways, are announced."""
 
-FEWEST_DRAWS = 20
-"""Draws for the intervals of posteriors, which are not used here."""
-
 
 def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
     """Divide images into halves: two halves for each way, the same for any order of images and clicks.
@@ -259,40 +256,28 @@ def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
     ]
 
 
-def detect_together(
-    clicks: Sequence[Clicks], alone: Sequence[Fusion], plan: FusionPlan, watch: Watch = silent
-) -> list[BoolArray]:
-    """Detect again on images that learn from each other, without intervals.
-
-    Parameters
-    ----------
-    clicks : sequence of Clicks
-        Of each image.
-    alone : sequence of Fusion
-        Of each image by itself.
-    plan : FusionPlan
-    watch : Watch
-
-    Returns
-    -------
-    list of (M,) bool
-        Which clusters of each image are detected.
-    """
-    if isinstance(plan.detection, DEMSettings):
-        plan = replace(plan, detection=replace(plan.detection, interval_draws=FEWEST_DRAWS))
-    return [fusion.detection.detected for fusion in learn_from_each_other(clicks, alone, plan, watch)]
+def detect_together(shared: SharedVotes, plan: FusionPlan, watch: Watch = silent) -> dict[int, BoolArray]:
+    """Return which clusters are detected, (M,), on each image that learns from the others."""
+    detections = shared.learn(plan, watch, rated=False)
+    return {image: detection.detected for image, detection in detections.items()}
 
 
 def with_halves(
-    learnt: Sequence[Fusion], halves: Sequence[Sequence[int]], detected: Sequence[Sequence[BoolArray]]
+    learnt: Sequence[Fusion],
+    alone: Sequence[Fusion],
+    halves: Sequence[Sequence[int]],
+    detected: Sequence[Mapping[int, BoolArray]],
 ) -> list[Fusion]:
-    """Add to fusions the detections of each half, as `halves_of` and `detect_together` give them."""
+    """Add to fusions the detections of each half, as `halves_of` and `detect_together` give them.
+
+    An image that does not learn from others has the detections of `alone`.
+    """
     if not halves:
         return list(learnt)
     by_image: list[list[BoolArray]] = [[] for _ in learnt]
     for half, answers in zip(halves, detected, strict=True):
-        for image, answer in zip(half, answers, strict=True):
-            by_image[image].append(answer)
+        for image in half:
+            by_image[image].append(answers[image] if image in answers else alone[image].detection.detected)
     return [replace(fusion, halves=np.array(own)) for fusion, own in zip(learnt, by_image, strict=True)]
 
 
@@ -323,16 +308,16 @@ def add_half_detections(
         `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
     """
     halves = halves_of(clicks, plan)
+    if not halves:
+        return list(learnt)
+    shared = share_votes(clicks, alone, plan)
     detected = [
         detect_together(
-            [clicks[image] for image in half],
-            [alone[image] for image in half],
-            plan,
-            part(watch, number / len(halves), (number + 1) / len(halves)),
+            shared.only(set(half)), plan, part(watch, number / len(halves), (number + 1) / len(halves))
         )
         for number, half in enumerate(halves)
     ]
-    return with_halves(learnt, halves, detected)
+    return with_halves(learnt, alone, halves, detected)
 
 
 def depends_on_grouping(fusion: Fusion) -> BoolArray:

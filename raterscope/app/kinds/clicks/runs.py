@@ -22,6 +22,7 @@ from raterscope.algorithms.clicks.fusion import (
     learn_from_each_other,
     learns_across_images,
     renew_known,
+    share_votes,
 )
 from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.robustness import (
@@ -487,9 +488,9 @@ def _learn_in_processes(
 ) -> list[Fusion]:
     """Learn from all images, and from each half of them, in worker processes."""
     halves = halves_of(clicks, plan)
+    shared = share_votes(clicks, fusions, plan)
     tasks: dict[str, tuple[Any, ...]] = {
-        str(number): (detect_together, [clicks[i] for i in half], [fusions[i] for i in half], plan)
-        for number, half in enumerate(halves)
+        str(number): (detect_together, shared.only(set(half)), plan) for number, half in enumerate(halves)
     }
     tasks = {"all": (learn_from_each_other, clicks, fusions, plan), **tasks}
     answers = workers.answer(
@@ -499,7 +500,7 @@ def _learn_in_processes(
         answers.get(name) or function(*arguments)  # it failed or its process died: say why here
         for name, (function, *arguments) in tasks.items()
     ]
-    return with_halves(results[0], halves, results[1:])
+    return with_halves(results[0], fusions, halves, results[1:])
 
 
 def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -524,7 +525,9 @@ def _outcome(
     reliability: Mapping[str, float] | None = None,
 ) -> Outcome[Fusion]:
     started = time.perf_counter()
-    fusion, problem, details = attempt(lambda: fuse(clicks, plan, watch=watch, reliability=reliability))
+    fusion, problem, details = attempt(
+        lambda: fuse(clicks, plan, watch=watch, reliability=reliability, rated=False)
+    )
     return Outcome(name, fusion, problem, details, time.perf_counter() - started)
 
 
