@@ -97,7 +97,7 @@ class Typed:
         return [index for _, index in fits[:most]]
 
 
-def distinguishing_labels(names: Sequence[str]) -> dict[str, str]:
+def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
     """Shorten names of one pattern to the words that distinguish them; the first word stays.
 
     Words are separated by anything but letters, digits and decimal points. Names have one pattern

@@ -13,9 +13,9 @@ from raterscope.widgets.tables.annotator_table import (
     COLUMNS,
     AnnotatorRow,
     AnnotatorTable,
-    Course,
     course_box,
 )
+from raterscope.widgets.tables.course import Course
 
 KNOWN = (0.5, 0.4, 0.6)
 COLUMN = COLUMNS.index("by image")
@@ -96,3 +96,26 @@ def test_the_line_lies_where_the_reliability_does_and_breaks_where_it_is_not_kno
     assert is_inked(0.75, 0.6)
     assert not is_inked(0.5, 0.4)
     assert not is_inked(0.25, 0.7)
+
+
+def test_a_course_of_many_images_covers_the_same_as_its_line(table):
+    rng = np.random.default_rng(2)
+    reliability = np.clip(0.6 + 0.2 * np.sin(np.linspace(0, 9, 4000)) + rng.normal(0, 0.05, 4000), 0, 1)
+    reliability[1000:2000] = math.nan
+    table.set_rows([row(0, course(*reliability)), row(1, course(0.5, 0.7))])
+    box = course_box(table.view.visualRect(table.model.index(0, COLUMN)))
+    picture = table.view.viewport().grab().toImage()
+    ground = picture.pixelColor(round(box.left() + 0.375 * box.width()), round(box.center().y()))
+    for x in range(round(box.left()) + 2, round(box.right()) - 2):
+        begin, end = ((x + side - box.left()) / box.width() * 4000 for side in (0, 1))
+        there = reliability[int(begin) : int(end)]
+        inked = [
+            y for y in range(round(box.top()) + 1, round(box.bottom()) - 1)
+            if picture.pixelColor(x, y) != ground
+        ]  # fmt: skip
+        if not np.isfinite(there).any():
+            assert not inked
+        elif np.isfinite(there).all():
+            top, bottom = (box.bottom() - value * box.height() for value in (there.max(), there.min()))
+            assert abs(inked[0] - top) < 3
+            assert abs(inked[-1] - bottom) < 3

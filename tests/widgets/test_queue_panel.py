@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from raterscope.widgets.panels.queue_panel import QueueFilter, QueueItem, QueuePanel
+from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem
+from raterscope.widgets.panels.queue_panel import QueuePanel
 
 FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -154,12 +155,10 @@ def next_unit(
     skipped : bool
         Whether to look for skipped items, or for the others.
     """
-    keys = [key for key, _ in units]
-    at = keys.index(current) if current in keys else -1
-    after = units[at + 1 :] if step > 0 else units[: max(at, 0)][::-1]
-    behind = units[: max(at, 0)] if step > 0 else units[at + 1 :][::-1]
-    open_keys = (key for key, part in (*after, *behind) if part.waiting(skipped=skipped))
-    return next(open_keys, None)
+    at = next((row for row, (key, _) in enumerate(units) if key == current), -1)
+    before, after = range(max(at, 0)), range(at + 1, len(units))
+    rows = chain(after, before) if step > 0 else chain(reversed(before), after)
+    return next((units[row][0] for row in rows if units[row][1].waiting(skipped=skipped)), None)
 
 
 Read = Callable[[int, Study], Collection[str] | None]

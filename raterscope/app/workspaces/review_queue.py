@@ -16,7 +16,8 @@ from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.workspaces.review_order import Part, describe_remaining
-from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
+from raterscope.widgets.panels.queue_items import QueueItem
+from raterscope.widgets.panels.queue_panel import QueuePanel
 
 AT_ONCE = 8
 

@@ -19,7 +19,8 @@ from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
-from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
+from raterscope.widgets.panels.queue_items import QueueItem
+from raterscope.widgets.panels.queue_panel import LongQueue
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 

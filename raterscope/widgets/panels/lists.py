@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import eq
 from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
@@ -172,7 +173,8 @@ class _LineModel(QAbstractListModel):
         self.lines: Sequence[Any] = ()
 
     def set_lines(self, lines: tuple[Any, ...]) -> None:
-        if list(map(self.kind.key, lines)) == list(map(self.kind.key, self.lines)):
+        key, before = self.kind.key, self.lines
+        if len(lines) == len(before) and all(map(eq, map(key, lines), map(key, before))):
             changed = [row for row, line in enumerate(lines) if line != self.lines[row]]
             self.lines = lines
             if changed:

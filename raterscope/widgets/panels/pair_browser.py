@@ -17,7 +17,8 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
-from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
+from raterscope.widgets.panels.queue_items import QueueItem
+from raterscope.widgets.panels.queue_panel import LongQueue
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.theme import set_lengths
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, overload
 
 import numpy as np
@@ -16,9 +14,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStyle, QVBoxLay
 
 from raterscope.text import count
 from raterscope.widgets import theme
-from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
+from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, is_named
 from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
@@ -27,64 +25,6 @@ FLAG = "\N{BLACK FLAG}"
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
 """Part of a name that is shortened first."""
 MOST, NUMBER_WIDTH = 9999, 54
-
-
-@dataclass(frozen=True, slots=True)
-class QueueItem:
-    """One line of the queue.
-
-    Attributes
-    ----------
-    key : hashable
-        What the item stands for; equal keys are the same item.
-    title, detail : str
-        Name, and state in a few words.
-    score : float or None
-        Doubt, 0 and more; None before there is any.
-    done : bool
-        True where nothing is left to decide.
-    flag : str or None
-        Why it was flagged; None where it is not.
-    counts : mapping of str to int
-        By what filters may ask for more than so many.
-    """
-
-    key: Hashable
-    title: str
-    detail: str
-    score: float | None
-    done: bool
-    flag: str | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueFilter:
-    """Filter of a queue.
-
-    Attributes
-    ----------
-    key : str
-        "all", "undecided", "flagged", or one of an item's counts.
-    words : str
-    empty : str
-        Text for an empty list.
-    """
-
-    key: str
-    words: str
-    empty: str = ""
-
-    @property
-    def counts(self) -> bool:
-        """True if the filter has a minimum count."""
-        return self.key not in ("all", "undecided", "flagged")
-
-    def passes(self, item: QueueItem, minimum: int) -> bool:
-        """Return whether an item passes."""
-        if self.counts:
-            return item.counts.get(self.key, 0) > minimum
-        return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)
 
 
 class QueueFrame(QWidget):
@@ -188,10 +128,7 @@ class QueuePanel(QueueFrame):
         row.setSpacing(4)
         row.addWidget(self.choice, 1)
         row.addWidget(self.many)
-        self._items: list[QueueItem] = []
-        self._known: dict[Hashable, QueueItem] = {}
-        self._rank: dict[Hashable, int] = {}
-        """Positions of the items as they were given."""
+        self._queued = QueuedItems()
         self._current: Hashable = None
         self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
@@ -203,30 +140,25 @@ class QueuePanel(QueueFrame):
         self._quiet = False
         self._refilter()
 
-    def set_items(self, items: Sequence[QueueItem]) -> None:
+    def set_items(self, items: Sequence[QueueItem] | QueuedItems) -> None:
         """Replace the items, finished ones last; the current item and the scroll position stay."""
-        self._rank = {item.key: rank for rank, item in enumerate(items)}
-        self._known = {item.key: item for item in items}
-        self._items = sorted(items, key=_done)
-        titles = {item.title for item in items}
-        most = max([1.0, *(item.score for item in items if item.score is not None)])
-        if titles != self._kind.short.keys():
-            self._kind.short = distinguishing_labels([item.title for item in items])
-        self._kind.most = most
+        self._queued = items if isinstance(items, QueuedItems) else QueuedItems(items, self._queued.short)
+        self._kind.short, self._kind.most = self._queued.short, self._queued.most
         self.view.viewport().update()
         self._refilter()
 
     def update_item(self, item: QueueItem) -> None:
         """Replace an item by a changed one; only its row changes, and moves where it is finished now."""
-        before = self._known[item.key]
+        queued, lines = self._queued, self.view.lines
+        before = queued.of(item.key)
+        assert before is not None
         words, chosen = self._filter_words(), self._filters[self.choice.currentIndex()]
-        minimum, lines = self.many.value(), self.view.lines
-        was_listed, listed = (chosen.passes(each, minimum) and _named(each, words) for each in (before, item))
-        row = self._row_in(lines, before) if was_listed else -1
-        position = self._row_in(self._items, before)
-        self._known[item.key] = item
-        del self._items[position]
-        self._items.insert(self._row_in(self._items, item), item)
+        minimum = self.many.value()
+        was_listed, listed = (
+            chosen.passes(each, minimum) and is_named(each, words) for each in (before, item)
+        )
+        row = queued.row_in(lines, before) if was_listed else -1
+        queued.replace(item)
         self._quiet = True
         if was_listed and listed and before.done == item.done:
             self.view.change_line(row, item)
@@ -235,28 +167,20 @@ class QueuePanel(QueueFrame):
             if was_listed:
                 self.view.remove_line(row)
             if listed:
-                self.view.insert_line(self._row_in(self.view.lines, item), item)
+                self.view.insert_line(queued.row_in(self.view.lines, item), item)
             self._mark_current(scroll=False)
             self.view.verticalScrollBar().setValue(scroll)
             self._show_count(chosen)
         self._quiet = False
-        most = self._kind.most
-        if (item.score or 0.0) > most or (before.score or 0.0) >= most > 1.0:
-            self._kind.most = max([1.0, *(each.score for each in self._items if each.score is not None)])
+        if queued.most != self._kind.most:
+            self._kind.most = queued.most
             self.view.viewport().update()
 
     def row_of(self, key: Hashable) -> int | None:
         """Return the row of an item; None where it is not listed."""
-        item, lines = self._known.get(key), self.view.lines
-        row = len(lines) if item is None else self._row_in(lines, item)
+        item, lines = self._queued.of(key), self.view.lines
+        row = len(lines) if item is None else self._queued.row_in(lines, item)
         return row if row < len(lines) and lines[row].key == key else None
-
-    def _row_in(self, lines: Sequence[QueueItem], item: QueueItem) -> int:
-        """Return the row at which an item is listed, or belongs."""
-        return bisect_left(lines, self._sort_key(item), key=self._sort_key)
-
-    def _sort_key(self, item: QueueItem) -> tuple[bool, int]:
-        return item.done, self._rank[item.key]
 
     def _filter_words(self) -> list[str]:
         return self.filter.text().casefold().split()
@@ -280,23 +204,25 @@ class QueuePanel(QueueFrame):
         words, chosen = self._filter_words(), self._filters[self.choice.currentIndex()]
         self.many.setVisible(chosen.counts)
         minimum = self.many.value()
-        passing = [item for item in self._items if chosen.passes(item, minimum)]
+        passing = self._queued.listed
+        if chosen.key != "all":
+            passing = [item for item in passing if chosen.passes(item, minimum)]
         self._quiet = True
-        self.view.set_lines([item for item in passing if _named(item, words)] if words else passing)
+        self.view.set_lines([item for item in passing if is_named(item, words)] if words else passing)
         self._quiet = False
         self._mark_current(scroll=False)
         self.view.verticalScrollBar().setValue(position)
         self._show_count(chosen)
 
     def _show_count(self, chosen: QueueFilter) -> None:
-        listed, total = len(self.view.lines), len(self._items)
+        listed, total = len(self.view.lines), len(self._queued.listed)
         self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
         self.say_empty("" if listed else self._why_empty(chosen))
 
     def _why_empty(self, chosen: QueueFilter) -> str:
-        if not self._items:
+        if not self._queued.listed:
             return "No items yet."
-        if not any(chosen.passes(item, self.many.value()) for item in self._items):
+        if not any(chosen.passes(item, self.many.value()) for item in self._queued.listed):
             return chosen.empty
         return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
@@ -316,15 +242,6 @@ class QueuePanel(QueueFrame):
         if key != self._current:
             self._current = key
             self.item_chosen.emit(key)
-
-
-def _done(item: QueueItem) -> bool:
-    return item.done
-
-
-def _named(item: QueueItem, words: Sequence[str]) -> bool:
-    text = f"{item.title} {item.detail} {item.flag or ''}".casefold()
-    return all(word in text for word in words)
 
 
 class _Progress(QWidget):

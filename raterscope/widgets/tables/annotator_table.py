@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import (
     QItemSelectionModel,
     QModelIndex,
@@ -30,8 +27,6 @@ from PySide6.QtGui import (
     QHelpEvent,
     QPainter,
     QPen,
-    QPolygonF,
-    QTransform,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -50,87 +45,9 @@ from raterscope.text import UNKNOWN, count, estimate, figure, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_annotator
 from raterscope.widgets.parts import Header, Menu, plain_tip
+from raterscope.widgets.tables.course import Course, paint_course
 from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT, Index, RowKeys, RowsModel, keys_in, row_view
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
-
-DOTS_FROM = 6.0
-"""Minimum distance between two images, in pixels, for drawing dots as well as the line."""
-
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """Reliability of an annotator on each of K images, in study order.
-
-    Attributes
-    ----------
-    images : sequence of K str
-    clicks : (K,) int
-    reliability, sensitivity : (K,) float
-        NaN if unknown.
-    """
-
-    images: Sequence[str]
-    clicks: NDArray[np.integer]
-    reliability: NDArray[np.floating]
-    sensitivity: NDArray[np.floating]
-
-    @cached_property
-    def line(self) -> tuple[QPolygonF, ...]:
-        """Polygons of the reliability in the unit square, one for each uninterrupted part."""
-        known = np.isfinite(self.reliability)
-        across = np.linspace(0.0, 1.0, len(known))
-        down = 1.0 - np.clip(np.nan_to_num(self.reliability), 0.0, 1.0)
-        points = [QPointF(x, y) for x, y in zip(across.tolist(), down.tolist(), strict=True)]
-        breaks = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
-        return tuple(QPolygonF(points[begin:end]) for begin, end in breaks.reshape(-1, 2).tolist())
-
-    @property
-    def lowest(self) -> float:
-        """Lowest reliability over all images; NaN if unknown."""
-        known = self.reliability[np.isfinite(self.reliability)]
-        return float(known.min()) if len(known) else math.nan
-
-    def summary(self) -> str:
-        """Summarise the course: "0.62 to 0.97 on 8 images"."""
-        known = self.reliability[np.isfinite(self.reliability)]
-        on = f"on {count(len(self.images), 'image')}"
-        return f"{figure(known.min())} to {figure(known.max())} {on}" if len(known) else f"unknown {on}"
-
-    def words(self, index: int) -> str:
-        """Describe one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
-        marks = count(int(self.clicks[index]), "click")
-        reliability, sensitivity = float(self.reliability[index]), float(self.sensitivity[index])
-        text = f"reliability {figure(reliability)} of {marks}" if math.isfinite(reliability) else marks
-        return f"{self.images[index]}: {text}" + (
-            f", sensitivity {figure(sensitivity)}" if math.isfinite(sensitivity) else ""
-        )
-
-    def place_at(self, share: float) -> int:
-        """Return the index of the image nearest to a share of the line's length."""
-        return round(min(max(share, 0.0), 1.0) * (len(self.images) - 1))
-
-
-def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
-    """Paint the reliability from 0 (bottom) to 1 (top) of a box, interrupted where unknown."""
-    look = theme.current()
-    painter.setPen(QPen(QColor(look.line), 1))
-    for edge in (box.top(), box.bottom()):
-        painter.drawLine(QPointF(box.left(), edge), QPointF(box.right(), edge))
-    step = box.width() / max(len(course.images) - 1, 1)
-    onto = QTransform(box.width(), 0, 0, box.height(), box.left(), box.top())
-    ink = QColor(look.accent)
-    painter.setPen(QPen(ink, 1.3))
-    for unbroken in course.line:
-        points = onto.map(unbroken)
-        painter.drawPolyline(points)
-        if points.count() == 1 or step >= DOTS_FROM:
-            painter.save()
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(ink)
-            for point in map(points.at, range(points.count())):
-                painter.drawEllipse(point, 1.8, 1.8)
-            painter.restore()
-
 
 Figures = tuple[float, float, float]
 HELP = {

@@ -25,7 +25,8 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
-from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable, Course
+from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
+from raterscope.widgets.tables.course import Course
 
 FULLY = Weighed(1.0, "")
 

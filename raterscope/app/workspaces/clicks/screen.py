@@ -18,7 +18,8 @@ from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
 from raterscope.widgets.panels.measurement_panels import MeasurePanel, ParasitaemiaPanel
-from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
+from raterscope.widgets.panels.queue_items import QueueFilter
+from raterscope.widgets.panels.queue_panel import QueuePanel
 from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable

@@ -1,0 +1,131 @@
+"""Items of a review queue: their lines, filters, and display order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from raterscope.widgets.names import distinguishing_labels
+
+
+@dataclass(frozen=True, slots=True)
+class QueueItem:
+    """One line of the queue.
+
+    Attributes
+    ----------
+    key : hashable
+        What the item stands for; equal keys are the same item.
+    title, detail : str
+        Name, and state in a few words.
+    score : float or None
+        Doubt, 0 and more; None before there is any.
+    done : bool
+        True where nothing is left to decide.
+    flag : str or None
+        Why it was flagged; None where it is not.
+    counts : mapping of str to int
+        By what filters may ask for more than so many.
+    """
+
+    key: Hashable
+    title: str
+    detail: str
+    score: float | None
+    done: bool
+    flag: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFilter:
+    """Filter of a queue.
+
+    Attributes
+    ----------
+    key : str
+        "all", "undecided", "flagged", or one of an item's counts.
+    words : str
+    empty : str
+        Text for an empty list.
+    """
+
+    key: str
+    words: str
+    empty: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """True if the filter has a minimum count."""
+        return self.key not in ("all", "undecided", "flagged")
+
+    def passes(self, item: QueueItem, minimum: int) -> bool:
+        """Return whether an item passes."""
+        if self.counts:
+            return item.counts.get(self.key, 0) > minimum
+        return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)
+
+
+class QueuedItems:
+    """Items of a queue, finished ones last, prepared for display.
+
+    For 10,000 items this takes longer than a frame: another thread can do it.
+
+    Parameters
+    ----------
+    items : sequence of QueueItem
+    short : mapping of str to str, optional
+        Short titles, as of earlier items; they are made again for other titles.
+    """
+
+    def __init__(self, items: Sequence[QueueItem] = (), short: Mapping[str, str] | None = None) -> None:
+        self._rank = {item.key: rank for rank, item in enumerate(items)}
+        """Positions of the items as they were given."""
+        self._known = {item.key: item for item in items}
+        self._items = sorted(items, key=_done)
+        self._scores = sorted(item.score for item in items if item.score is not None)
+        titles = {item.title for item in items}
+        self.short = short if short is not None and titles == short.keys() else distinguishing_labels(titles)
+
+    @property
+    def listed(self) -> Sequence[QueueItem]:
+        """All items in display order."""
+        return self._items
+
+    @property
+    def most(self) -> float:
+        """Score that fills the bar of a line."""
+        return max(1.0, self._scores[-1]) if self._scores else 1.0
+
+    def of(self, key: Hashable) -> QueueItem | None:
+        """Return an item by its key."""
+        return self._known.get(key)
+
+    def replace(self, item: QueueItem) -> None:
+        """Replace an item by a changed one."""
+        before = self._known[item.key]
+        del self._items[self.row_in(self._items, before)]
+        self._items.insert(self.row_in(self._items, item), item)
+        self._known[item.key] = item
+        if before.score is not None:
+            del self._scores[bisect_left(self._scores, before.score)]
+        if item.score is not None:
+            insort(self._scores, item.score)
+
+    def row_in(self, lines: Sequence[QueueItem], item: QueueItem) -> int:
+        """Return the row at which an item is listed, or belongs."""
+        return bisect_left(lines, self._sort_key(item), key=self._sort_key)
+
+    def _sort_key(self, item: QueueItem) -> tuple[bool, int]:
+        return item.done, self._rank[item.key]
+
+
+def _done(item: QueueItem) -> bool:
+    return item.done
+
+
+def is_named(item: QueueItem, words: Sequence[str]) -> bool:
+    """Return whether a line contains all words."""
+    text = f"{item.title} {item.detail} {item.flag or ''}".casefold()
+    return all(word in text for word in words)
