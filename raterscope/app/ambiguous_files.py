@@ -13,7 +13,13 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
-from raterscope.app.formats.masks.naming import NameParts, compare_names, parse_path, strip_suffixes
+from raterscope.app.formats.masks.naming import (
+    NameParts,
+    compare_names,
+    parse_bids,
+    parse_path,
+    strip_suffixes,
+)
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import check_shape
@@ -274,7 +280,8 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
     """Guess from the names; true masks separately, as they do not follow the raters' pattern."""
     true = {file: None for file in files if _TRUE & _pieces(file)}
     others = [file for file in files if file not in true]
-    parts_by_file = compare_names(others)
+    of_bids = {file: parts for file in others if (parts := parse_bids(file)) is not None}
+    parts_by_file = compare_names([file for file in others if file not in of_bids])
     items = [name.item for name in parts_by_file.values()]
     if len(items) > 1 and len(set(items)) == len(items) and not any(map(_has_number, items)):
         # Words that differ in every name, as the annotators do, name no images.
@@ -283,6 +290,7 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
         raters = not others and len(true) > 1 and name.annotator is not None
         parts_by_file[file] = name if raters else name._replace(annotator=TRUTH_WORD)
     called = {tuple(words_of(image)): image for image in reversed(images)}
+    begun = {words[:n] for words in called for n in range(1, len(words))}
     for file in files:
         image, rest = _image_in(file, called)
         if image is not None:
@@ -292,7 +300,13 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
             if structure is not None and set(words_of(structure)) <= set(words_of(image)):
                 structure = None
             parts_by_file[file] = NameParts(image, annotator, structure)
-    return parts_by_file
+        elif any(map(str.isdigit, stem := strip_suffixes(file))) and tuple(words_of(stem)) in begun:
+            name = parts_by_file.get(file, NameParts())
+            structure = name.structure
+            if structure is not None and set(words_of(structure)) <= set(words_of(stem)):
+                structure = None
+            parts_by_file[file] = NameParts(stem, name.annotator, structure)
+    return parts_by_file | of_bids
 
 
 def _has_number(text: str | None) -> bool:

@@ -134,6 +134,10 @@ class ImportCandidates:
         """Check whether a file belongs to a volume found earlier."""
         return path in self._files
 
+    def add_part(self, path: Path) -> None:
+        """Add a file that another file, its header, belongs to."""
+        self._files.add(path)
+
     def add_volumes(self, volumes: Iterable[VolumeFile]) -> None:
         """Add volumes, except those found earlier."""
         for volume in volumes:
@@ -272,7 +276,9 @@ def resolve_ambiguous(
         pairs=tuple(candidates.pairs), images=tuple(candidates.images), masks=tuple(candidates.masks),
         volumes=tuple(candidates.volumes),
         walked=frozenset([*candidates.masks, *candidates.points]) - set(candidates.named),
-        left=tuple(path for path in candidates.left if path not in candidates.named),
+        left=tuple(
+            path for path in candidates.left if path not in candidates.named and not candidates.has(path)
+        ),
         notices=tuple(candidates.notices), sources=candidates.sources,
     )  # fmt: skip
 
@@ -407,7 +413,10 @@ def _sort_voxels(source: Source, candidates: ImportCandidates, watch: Watch) -> 
     from raterscope.app.formats.volumes import find_volumes
     from raterscope.app.formats.volumes.voxel_files import check_complete
 
-    check_complete(source.voxels(), watch)
+    head = source.voxels()
+    check_complete(head, watch)
+    if head.data != source.path:
+        candidates.add_part(head.data)
     holds = holds_masks(source, part(watch, 0.0, 0.5))
     if holds:
         candidates.masks.append(source.path)

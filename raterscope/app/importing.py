@@ -357,7 +357,7 @@ def _store(
     for done, file in enumerate(readings.masks, start=len(tables)):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
         mine = placed.get(file.path, [])
-        moved = sum(not placed_mask.mask.grid.same_as(grids[number]) for placed_mask, number in mine)
+        moved = sum(not placed_mask.mask.grid.same_voxels(grids[number]) for placed_mask, number in mine)
         notices = [*file.notices, *_moved_in_words(moved)]
         masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in mine]
         report = add_masks(study, masks, file.path.name, notices, step)

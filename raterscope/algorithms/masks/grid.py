@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +259,26 @@ class Grid:
         corners = np.stack(np.meshgrid(slices, rows, columns, indexing="ij"), axis=-1).reshape(-1, 3)
         away = np.abs(self.to_patient(corners) - other.to_patient(corners)).max()
         return bool(away <= _SAME_PLACE * min(min(self.spacing), min(other.spacing)))
+
+    def same_voxels(self, other: Grid) -> bool:
+        """Return whether both have the same voxels, whatever the order and the directions of their axes.
+
+        Values then pass from one to the other without loss, as between RAS and LPS orientation.
+        """
+        if self.same_as(other):
+            return True
+        known = self.calibrated and other.calibrated and not (self.uneven or other.uneven)
+        if not known or sorted(self.shape) != sorted(other.shape):
+            return False
+        to_other = np.linalg.inv(other.matrix[:3, :3]) @ self.matrix[:3, :3]
+        axes = np.rint(to_other)
+        if not np.array_equal(np.abs(axes) @ np.abs(axes).T, np.eye(3)):
+            return False
+        ends = np.array(list(product(*((0.0, size - 1.0) for size in self.shape))))
+        index = other.to_index(self.to_patient(ends))
+        away = np.abs(index - np.rint(index)).max()
+        inside = (np.rint(index) >= 0) & (np.rint(index) < other.shape)
+        return bool(away <= _SAME_PLACE and inside.all())
 
     def part(self, origin: tuple[int, int, int], shape: tuple[int, int, int]) -> Grid:
         """Return the grid of a part that begins at the voxel `origin`."""

@@ -150,3 +150,20 @@ def test_a_tilt_is_told_and_does_not_lengthen_the_slice_distance():
 def test_slice_positions_that_cannot_be(offsets):
     with pytest.raises(GridError, match="slice positions"):
         Grid(SHAPE, turned().affine, True, offsets)
+
+
+def test_the_same_voxels_with_other_axes():
+    grid = Grid.plain((4, 5, 6), (2.5, 0.8, 0.6), calibrated=True)
+    matrix = grid.matrix.copy()
+    matrix[:3, 3] += 5 * matrix[:3, 0]  # begins at the last column and goes back
+    matrix[:3, 0] *= -1
+    flipped = Grid.from_matrix(grid.shape, matrix)
+    swapped = Grid.from_matrix((6, 5, 4), grid.matrix[:, [2, 1, 0, 3]])
+    for other in (flipped, swapped):
+        assert not grid.same_as(other)
+        assert grid.same_voxels(other)
+        assert other.same_voxels(grid)
+    matrix[:3, 3] += matrix[:3, 0]
+    assert not grid.same_voxels(Grid.from_matrix(grid.shape, matrix))
+    assert not grid.same_voxels(Grid.plain(grid.shape, (2.5, 0.8, 0.7), calibrated=True))
+    assert not grid.same_voxels(Grid.from_matrix((4, 5, 3), grid.matrix @ np.diag([2.0, 1, 1, 1])))

@@ -32,6 +32,11 @@ _IDLE = {
     "by", "of", "from", "binary", "output", "final",
 }  # fmt: skip
 _MOST_FIELDS = 6
+_ENTITY = re.compile(r"([A-Za-z]+)-([A-Za-z0-9+]+)")
+_RATERS = ("rater", "reader", "annotator", "annot", "observer", "expert")
+_STRUCTURES = ("label", "desc")
+_DERIVED = {*_RATERS, *_STRUCTURES, "space", "res", "den", "hemi"}
+"""Entities that the name of a derived file has and that of its source has not."""
 
 
 class NameParts(NamedTuple):
@@ -101,6 +106,32 @@ def parse_path(path: Path, pattern: str) -> NameParts | None:
     return parse_name("/".join([*folders, strip_suffixes(path)]), pattern)
 
 
+def parse_bids(path: Path) -> NameParts | None:
+    """Parse a name of the Brain Imaging Data Structure that has an entity for the rater.
+
+    In sub-01_ses-2_rater-A_label-lesion_mask.nii.gz, the image is sub-01_ses-2, the annotator A, and the
+    structure the value of label, or else of desc.
+
+    Returns
+    -------
+    NameParts, or None for another name.
+
+    References
+    ----------
+    Gorgolewski et al., "The brain imaging data structure, a format for organizing and describing outputs of
+    neuroimaging experiments", Scientific Data 3, 160044, 2016; specification 1.9, "Derivatives".
+    """
+    entities = [
+        match.groups() for word in strip_suffixes(path).split("_") if (match := _ENTITY.fullmatch(word))
+    ]
+    values = {name.casefold(): value for name, value in entities}
+    rater = next((values[name] for name in _RATERS if name in values), None)
+    if "sub" not in values or rater is None:
+        return None
+    item = "_".join(f"{name}-{value}" for name, value in entities if name.casefold() not in _DERIVED)
+    return NameParts(item, rater, next((values[name] for name in _STRUCTURES if name in values), None))
+
+
 def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
     """Derive annotator, image and structure from the differences between the names of related files.
 
@@ -126,7 +157,7 @@ def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
 
 def _pieces(path: Path, shared: int) -> list[str]:
     """Split a name, and the folders after the first `shared` ones, into words."""
-    folders = path.parent.parts[shared:]
+    folders = tuple(map(_without_idle, path.parent.parts[shared:]))
     words: list[str] = []
     for word in (*folders, *(word for word in re.split(r"[_\-. ]+", strip_suffixes(path)) if word)):
         may_join = words and word.isdigit() and len(words) > len(folders)
@@ -135,6 +166,12 @@ def _pieces(path: Path, shared: int) -> list[str]:
         else:
             words.append(word)
     return words
+
+
+def _without_idle(folder: str) -> str:
+    """Return the part of a folder's name that says something: "anna" of labels_anna."""
+    words = [word for word in re.split(r"[_\-. ]+", folder) if word and word.casefold() not in _IDLE]
+    return "_".join(words) or folder
 
 
 def _is_person(word: str) -> bool:
@@ -177,6 +214,8 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
         return role
     assign("item", (at for at in constant if _has_number(columns[at][0]) or _is_thing(columns[at][0])))
     assign("structure", (at for at in constant if not _has_number(columns[at][0])))
+    if {"item", "annotator"} <= set(role.values()):
+        assign("structure", constant)
     return role
 
 

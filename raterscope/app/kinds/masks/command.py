@@ -216,7 +216,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
     for mask, at in zip(placement.masks, placement.where, strict=True):
         grid = placement.sites[at].grid
         record = record_of(prepare_mask(mask, at, grid))
-        if not mask.mask.grid.same_as(grid):
+        if not mask.mask.grid.same_voxels(grid):
             sentences.append(
                 f"{plain(mask.file.name)} was resampled to the image's grid. Edges may shift slightly."
             )

@@ -1,6 +1,7 @@
 """Import of masks: reads files, assigns raters and structures, and places each mask on its image.
 
-A mask belongs to an image by its series, by its name or by its grid. It is never resampled unasked.
+A mask belongs to an image by its series, by its name, by its grid or by its folder. It is never resampled
+unasked; only the order and directions of its axes are adapted.
 """
 
 from __future__ import annotations
@@ -125,6 +126,9 @@ def _signed_alike(tables: Sequence[MaskTable]) -> set[Path]:
     return {path for paths in files.values() if len(paths) > 1 for path in paths}
 
 
+_FIRST_CHANNEL = "0000"
+"""Last word of a case's first image in nnU-Net's format: liver_001_0000.nii.gz."""
+
 _SMALL_LABEL = re.compile(r"label \d{1,2}")
 
 
@@ -142,6 +146,8 @@ class Site:
         In the study, where it is there already.
     fresh : bool
         Whether it came with the masks.
+    folder : Path or None
+        Of its file, where it came with the masks.
     """
 
     name: str
@@ -149,6 +155,7 @@ class Site:
     identifier: str = ""
     number: int | None = None
     fresh: bool = False
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +184,8 @@ def place_masks(
     """Find the image of every mask.
 
     The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
-    else the only one of its shape if one of the two has no position. A mask without a matching image becomes
+    else the only one of its shape if one of the two has no position. Of several, it is the one whose folder
+    is nearest to the mask's. A mask without a matching image becomes
     a case, with all masks of its name, or of its folder if names do not help. Truth without a name belongs to
     the only case on its grid. An unnamed structure is the only named structure of the image, if there is one,
     or label 1 beside other labels.
@@ -213,7 +221,7 @@ def place_masks(
             if at is None:
                 at = cases[name] = len(site_list)
                 site_list.append(Site(name, attributed.mask.grid))
-            elif not site_list[at].grid.same_as(attributed.mask.grid):
+            elif not site_list[at].grid.same_voxels(attributed.mask.grid):
                 if not (may_resample and attributed.mask.grid.calibrated and site_list[at].grid.calibrated):
                     raise _other_grid(attributed, replace(site_list[at], name=_first_on(placed, where, at)))
             elif not site_list[at].grid.calibrated:
@@ -227,6 +235,8 @@ def place_masks(
 
 def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
     """Prepare a mask for storage on an image's grid; resampled if its own grid differs.
+
+    Resampling to the same voxels in another order changes no value.
 
     Raises
     ------
@@ -256,7 +266,7 @@ class _Sites:
         self._exact: dict[str, list[int]] = {}
         self._by_words: dict[tuple[str, ...], list[int]] = {}
         self._by_first_words: dict[tuple[str, ...], list[int]] = {}
-        self._by_shape: dict[tuple[int, int, int], list[int]] = {}
+        self._by_shape: dict[tuple[int, ...], list[int]] = {}
         for at, site in enumerate(sites):
             for name in {site.identifier, site.name}:
                 self._exact.setdefault(name, []).append(at)
@@ -264,14 +274,14 @@ class _Sites:
             self._by_words.setdefault(words, []).append(at)
             for n in range(1, len(words)):
                 self._by_first_words.setdefault(words[:n], []).append(at)
-            self._by_shape.setdefault(site.grid.shape, []).append(at)
+            self._by_shape.setdefault(tuple(sorted(site.grid.shape)), []).append(at)
 
     def site_of(self, mask: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
         """Return a mask's image, None for a case of its own; and its structure's name."""
         sites, grid = self._sites, mask.mask.grid
         named = self._named(mask.item) or self._named(mask.hint)
         if named:
-            same = [at for at in named if sites[at].grid.same_as(grid)]
+            same = self._nearest(mask, [at for at in named if sites[at].grid.same_voxels(grid)])
             if len(same) > 1:
                 raise _ambiguous_image(mask, [sites[at] for at in same])
             if same:
@@ -284,21 +294,36 @@ class _Sites:
         guessed = mask.hint is not None and any(map(str.isdigit, mask.hint)) and not self._fresh
         if is_named or guessed or not sites:
             return None, mask.structure
-        fits = [at for at in self._by_shape.get(grid.shape, ()) if sites[at].grid.same_as(grid)]
+        shape = tuple(sorted(grid.shape))
+        fits = [at for at in self._by_shape.get(shape, ()) if sites[at].grid.same_voxels(grid)]
         sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
         new_sites = [at for at in fits if sites[at].fresh]
         chosen = next((few for few in (sure, new_sites, fits) if len(few) == 1), None)
         if chosen is not None:
             # What looked like the image's name is another structure's.
             return chosen[0], mask.structure if mask.hint is None or mask.mask.structure else mask.hint
-        if fits:
-            raise _ambiguous_image(mask, [sites[at] for at in fits])
+        nearest = self._nearest(mask, fits)
+        if len(nearest) == 1:
+            return nearest[0], mask.structure
+        if nearest:
+            raise _ambiguous_image(mask, [sites[at] for at in nearest])
         if series or len(self._fresh or sites) > 1:
             return None, mask.structure
-        nearest = sites.index(self._fresh[0]) if self._fresh else 0
-        if may_resample and grid.calibrated and sites[nearest].grid.calibrated:
-            return nearest, mask.structure
-        raise _other_grid(mask, sites[nearest])
+        only = sites.index(self._fresh[0]) if self._fresh else 0
+        if may_resample and grid.calibrated and sites[only].grid.calibrated:
+            return only, mask.structure
+        raise _other_grid(mask, sites[only])
+
+    def _nearest(self, mask: AttributedMask, fits: Sequence[int]) -> list[int]:
+        """Choose the images whose folder is nearest to a mask's, as in CASE/ct.nii and CASE/rater.nii."""
+        if len(fits) < 2:
+            return list(fits)
+        folder = mask.file.resolve().parent
+        nearness = {at: _nearness(folder, self._sites[at].folder) for at in fits}
+        best = max(nearness.values())
+        nearest = [at for at in fits if nearness[at] == best]
+        first_channel = [at for at in nearest if words_of(self._sites[at].name)[-1:] == [_FIRST_CHANNEL]]
+        return first_channel if len(first_channel) == 1 else nearest
 
     def _named(self, name: str | None) -> list[int]:
         """Find the images that match a name or a series UID, by the most certain rule that finds any."""
@@ -309,6 +334,16 @@ class _Sites:
         if named is None and words:
             named = self._by_words.get(words) or self._by_first_words.get(words)
         return named or []
+
+
+def _nearness(folder: Path, other: Path | None) -> tuple[int, int]:
+    """Count the folders that two paths begin with, then the names that their other folders share."""
+    if other is None:
+        return 0, 0
+    parts, others = folder.parts, other.resolve().parts
+    shared = next((n for n, pair in enumerate(zip(parts, others, strict=False)) if len(set(pair)) > 1), None)
+    begin = min(len(parts), len(others)) if shared is None else shared
+    return begin, len(set(parts[begin:]) & set(others[begin:]))
 
 
 def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
@@ -328,7 +363,7 @@ def _marked_alone(
     cases = {
         at
         for mask, at in zip(masks, where, strict=True)
-        if sites[at].grid.same_as(truth.mask.grid) and not (stated and (mask.item or mask.hint))
+        if sites[at].grid.same_voxels(truth.mask.grid) and not (stated and (mask.item or mask.hint))
     }
     return cases.pop() if len(cases) == 1 else None
 
@@ -530,8 +565,20 @@ def list_sites(
     """List the images that masks may belong to: imported ones in order, then the study's."""
     from raterscope.algorithms.masks.grid import Grid
 
-    sites = [Site(image.name, Grid.plain((1, image.height, image.width)), fresh=True) for image in images]
-    sites += [Site(volume.name, volume.grid, volume.identifier, fresh=True) for volume in volumes]
+    sites = [
+        Site(image.name, Grid.plain((1, image.height, image.width)), fresh=True, folder=image.path.parent)
+        for image in images
+    ]
+    sites += [
+        Site(
+            volume.name,
+            volume.grid,
+            volume.identifier,
+            fresh=True,
+            folder=(volume.files[0] if volume.files else volume.path).parent,
+        )
+        for volume in volumes
+    ]
     new_sites = {(site.name, site.identifier) for site in sites}
     sites += [
         Site(entry.name, entry.lattice, entry.identifier, entry.id)

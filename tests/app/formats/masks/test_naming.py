@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.masks.naming import compare_names, parse_name, parse_path, strip_suffixes
+from raterscope.app.formats.masks.naming import (
+    compare_names,
+    parse_bids,
+    parse_name,
+    parse_path,
+    strip_suffixes,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +33,23 @@ def test_patterns(text: str, pattern: str, expected: object) -> None:
 def test_patterns_that_are_none(pattern: str) -> None:
     with pytest.raises(InputError, match="not a pattern of names"):
         parse_name("a", pattern)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sub-01_rater-A_mask.nii.gz", ("sub-01", "A", None)),
+        (
+            "sub-01_ses-2_run-1_space-T1w_rater-2_label-lesion_mask.nii.gz",
+            ("sub-01_ses-2_run-1", "2", "lesion"),
+        ),
+        ("sub-01_desc-edema_rater-B_dseg.nii.gz", ("sub-01", "B", "edema")),
+        ("sub-01_desc-manual_mask.nii.gz", None),
+        ("rater-A_mask.nii.gz", None),
+    ],
+)
+def test_entities_of_bids(name: str, expected: object) -> None:
+    assert parse_bids(Path(name)) == expected
 
 
 def test_folders_count_where_the_pattern_has_them() -> None:

@@ -238,6 +238,70 @@ def test_a_mask_that_fits_two_images_is_not_guessed(import_files, tmp_path):
     assert "fits several images (left.nii.gz, right.nii.gz)" in output
 
 
+@pytest.mark.parametrize(
+    ("image", "mask", "structure"),
+    [
+        pytest.param("{case}/CT", "{case}/GTV_{rater}", "GTV", id="a folder for each case"),
+        pytest.param("images/{case}/t2", "masks/{case}/lesion_{rater}", "lesion", id="folders of one name"),
+        pytest.param("{case}/image", "{case}/task01_{rater}", "task01", id="QUBIQ"),
+        pytest.param("imagesTr/{case}_0000", "labels_{rater}/{case}", "structure", id="nnU-Net"),
+        pytest.param(
+            "sub-{case}/anat/sub-{case}_T1w",
+            "derivatives/manual/sub-{case}/anat/sub-{case}_rater-{rater}_desc-tumour_mask",
+            "tumour",
+            id="BIDS",
+        ),
+    ],
+)
+def test_layouts_of_public_data_sets(import_files, tmp_path, image, mask, structure):
+    cases, raters = ("p01", "p02", "p03"), {"anna": 5.5, "ben": 6.0, "carl": 7.0}
+    expected = {}
+    for seed, case in enumerate(cases):
+        path = tmp_path / "data" / f"{image.format(case=case)}.nii.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        a_volume(path, seed)
+        for rater, radius in raters.items():
+            path = tmp_path / "data" / f"{mask.format(case=case, rater=rater)}.nii.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            values = a_ball(radius=radius + seed / 2)
+            write(path, values)
+            expected[seed, rater, structure] = values.sum()
+    import_files(tmp_path / "data")
+    with Study.open(tmp_path / "s.rscope") as study:
+        case_of = {
+            entry.id: next(at for at, case in enumerate(cases) if case in entry.path)
+            for entry in study.images()
+        }
+        found = {(case_of[e.image], e.annotator, e.structure): e.voxels for e in mask_entries(study)}
+    assert found == expected
+
+
+@pytest.mark.parametrize("orientation", ["RAS", "LPI", "PIR", "SAL"])
+def test_masks_with_other_axes_come_without_loss(import_files, tmp_path, orientation):
+    rng = np.random.default_rng(2)
+    a_volume(tmp_path / "ct.nii.gz")
+    drawn = {name: rng.integers(0, 2, SHAPE).astype(np.uint8) for name in ("anna", "ben")}
+    for name, values in drawn.items():
+        write(tmp_path / f"m_{name}.nii.gz", values)
+    path = str(tmp_path / "m_ben.nii.gz")
+    SimpleITK.WriteImage(SimpleITK.DICOMOrient(SimpleITK.ReadImage(path), orientation), path)
+    output = import_files(*sorted(tmp_path.glob("*.nii.gz")))
+    assert "resampled" not in output
+    with Study.open(tmp_path / "s.rscope") as study:
+        (entry,) = study.images()
+        for name, mask in read_masks(study, entry.id, "m").items():
+            whole = np.zeros(SHAPE, dtype=bool)
+            ends = [slice(at, at + n) for at, n in zip(mask.origin, mask.values.shape, strict=True)]
+            whole[tuple(ends)] = mask.values
+            np.testing.assert_array_equal(whole, drawn[name].astype(bool))
+
+
+def test_data_files_of_headers_are_not_reported_as_skipped(import_files, tmp_path):
+    for name, values in {"anna": a_ball(), "ben": a_ball(radius=7)}.items():
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(values), tmp_path / f"{name}.mhd")
+    assert "Skipped" not in import_files(tmp_path)
+
+
 def test_an_empty_mask_is_a_rater_who_saw_nothing(import_files, tmp_path):
     files = [*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", np.zeros(SHAPE, np.uint8))]
     assert "1 of them empty" in import_files(*files)
