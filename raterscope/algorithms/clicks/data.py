@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ class KnownSpots:
     present: BoolArray
 
     @classmethod
+    @cache
     def none(cls) -> KnownSpots:
         """Return a record without known spots."""
         return cls(np.empty(0), np.empty(0), np.empty(0, dtype=bool))
@@ -115,7 +118,7 @@ class Clicks:
         if len(set(self.annotators)) != len(self.annotators):
             raise ClicksError("two annotators have the same name.")
         extent = tuple(float(edge) for edge in self.extent)
-        if len(extent) != 4 or not np.isfinite(extent).all():
+        if len(extent) != 4 or not all(map(isfinite, extent)):
             raise ClicksError(f"the image's extent is {self.extent}; expected left, top, right, bottom.")
         if extent[2] <= extent[0] or extent[3] <= extent[1]:
             raise ClicksError(f"the image's extent is {self.extent}; expected an area above 0.")
@@ -169,6 +172,8 @@ class Clicks:
 
     def without(self, names: set[str]) -> Clicks:
         """Exclude annotators, as if they had never viewed the image; `PROGRAM` excludes the scores."""
+        if names.isdisjoint((*self.annotators, PROGRAM)):
+            return self
         keep = [i for i, name in enumerate(self.annotators) if name not in names]
         index = np.full(len(self.annotators), -1, dtype=np.int64)
         index[keep] = np.arange(len(keep))
@@ -186,6 +191,8 @@ class Clicks:
 
     def with_weights(self, weights: Mapping[str, float]) -> Clicks:
         """Down-weight annotators by name; all others count fully."""
+        if not weights and self.weights is None:
+            return self
         return replace(self, weights=np.array([weights.get(name, 1.0) for name in self.annotators]))
 
     def merged(self) -> tuple[Clicks, IntArray]:
@@ -224,8 +231,9 @@ def _coordinates(values: object, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ClicksError(f"{name} has {array.ndim} axes; expected one.")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if len(bad):
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
         raise ClicksError(f"{name} of click {bad[0] + 1} is {array[bad[0]]}; expected a finite number.")
     return array
 

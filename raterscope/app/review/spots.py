@@ -231,6 +231,8 @@ def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | No
     truth : (x, y), optional
         Imported true places to be held fixed too; a decision within a pixel of one has the last word.
     """
+    if not spots and truth is None:
+        return KnownSpots.none()
     decided = [spot for spot in spots if spot.verdict != "skipped"]
     x = [spot.anchor_x for spot in decided]
     y = [spot.anchor_y for spot in decided]

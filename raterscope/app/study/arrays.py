@@ -97,28 +97,37 @@ def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
 
 def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
+    for name in _names(cast(Any, type(record))):
+        value = getattr(record, name)
         if isinstance(value, np.ndarray):
-            array = np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C")
-            if array.dtype.str not in _DTYPES:
-                raise TypeError(f"{type(record).__name__}.{field.name} has the type {array.dtype}")
-            values[field.name] = {"array": [array.dtype.str, list(array.shape), offset[0]]}
-            arrays.append(np.packbits(array) if array.dtype == bool else array)
+            code = value.dtype.str
+            if code not in _DTYPES or not value.flags.c_contiguous:
+                value = np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C")
+                code = value.dtype.str
+            if code not in _DTYPES:
+                raise TypeError(f"{type(record).__name__}.{name} has the type {value.dtype}")
+            values[name] = {"array": [code, value.shape, offset[0]]}
+            arrays.append(np.packbits(value) if code == "|b1" else value)
             offset[0] += arrays[-1].nbytes
         elif dataclasses.is_dataclass(value):
-            values[field.name] = {"record": _describe(value, arrays, offset)}
+            values[name] = {"record": _describe(value, arrays, offset)}
         elif isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value)):
-            values[field.name] = {"records": [_describe(element, arrays, offset) for element in value]}
+            values[name] = {"records": [_describe(element, arrays, offset) for element in value]}
         elif isinstance(value, float) and not math.isfinite(value):
-            values[field.name] = {"float": str(float(value))}
+            values[name] = {"float": str(float(value))}
         elif isinstance(value, float):
-            values[field.name] = float(value)  # NumPy's are no JSON
+            values[name] = float(value)  # NumPy's are no JSON
         elif value is None or isinstance(value, (bool, int, float, str, tuple)):
-            values[field.name] = value
+            values[name] = value
         else:
-            raise TypeError(f"{type(record).__name__}.{field.name} is a {type(value).__name__}")
+            raise TypeError(f"{type(record).__name__}.{name} is a {type(value).__name__}")
     return values
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """Name the fields of a record."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Record:
@@ -145,7 +154,7 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
         else:
             field_values[name] = tuple(_tupled(value)) if isinstance(value, list) else value
-            if typing.get_args(hints[name])[:1] == (float,) and isinstance(field_values[name], tuple):
+            if isinstance(field_values[name], tuple) and typing.get_args(hints[name])[:1] == (float,):
                 # JSON has no word for a number that is not known
                 field_values[name] = tuple(
                     math.nan if element is None else element for element in field_values[name]
@@ -162,11 +171,13 @@ def _tupled(values: list[Any]) -> Iterator[Any]:
 
 def _fits(hint: Any, value: object) -> bool:
     """Return whether a value is of the type that a field is declared to have."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in _array_kinds(hint)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(choice, value) for choice in typing.get_args(hint))
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype.kind in _KINDS[_kind(hint)]
+        return False
     if origin is tuple:
         return isinstance(value, tuple) and _fits_tuple(typing.get_args(hint), value)
     if hint is float:
@@ -180,6 +191,16 @@ def _fits_tuple(hints: tuple[Any, ...], value: tuple[object, ...]) -> bool:
     if len(hints) == 2 and hints[1] is Ellipsis:
         return all(_fits(hints[0], element) for element in value)
     return len(hints) == len(value) and all(map(_fits, hints, value))
+
+
+@cache
+def _array_kinds(hint: Any) -> str:
+    """Return the kinds of numbers that an array in a field may have; none where no array belongs there."""
+    choices = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if any(choice in (Any, np.ndarray) for choice in choices):
+        return "fiub"
+    arrays = [choice for choice in choices if typing.get_origin(choice) is np.ndarray]
+    return "".join(_KINDS[_kind(choice)] for choice in arrays)
 
 
 def _kind(hint: Any) -> str:
@@ -213,7 +234,7 @@ def _words(value: object) -> str:
 
 def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
     code, shape, offset = content
-    if code not in _DTYPES or not all(type(length) is int and length >= 0 for length in [*shape, offset]):
+    if code not in _DTYPES or any(type(length) is not int or length < 0 for length in [*shape, offset]):
         raise DamagedError("an array's type or shape is not one that is written")
     count = math.prod(shape)
     bits = code == "|b1"

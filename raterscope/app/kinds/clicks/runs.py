@@ -187,7 +187,8 @@ def gather(
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
         clicks = study.clicks(image).without(set(state.excluded)).with_weights(state.weights)
-        return replace(clicks, **read_knowledge(image, state, views, truth)._asdict())
+        knowledge = read_knowledge(image, state, views, truth)
+        return replace(clicks, **knowledge._asdict()) if knowledge.any() else clicks
 
     names_by_image = {image: names[image] for image in images}
     inputs = outcome.gather(names_by_image, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
@@ -321,6 +322,10 @@ class ExpertKnowledge(NamedTuple):
     known: KnownSpots
     viewed: FloatArray | None
     control: bool | None
+
+    def any(self) -> bool:
+        """Return whether anything is known."""
+        return len(self.known) > 0 or self.viewed is not None or self.control is not None
 
 
 def read_knowledge(
