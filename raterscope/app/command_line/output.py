@@ -16,7 +16,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.outcome import Answer, Outcome
-from raterscope.app.study.arrays import digest_of_file
+from raterscope.app.study.file_digests import digest_of_file
 
 _EVERY = 0.1  # seconds
 _BAR = 24

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
 from raterscope.app.errors import InputError
+from raterscope.app.formats.png import Chunks, read_chunks
 from raterscope.app.formats.records import ImageFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_kind, open_source
 from raterscope.app.formats.tiff_pages import find_channels, find_levels, mix_channels, tiff_orientation
@@ -45,7 +46,6 @@ _UNSUPPORTED = (4, 8, 9, 10)
 _DARKEST, _BRIGHTEST = 0.1, 99.9
 _SAMPLE = 1_000_000
 _ORIENTATION = 0x0112
-_LONGEST_EXIF = 1 << 16
 
 # Pillow warns at half the size at which it refuses; the limits of this module are their own.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -106,35 +106,22 @@ def open_image(path: Path | BinaryIO, kind: str) -> Image.Image:
     return PngImageFile(path) if kind == "PNG" else JpegImageFile(path)
 
 
-def read_orientation(image: Image.Image) -> int:
+def read_orientation(image: Image.Image, chunks: Chunks | None = None) -> int:
     """Read the EXIF orientation of a PNG or JPEG, 1 to 8, before its pixels are read."""
     try:
         if isinstance(image, PngImageFile):
             # Pillow would decode all of a PNG to find EXIF after the pixels.
+            if chunks is None and image.fp is not None:
+                chunks = read_chunks(image.fp)
             exif = Image.Exif()
-            exif.load(_png_exif(image.fp))
+            if chunks is not None and chunks.exif:
+                exif.load(chunks.exif)
             turn = exif.get(_ORIENTATION) or _xmp_orientation(image)
         else:
             turn = image.getexif().get(_ORIENTATION, 1)
     except Exception:  # damaged EXIF does not affect the pixels
         return 1
     return turn if turn in range(1, 9) else 1
-
-
-def _png_exif(file: IO[bytes] | None) -> bytes:
-    if file is None:
-        return b""
-    position = file.tell()
-    try:
-        file.seek(8)
-        while len(head := file.read(8)) == 8:
-            length = int.from_bytes(head[:4], "big")
-            if head[4:] == b"eXIf":
-                return file.read(min(length, _LONGEST_EXIF))
-            file.seek(length + 4, 1)
-        return b""
-    finally:
-        file.seek(position)
 
 
 def _xmp_orientation(image: Image.Image) -> int:
@@ -366,7 +353,7 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
     """
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
 
-    pixel_size, slices, channels, is_compressed = None, None, 1, True
+    pixel_size, slices, channels, is_compressed, digest = None, None, 1, True, None
     with image_errors(path), open_file(path, file) as stream:
         kind = detect_image_format(path, stream)
         if is_slide(path):
@@ -380,12 +367,14 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
                 if pages and columns * rows <= MOST_PIXELS:
                     slices = _pages(path, page.parent)
         else:
+            chunks = read_chunks(stream) if kind == "PNG" else None
+            digest = chunks and chunks.digest
             with open_image(stream, kind) as image:
-                (columns, rows), turn = image.size, read_orientation(image)
+                (columns, rows), turn = image.size, read_orientation(image, chunks)
                 channels = 1 if image.mode == "P" else len(image.getbands())
             check_pixel_count(path, columns, rows, most=LARGEST)
     width, height = (rows, columns) if turn >= 5 else (columns, rows)
-    image_file = ImageFile(name=path.name, path=path, width=width, height=height, pixel_size=pixel_size)
+    image_file = ImageFile(path.name, path, width, height, pixel_size, digest)
     return ImageHead(image_file, rows, columns, channels, is_compressed, slices)
 
 

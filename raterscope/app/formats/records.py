@@ -105,6 +105,8 @@ class ImageFile:
         Pixels, as shown: after the orientation in the file was applied.
     pixel_size : float or None
         Micrometres, if a TIFF of a microscope contains it.
+    digest : str or None
+        Of a PNG, by the checksums in it, see `png.Chunks`.
     """
 
     name: str
@@ -112,6 +114,7 @@ class ImageFile:
     width: int
     height: int
     pixel_size: float | None = None
+    digest: str | None = field(default=None, compare=False)
 
 
 def refuse_special(path: Path) -> None:
@@ -127,12 +130,19 @@ def refuse_special(path: Path) -> None:
         For a file NAME.rscope, a pipe, socket or device, and a link to one of them; for a name that is not
         UTF-8. A missing file and a folder are not refused.
     """
-    if STUDY_SUFFIX in (path.suffix.casefold(), Path(os.path.realpath(path)).suffix.casefold()):
+    target = path
+    mode: int | None = None
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode) or path.name in ("", ".."):  # links among the folders do not change the name
+            target, mode = Path(os.path.realpath(path)), None
+            mode = path.stat().st_mode
+    except (OSError, ValueError):
+        pass
+    if STUDY_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
         raise InputError("is a study; open it instead of importing it", file=path)
     refuse_name(path, path.name)
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):
+    if mode is None:
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InputError("is a pipe or a device; expected a file", file=path)

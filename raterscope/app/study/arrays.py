@@ -1,4 +1,4 @@
-"""Records of arrays as bytes and as rows of a study's file, and digests of files and of the input of a run.
+"""Records of arrays as bytes and as rows of a study's file, and the digest of the input of a run.
 
 A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses, or tuples of
 them. The bytes are the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays
@@ -6,7 +6,7 @@ as dtype, shape and offset) and the bytes of the arrays in C order, eight truth 
 cut into chunks that zlib compresses separately. Reading makes objects of the requested type only, and no
 array whose declared size is not there. A field that an older version did not write has its default.
 
-Digests are the same on any machine.
+The digest is the same on any machine.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import dataclasses
 import hashlib
 import math
 import sqlite3
-import time
 import types
 import typing
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -29,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.records import refuse_special
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.study.records import StudyError
 
 CHUNK = 1 << 20
@@ -346,13 +344,6 @@ def remove_object(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("DELETE FROM objects WHERE id = ?", (number,))
 
 
-_BLOCK = 4 << 20
-_CLOCK_STEP = 3_000_000_000
-"""Nanoseconds within which a file may be written twice with the same time."""
-_MOST_DIGESTS = 20_000
-_DIGESTS: dict[tuple[int, ...], str] = {}
-
-
 _BATCH = 100_000
 """Texts that are joined before they are digested."""
 
@@ -421,41 +412,3 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
             little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
             fingerprint.content(len(little).to_bytes(8, "little") + little.tobytes())
     return str(fingerprint)
-
-
-def digest_of_files(paths: Sequence[Path], watch: Watch = silent, words: str = "reading") -> str:
-    """Compute the SHA-256 of several files' digests, in order."""
-    machine = hashlib.sha256()
-    for index, path in enumerate(paths):
-        step = part(watch, index / len(paths), (index + 1) / len(paths))
-        machine.update(digest_of_file(path, step, words).encode())
-    return f"sha256:{machine.hexdigest()}"
-
-
-def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") -> str:
-    """Compute the SHA-256 of a file, "sha256:" and hexadecimal digits.
-
-    Known for a file that was read before and has the same times: slides have gigabytes.
-    """
-    refuse_special(path)
-    stamp = _stamp(path)
-    if stamp in _DIGESTS:
-        return _DIGESTS[stamp]
-    machine, read, size = hashlib.sha256(), 0, max(path.stat().st_size, 1)
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            machine.update(block)
-            read += len(block)
-            watch(min(read / size, 1.0), words)
-    digest = f"sha256:{machine.hexdigest()}"
-    if _stamp(path) == stamp and time.time_ns() - max(stamp[-2:]) > _CLOCK_STEP:
-        if len(_DIGESTS) >= _MOST_DIGESTS:
-            _DIGESTS.clear()
-        _DIGESTS[stamp] = digest
-    return digest
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Return the file's identity, size and times, which change with its content."""
-    status = path.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -79,7 +79,7 @@ class ImageEntry:
     size : int or None
         Of the file, bytes.
     digest : str or None
-        SHA-256 of the file.
+        Of the file's content, see `file_digests`.
     pixel_size : float or None
         Micrometres.
     grid : Grid or None

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ImageFile, VolumeFile, refuse_name
-from raterscope.app.study.arrays import digest_of_file, digest_of_files
+from raterscope.app.study.file_digests import BY_CHECKSUMS, digest_of_files, digest_of_image, has_digest
 from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
@@ -117,7 +117,7 @@ def add_file(
     image of the same name is distinguished by its folder.
     """
     existing = names.find(file.name)
-    if existing is not None and existing.digest == digest:
+    if existing is not None and _is_same_file(existing, file.path, digest):
         return existing
     if existing is not None and existing.path is None:
         refuse_other_size(file, existing)
@@ -173,6 +173,14 @@ def add_size(
         "INSERT INTO images(name, width, height) VALUES (?, ?, ?) RETURNING id", (name, width, height)
     ).fetchone()
     return read_image_entries(connection, study, number)[0]
+
+
+def _is_same_file(entry: ImageEntry, path: Path, digest: str) -> bool:
+    """Compare a file's digest with an image's; earlier versions stored another one of a PNG."""
+    if entry.digest is None or not digest.startswith(BY_CHECKSUMS) or entry.size != size_of(path):
+        return entry.digest == digest
+    with translated_errors(path, "read"):
+        return entry.digest == digest or has_digest(path, entry.digest)
 
 
 def set_image_file(
@@ -236,12 +244,14 @@ def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
 
         file = read_image(path)
         with translated_errors(path, "read"):
-            digest = digest_of_file(path)
+            digest = digest_of_image(path)
+            is_other = entry.digest is not None and not has_digest(path, entry.digest)
         if entry.digest is None:
             refuse_other_size(file, entry)
     else:
         path, digest = find_moved_volume(entry, path)
-    if entry.digest not in (None, digest):
+        is_other = entry.digest not in (None, digest)
+    if is_other:
         name = plain(entry.name)
         raise StudyError(
             f"is another image than {name} was when it was added: its content differs", file=path

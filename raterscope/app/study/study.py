@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,15 +17,15 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray
 from raterscope.algorithms.masks.data import Settled
-from raterscope.algorithms.progress import Cancelled, Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.review import Decision
-from raterscope.app.study.arrays import digest_of_file, digest_of_files, read_object, write_object
+from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.file import StudyFile
+from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
 from raterscope.app.study.kinds import STORED, mismatch_of_settled
-from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
@@ -68,37 +66,6 @@ from raterscope.app.study.vote_sets import (
     read_comparison_set,
     read_vote_set,
 )
-from raterscope.app.workers import processors
-
-
-def _digests(files: Sequence[ImageFile | VolumeFile], watch: Watch) -> list[str]:
-    """Compute the digests of files on all processors: SHA-256 does not hold the interpreter's lock."""
-    cancelled = threading.Event()
-
-    def check(*_: object, **__: object) -> None:
-        if cancelled.is_set():
-            raise Cancelled
-
-    def digest(file: ImageFile | VolumeFile) -> str:
-        with translated_errors(file.path, "read"):
-            if isinstance(file, ImageFile):
-                return digest_of_file(file.path, check)
-            return digest_of_files(file.files, check)
-
-    with ThreadPoolExecutor(processors()) as pool:
-        futures = [pool.submit(digest, file) for file in files]
-        try:
-            for done, (file, future) in enumerate(zip(files, futures, strict=True)):
-                step = partial(watch, done / len(files), f"reading {plain(file.name)}")
-                step()
-                while not wait([future], timeout=0.05).done:
-                    step()
-                future.result()
-        except BaseException:
-            cancelled.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [future.result() for future in futures]
 
 
 class Study:
@@ -263,7 +230,7 @@ class Study:
         self, files: Sequence[ImageFile | VolumeFile], add: Callable[..., ImageEntry], watch: Watch
     ) -> list[ImageEntry]:
         """Add references with the digests of their files."""
-        digests = _digests(files, watch)
+        digests = digest_of_images(files, watch)
         added = []
         with self.change():
             names = ImageNames(self.images())

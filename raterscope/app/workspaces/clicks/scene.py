@@ -18,7 +18,7 @@ from raterscope.app.formats.pyramids import PyramidReader, is_large, open_pyrami
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.arrays import digest_of_file
+from raterscope.app.study.file_digests import digest_of_image, has_digest
 from raterscope.app.workspaces.navigation import missing_file_message, own_memory
 
 Image = NDArray[np.uint8] | PyramidReader
@@ -158,9 +158,9 @@ def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:
 def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:
     """Load an image, or prepare it for reading by tiles, after a check of its content."""
     watch(0.0, "loading")
-    digest = digest_of_file(path, part(watch, 0.0, 0.1), "loading")
-    if entry.digest not in (None, digest):
+    checking = part(watch, 0.0, 0.1)
+    if entry.digest is not None and not has_digest(path, entry.digest, checking, "loading"):
         raise StudyError("is no longer the image that was added: its content differs", file=path)
     if is_large(entry.width, entry.height):
-        return open_pyramid(path, digest, part(watch, 0.1, 1.0))
+        return open_pyramid(path, digest_of_image(path, checking), part(watch, 0.1, 1.0))
     return own_memory(load_image(path))

@@ -32,7 +32,7 @@ from raterscope.app.page.pictures import photograph, scale_bar
 from raterscope.app.page.units import run_in_words, significant
 from raterscope.app.review import Measures, ReviewState, read_measures
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.arrays import digest_of_file
+from raterscope.app.study.file_digests import digest_of_image
 from raterscope.figures.colours import DARK
 
 _SIDE = 560  # pixels of a picture's longer side
@@ -78,7 +78,7 @@ def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None
         large = is_large(
             counted_image.entry.width, counted_image.entry.height
         )  # kept by its content, as the window does
-        pixels = load_overview(path, _SIDE, digest_of_file(path) if large else None)
+        pixels = load_overview(path, _SIDE, digest_of_image(path) if large else None)
     except (InputError, MemoryError):
         return None
     image = Image.fromarray(pixels).convert("RGB")
