@@ -368,7 +368,7 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
                     slices = _pages(path, page.parent)
         else:
             chunks = read_chunks(stream) if kind == "PNG" else None
-            digest = chunks and chunks.digest
+            digest = None if chunks is None else chunks.digest
             with open_image(stream, kind) as image:
                 (columns, rows), turn = image.size, read_orientation(image, chunks)
                 channels = 1 if image.mode == "P" else len(image.getbands())

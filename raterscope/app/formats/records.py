@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
+from raterscope.app.formats.long_tables import CodedCells
 
 STUDY_SUFFIX = ".rscope"
 
@@ -159,7 +160,7 @@ def refuse_name(path: Path, name: str) -> None:
         raise InputError("has a name or folder that is not UTF-8; rename it", file=path)
 
 
-def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:
+def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
     """Index names in the order of first appearance.
 
     Returns
@@ -167,6 +168,8 @@ def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:
     unique : tuple of str
     index : (N,) int64
     """
+    if isinstance(names, CodedCells):
+        return tuple(names.texts), names.numbers.astype(np.int64)
     number: dict[str, int] = {}
     index = [number.setdefault(name, len(number)) for name in names]
     return tuple(number), np.array(index, dtype=np.int64)

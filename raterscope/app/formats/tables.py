@@ -8,6 +8,7 @@ Apache Software Foundation, "Apache Parquet", https://parquet.apache.org/docs/fi
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from raterscope.app.formats.dialects import (
     split_rows,
     unique_names,
 )
+from raterscope.app.formats.long_tables import LONG, CodedCells, read_long_table
 from raterscope.app.formats.untrusted import most_unpacked, open_file
 
 LONGEST_NAME = 500
@@ -191,7 +193,12 @@ def read_table(
     watch(0.0, f"reading {plain(path.name)}")
     if is_parquet:
         return _read_parquet(path, watch)
-    text = decode_text(read_table_bytes(path), path)
+    data = read_table_bytes(path)
+    table = read_long_table(path, data, watch) if len(data) >= LONG else None
+    if table is not None:
+        watch(0.8, f"{len(table):,} rows read")
+        return table
+    text = decode_text(data, path)
     delimiter, skip = detect_delimiter(text, path)
     header: list[str] = []
     columns: list[list[str]] = []
@@ -305,6 +312,9 @@ def read_numbers(
     (N,) float64
     """
     cells = table.column(column)
+    index = cells.numbers if isinstance(cells, CodedCells) else None
+    if isinstance(cells, CodedCells):
+        cells = cells.texts
     try:
         values = np.array(cells, dtype=np.float64) if "_" not in "".join(cells) else None
     except ValueError:
@@ -315,6 +325,8 @@ def read_numbers(
         if comma is None:
             comma = not any("." in cell for cell in cells)
         values = np.array([_number(cell, comma) for cell in cells])
+    if index is not None:
+        values, blank = values[index], blank[index]
     bad = ~(np.abs(values) <= FARTHEST) & ~(blank & empty)
     outside = bad & np.isfinite(values)
     faults.add(
@@ -326,20 +338,27 @@ def read_numbers(
     return values
 
 
-def read_names(table: Table, column: str, faults: Faults) -> list[str]:
+def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
     """Read a column of names; an empty or too long one is a fault.
 
     An apostrophe that `output_files.escape_formula` put before a name is removed.
     """
-    cells = [cell.strip() for cell in table.column(column)]
-    if any(cell.startswith("'") for cell in cells):
-        cells = [re.sub(r"^'(?='*[=+\-@])", "", cell) for cell in cells]
-    faults.add((row for row, cell in enumerate(cells) if not cell), column, "is empty; expected a name")
-    faults.add(
-        (row for row, cell in enumerate(cells) if len(cell) > LONGEST_NAME),
-        column, f"is longer than {LONGEST_NAME} letters; expected a name",
-    )  # fmt: skip
-    return cells
+    cells = table.column(column)
+    coded = cells if isinstance(cells, CodedCells) else None
+    names = [cell.strip() for cell in (cells if coded is None else coded.texts)]
+    if any(name.startswith("'") for name in names):
+        names = [re.sub(r"^'(?='*[=+\-@])", "", name) for name in names]
+    if coded is not None:
+        coded = coded.renamed(names)
+        names = coded.texts
+    too_long = f"is longer than {LONGEST_NAME} letters; expected a name"
+    for bad, problem in (
+        ([not name for name in names], "is empty; expected a name"),
+        ([len(name) > LONGEST_NAME for name in names], too_long),
+    ):
+        rows = itertools.compress(itertools.count(), bad) if coded is None else coded.rows_with(bad)
+        faults.add(rows, column, problem)
+    return names if coded is None else coded
 
 
 def _keys(field: str) -> list[str]:

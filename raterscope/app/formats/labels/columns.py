@@ -170,7 +170,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
         return _gather(head, column, arrays, watch)
     for encoding in head.encodings if head.plainly else ():
         try:
-            return _gather(head, column, _parse_with_arrow(head, encoding, list(column.values())), watch)
+            return _gather(head, column, parse_with_arrow(head, encoding, list(column.values())), watch)
         except (pyarrow.ArrowInvalid, UnicodeError):
             continue
     refused: UnicodeError | None = None
@@ -185,8 +185,10 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     raise dialects.not_text_error(head.table.path) from refused
 
 
-def _parse_with_arrow(head: Head, encoding: str, columns: list[str]) -> Iterator[Any]:
-    """Parse the file with Arrow, block by block."""
+def parse_with_arrow(
+    head: Head, encoding: str, columns: list[str], file: BinaryIO | None = None
+) -> Iterator[Any]:
+    """Parse the file with Arrow, block by block; from its unpacked content, if it was read already."""
     import pyarrow
     from pyarrow import csv
 
@@ -202,7 +204,7 @@ def _parse_with_arrow(head: Head, encoding: str, columns: list[str]) -> Iterator
         null_values=[],
     )  # fmt: skip
     with (
-        dialects.open_table(head.table.path) as stream,
+        file or dialects.open_table(head.table.path) as stream,
         csv.open_csv(stream, reading, parsing, converting) as reader,
     ):
         for batch in reader:

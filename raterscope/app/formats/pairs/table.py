@@ -476,7 +476,7 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
     )  # fmt: skip
 
 
-def _repeated(items: list[str]) -> list[int]:
+def _repeated(items: Sequence[str]) -> list[int]:
     first: dict[str, int] = {}
     return [row for row, name in enumerate(items) if first.setdefault(name, row) != row]
 

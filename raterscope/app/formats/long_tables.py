@@ -1,0 +1,133 @@
+"""Long text tables, parsed by Arrow into columns that hold each text once.
+
+A table that Arrow and the reader row by row might understand differently is left to the latter: one with a
+line break within quotes, with empty rows, or with rows of different widths.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import InputError, plain
+
+if TYPE_CHECKING:
+    from raterscope.app.formats.tables import Table
+
+LONG = 1 << 20
+"""Bytes from which a table is long: to load Arrow takes as long as to read them row by row."""
+
+
+class CodedCells(Sequence[str]):
+    """Cells of a column.
+
+    Attributes
+    ----------
+    texts : list of str
+        Each once, in the order of first appearance.
+    numbers : (N,) int32
+        The text of each cell.
+    """
+
+    __slots__ = ("numbers", "texts")
+
+    def __init__(self, texts: list[str], numbers: NDArray[np.int32]) -> None:
+        self.texts, self.numbers = texts, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.texts.__getitem__, self.numbers.tolist())
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self.texts[number] for number in self.numbers[at].tolist()]
+        return self.texts[int(self.numbers[at])]
+
+    def renamed(self, texts: list[str]) -> CodedCells:
+        """Replace each text; those that become equal get one number."""
+        if texts == self.texts:
+            return self
+        number: dict[str, int] = {}
+        renumbered = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int32)
+        return CodedCells(list(number), renumbered[self.numbers])
+
+    def rows_with(self, texts: Sequence[bool]) -> list[int]:
+        """List the rows whose text is marked."""
+        marked = np.array(texts, dtype=bool)
+        rows: list[int] = np.flatnonzero(marked[self.numbers]).tolist() if marked.any() else []
+        return rows
+
+
+def read_long_table(path: Path, data: bytes, watch: Watch) -> Table | None:
+    """Read a table from its bytes; None for one to be read row by row."""
+    import pyarrow
+
+    from raterscope.app.formats.labels.columns import parse_with_arrow, read_head
+    from raterscope.app.formats.tables import Table
+
+    lines = _count_lines(data)
+    try:
+        head = read_head(path)
+    except InputError:
+        return None
+    if not head.plainly or lines is None or not head.encodings[0].startswith("utf-8"):
+        return None
+    pieces: list[list[Any]] = [[] for _ in head.table.header]
+    rows = 0
+    try:
+        data.decode()
+        for arrays in parse_with_arrow(head, head.encodings[0], list(head.table.header), io.BytesIO(data)):
+            watch(0.6 * rows / lines, f"reading {plain(path.name)}, line {rows + head.headed + 1:,}")
+            rows += len(arrays[0])
+            for column, array in zip(pieces, arrays, strict=True):
+                column.append(array)
+    except (pyarrow.ArrowInvalid, UnicodeError):
+        return None
+    if not rows or rows + head.headed + head.skip != lines:
+        return None
+    columns = []
+    for at, column in enumerate(pieces):
+        watch(0.6 + 0.2 * at / len(pieces), f"reading {plain(path.name)}")
+        columns.append(_coded(column))
+        pieces[at] = []
+    empty = np.logical_and.reduce([_are_blank(column) for column in columns])
+    if empty.any():
+        return None
+    first = 1 + head.headed + head.skip
+    return Table(path, head.table.header, tuple(columns), range(first, first + rows))
+
+
+def _count_lines(data: bytes) -> int | None:
+    """Count the lines of a text with one sort of line breaks, which do not end in empty ones."""
+    if b"\x00" in data:
+        return None
+    feeds = data.count(b"\n")
+    returns = data.count(b"\r")
+    if returns and not (returns == feeds == data.count(b"\r\n")):
+        return None
+    return feeds + (not data.endswith(b"\n"))
+
+
+def _coded(column: list[Any]) -> CodedCells:
+    import pyarrow
+
+    chunks = pyarrow.chunked_array(column).unify_dictionaries().chunks
+    index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks])
+    return CodedCells(chunks[0].dictionary.to_pylist(), index)
+
+
+def _are_blank(column: CodedCells) -> NDArray[np.bool_]:
+    blank = np.array([not text.strip() for text in column.texts], dtype=bool)
+    return np.asarray(blank[column.numbers])
