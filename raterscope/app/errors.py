@@ -67,7 +67,9 @@ def counted(number: int, noun: str) -> str:
 
 def plain(text: object, longest: int = _LONGEST) -> str:
     """Make untrusted text safe within a sentence: one printable line of limited length."""
-    printable = "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text)
-    )
+    printable = str(text)
+    if not printable.isprintable():
+        printable = "".join(
+            letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in printable
+        )
     return printable if len(printable) <= longest else printable[: longest - 1] + "…"

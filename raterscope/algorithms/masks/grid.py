@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -381,3 +381,9 @@ def _piecewise(
     """Interpolate linearly between pairs of `known` and `wanted`; beyond both ends at a slope of 1."""
     inside = np.interp(value, known, wanted)
     return np.asarray(inside + np.minimum(value - known[0], 0) + np.maximum(value - known[-1], 0))
+
+
+@lru_cache(maxsize=64)
+def plane_grid(rows: int, columns: int) -> Grid:
+    """Return the grid of a plain image, pixels of unknown size; the same one for images of one size."""
+    return Grid.plain((1, rows, columns))

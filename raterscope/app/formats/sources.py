@@ -111,7 +111,7 @@ class Source:
     __slots__ = ("_contents", "_format", "_headers", "path")
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = path if isinstance(path, Path) else Path(path)
         self._format: Format | None = None
         self._headers: dict[str, Any] = {}
         self._contents: dict[str, Any] = {}
@@ -250,11 +250,13 @@ class Source:
     @property
     def memory(self) -> int:
         """Approximate bytes of memory in use."""
+        contents = self._contents
+        if not contents:
+            return 0
         try:
-            size = self.path.stat().st_size if self._contents else 0
+            size = self.path.stat().st_size
         except OSError:
             return 0
-        contents = self._contents
         used = _OBJECTS * (min(size, _HEAD) * ("table head" in contents) + size * ("table" in contents))
         if isinstance(document := contents.get("document"), Document):
             used += size if document.is_text else _OBJECTS * size
@@ -333,7 +335,10 @@ class Sources:
         if path != self._last and self._last is not None and self._is_full(self._last):
             self._drop(self._last)
         self._last = path
-        return self._open.setdefault(path, Source(path))
+        source = self._open.get(path)
+        if source is None:
+            source = self._open[path] = Source(path)
+        return source
 
     def release(self, path: Path) -> None:
         """Drop the content of a file."""

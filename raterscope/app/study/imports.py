@@ -124,7 +124,7 @@ def write_marks(
     entries : list of ImageEntry or None
         The study's image for each of the table's.
     present : callable
-        Gives what the study holds of an image already.
+        Gives what the study holds of an image that has marks of this kind already.
     notices : list of str
         Sentences to add to the table's own.
     watch : Watch
@@ -142,6 +142,7 @@ def write_marks(
         if isinstance(table, ClickTable)
         else {int(target[image_index]) for image_index in table.searched}
     )
+    marked = {image for (image,) in connection.execute("SELECT image FROM marks WHERE kind = ?", (kind,))}
     marks = outside = duplicates = empty = 0
     visited: set[int] = set()
     images = sorted({*rows_of, *looks, *searched} - {-1})
@@ -151,16 +152,17 @@ def write_marks(
         x, y = table.x[rows], table.y[rows]
         if isinstance(table, ClickTable) and annotator_ids is not None:
             annotator = annotator_ids[table.annotator[rows]]
-            lookers = np.union1d(annotator, looks.get(image, np.empty(0, dtype=np.int64)))
+            markers = np.unique(annotator)
+            lookers = np.union1d(markers, looks[image]) if image in looks else markers
             time = None if table.time is None else table.time[rows]
             record = MarksRecord(x, y, annotator, lookers.astype(np.int64), time)
             visited.update(lookers.tolist())
-            empty += len(lookers) - len(np.unique(annotator))
+            empty += len(lookers) - len(markers)
         else:
             assert isinstance(table, PointTable)
             record = MarksRecord(x, y, score=None if table.score is None else table.score[rows])
             empty += not len(rows)
-        duplicates += _duplicates(present(image), record)
+        duplicates += _duplicates(present(image) if image in marked else None, record)
         width, height = sizes[image]
         outside += int(((x < 0) | (x > width) | (y < 0) | (y > height)).sum())
         marks += len(rows)
@@ -196,8 +198,10 @@ def _looks_by_image(
     return {number: np.unique(annotator[rows]) for number, rows in _rows_by_image(image).items()}
 
 
-def _duplicates(before: MarksRecord, new: MarksRecord) -> int:
+def _duplicates(before: MarksRecord | None, new: MarksRecord) -> int:
     """Count the new marks at exactly the position of another by the same annotator."""
+    if before is None:
+        return len(new.x) - _distinct(new)
     old = _distinct(before)
     together = MarksRecord(
         np.concatenate([before.x, new.x]),

@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.masks.data import BoolArray, Float32Array
-from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.app.errors import InputError
 
 
@@ -105,7 +105,7 @@ class ImageEntry:
     @property
     def lattice(self) -> Grid:
         """Geometry; of a plain image, pixels of unknown size."""
-        return self.grid or Grid.plain((1, round(self.height), round(self.width)))
+        return self.grid or plane_grid(round(self.height), round(self.width))
 
     @property
     def extent(self) -> tuple[float, float, float, float]:

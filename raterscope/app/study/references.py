@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -43,7 +44,7 @@ class ImageNames:
 
 def stored_path(path: Path, study: Path) -> str:
     """Return a path as stored: relative with forward slashes if beside or below the study."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))
     stored = path.relative_to(study.parent).as_posix() if path.is_relative_to(study.parent) else str(path)
     refuse_name(path, stored)
     return stored
@@ -124,12 +125,19 @@ def add_file(
         refuse_other_size(file, existing)
         connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, existing.id))
         return set_image_file(connection, study, existing.id, file.path, digest)
-    name, folders = file.name, list(file.path.resolve().parent.parts)
+    name, folders = file.name, iter(file.path.resolve().parts[-2::-1] if existing is not None else ())
     while connection.execute("SELECT 1 FROM images WHERE name = ?", (name,)).fetchone():
-        name = f"{folders.pop()}/{name}" if folders else f"{name}'"
-    number = add_size(connection, study, name, file.width, file.height).id
-    connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, number))
-    return set_image_file(connection, study, number, file.path, digest)
+        folder = next(folders, None)
+        name = f"{name}'" if folder is None else f"{folder}/{name}"
+    _refuse_no_size(name, file.width, file.height)
+    values = (
+        name, stored_path(file.path, study), float(file.width), float(file.height), size_of(file.path),
+        digest, file.pixel_size,
+    )  # fmt: skip
+    (number,) = connection.execute(
+        f"INSERT INTO images({', '.join(IMAGE[1:])}) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id", values
+    ).fetchone()
+    return ImageEntry(number, *values)
 
 
 def add_volume(
@@ -168,8 +176,7 @@ def add_size(
     connection: sqlite3.Connection, study: Path, name: str, width: float, height: float
 ) -> ImageEntry:
     """Add an image with a known size but no file, within the present transaction."""
-    if not (math.isfinite(width) and math.isfinite(height) and width > 0 and height > 0):
-        raise StudyError(f"the size of {plain(name)} is {width:g} x {height:g}; expected pixels above 0")
+    _refuse_no_size(name, width, height)
     (number,) = connection.execute(
         "INSERT INTO images(name, width, height) VALUES (?, ?, ?) RETURNING id", (name, width, height)
     ).fetchone()
@@ -182,6 +189,11 @@ def _is_same_file(entry: ImageEntry, path: Path, digest: str) -> bool:
         return entry.digest == digest
     with translated_errors(path, "read"):
         return entry.digest == digest or has_digest(path, entry.digest)
+
+
+def _refuse_no_size(name: str, width: float, height: float) -> None:
+    if not (math.isfinite(width) and math.isfinite(height) and width > 0 and height > 0):
+        raise StudyError(f"the size of {plain(name)} is {width:g} x {height:g}; expected pixels above 0")
 
 
 def set_image_file(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
@@ -563,10 +563,8 @@ def list_sites(
     entries: Sequence[ImageEntry], images: Sequence[ImageFile] = (), volumes: Sequence[VolumeFile] = ()
 ) -> list[Site]:
     """List the images that masks may belong to: imported ones in order, then the study's."""
-    from raterscope.algorithms.masks.grid import Grid
-
     sites = [
-        Site(image.name, Grid.plain((1, image.height, image.width)), fresh=True, folder=image.path.parent)
+        Site(image.name, plane_grid(image.height, image.width), fresh=True, folder=image.path.parent)
         for image in images
     ]
     sites += [
