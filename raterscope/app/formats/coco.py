@@ -1,7 +1,7 @@
 """COCO: objects in images with keypoints, polygons and run lengths, and categories of whole images.
 
 Images and categories are decoded immediately. Each annotation stays text until it is read, and only the
-needed parts are decoded. Thus a file of 300 MB needs little more memory than its text.
+needed parts are decoded. A file of 300 MB needs little more memory than its text.
 
 References
 ----------
@@ -54,9 +54,9 @@ class _Object(Struct, gc=False):
 
     image_id: Any = None
     category_id: Any = None
-    segmentation: Any = None
-    keypoints: Any = None
-    bbox: Any = None
+    segmentation: Raw = Raw(b"null")
+    keypoints: Raw = Raw(b"null")
+    bbox: Raw = Raw(b"null")
     attributes: Any = None
     annotator: Any = None
     annotator_id: Any = None
@@ -72,14 +72,8 @@ class _Object(Struct, gc=False):
     completed_by: Any = None
 
 
-class _Text(_Object, gc=False):
-    segmentation: Raw = Raw(b"null")
-    keypoints: Raw = Raw(b"null")
-    bbox: Raw = Raw(b"null")
-
-
 _decode_file = msgspec.json.Decoder(_File).decode
-_decode_object = msgspec.json.Decoder(_Text).decode
+_decode_object = msgspec.json.Decoder(_Object).decode
 _FIELDS = _Object.__struct_fields__
 _ANNOTATOR_FIELDS = _FIELDS[_FIELDS.index("annotator") :]
 

@@ -11,7 +11,7 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -141,27 +141,36 @@ class Table:
 
 
 class Faults:
-    """Problems of a table: the first one is reported, the other bad lines are counted."""
+    """First problem of each bad row of a table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, known: Mapping[int, tuple[str, str]] | None = None) -> None:
         self._table = table
-        self._lines: set[int] = set()
-        self._first: tuple[int, str, str] | None = None
+        self._first = dict(known or {})
 
     def add(self, rows: Iterable[int], field: str, problem: str) -> None:
         """Note a problem of a field in some rows; `problem` may contain {cell}."""
+        fault = field, problem
         for row in rows:
-            self._lines.add(row)
-            if self._first is None or row < self._first[0]:
-                cell = plain(self._table.column(field)[row], 40) if field in self._table.header else ""
-                self._first = (row, field, problem.replace("{cell}", cell))
+            self._first.setdefault(row, fault)
+
+    @property
+    def rows(self) -> Collection[int]:
+        """The bad rows."""
+        return self._first.keys()
+
+    def describe(self, row: int) -> tuple[str, str]:
+        """Return the field and the problem of a bad row."""
+        field, problem = self._first[row]
+        cell = self._table.column(field)[row] if field in self._table.header else ""
+        return field, problem.replace("{cell}", plain(cell, 40))
 
     def refuse(self) -> None:
-        """Raise InputError if any problem was noted."""
-        if self._first is None:
+        """Raise InputError if any problem was noted: the first row's, with the number of other bad rows."""
+        if not self._first:
             return
-        row, field, problem = self._first
-        more = more_bad_lines(len(self._lines) - 1)
+        row = min(self._first)
+        field, problem = self.describe(row)
+        more = more_bad_lines(len(self._first) - 1)
         raise InputError(
             f"{problem}{more}; nothing was imported",
             file=self._table.path,
@@ -239,11 +248,7 @@ def _read_parquet(path: Path, watch: Watch) -> Table:
 def assign_columns(
     table: Table, needed: Sequence[str], wanted: Sequence[str], mapping: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Assign columns to fields, by hand first, then by the usual names.
-
-    Returns
-    -------
-    dict of field to column
+    """Assign a column to each field, by hand first, then by the usual names.
 
     Raises
     ------

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.app.formats.growing_files.records import Refusals, Rows, repair_table
+from raterscope.app.formats.growing_files.records import Rows, repair_table
 from raterscope.app.formats.growing_files.state import ExportState, Waiting, added, contains, identity_of
-from raterscope.app.formats.tables import LONGEST_NAME, Table, seconds_or_nan
+from raterscope.app.formats.tables import LONGEST_NAME, Faults, Table, seconds_or_nan
 from raterscope.app.formats.zooniverse import name_subject, parse_classifications, read_frame_sizes
 
 _Row = tuple[str, str, tuple[float, float, float, float, float], int]
@@ -63,21 +63,21 @@ class Classification:
         return identity_of("classification", self.person, self.subject)
 
 
-def read_classifications(table: Table) -> tuple[list[Classification], Refusals]:
+def read_classifications(table: Table) -> tuple[list[Classification], Faults]:
     """Read the rows of an export, each independently of the others."""
     table, wrong = repair_table(table, table.header)
-    refused = Refusals(table, wrong)
+    refused = Faults(table, wrong)
     data, metadata = table.column("subject_data"), table.column("metadata")
     result = []
     for row, line in enumerate(table.lines):
         single = Table(
             table.path, table.header, tuple(column[row : row + 1] for column in table.columns), (line,)
         )
-        faults, shapes = Refusals(single), Counter[str]()
+        faults, shapes = Faults(single), Counter[str]()
         looks, drawing, _ = parse_classifications(single, faults, shapes)
-        for field, problem in faults.found.values():
-            refused.add([row], field, problem)
-        if row in refused.found:
+        if faults.rows:
+            refused.add([row], *faults.describe(0))
+        if row in refused.rows:
             continue
         look, sizes = looks[0], dict(read_frame_sizes(metadata[row]))
         name = name_subject(data[row], look.subject)

@@ -131,7 +131,7 @@ def split_lines(data: bytes, codec: str, ended: bool) -> tuple[list[str], int]:
     rest : int
         Bytes of the incomplete last line.
     """
-    unit = _unit(codec)
+    unit = 4 if "32" in codec else 2 if "16" in codec else 1
     data = data[: len(data) - len(data) % unit]
     text = data.decode(codec, _errors(codec))
     lines = list(io.StringIO(text, newline=""))
@@ -161,10 +161,6 @@ def repair_cell(cell: str) -> str:
     except UnicodeEncodeError:
         return cell.encode("utf-8", "surrogateescape").decode("cp1252")
     return cell
-
-
-def _unit(codec: str) -> int:
-    return 4 if "32" in codec else 2 if "16" in codec else 1
 
 
 def _errors(codec: str) -> str:

@@ -268,24 +268,9 @@ class Rows:
         return Rows(people, images, *numbers)
 
 
-class Refusals(Faults):
-    """Problems of the rows that are left out: the first of each row."""
-
-    def __init__(self, table: Table, problems: Mapping[int, tuple[str, str]] | None = None) -> None:
-        super().__init__(table)
-        self.found = dict(problems or {})
-
-    def add(self, rows: Iterable[int], field: str, problem: str) -> None:
-        """Note a problem of a field in some rows; `problem` may contain {cell}."""
-        for row in rows:
-            if row not in self.found:
-                cell = self._table.column(field)[row] if field in self._table.header else ""
-                self.found[row] = (field, problem.replace("{cell}", plain(cell, 40)))
-
-
 def read_rows(
     table: Table, column: Mapping[str, str], pointed: bool
-) -> tuple[Rows, Refusals, list[tuple[int, str]], bool]:
+) -> tuple[Rows, Faults, list[tuple[int, str]], bool]:
     """Read the rows of a table.
 
     Parameters
@@ -299,14 +284,14 @@ def read_rows(
     -------
     rows : Rows
         The readable rows.
-    refused : Refusals
+    refused : Faults
     untimed : list of (line, cell)
         Unreadable times; these rows are kept without a time.
     pointed : bool
     """
     table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
-    refused = Refusals(table, wrong)
+    refused = Faults(table, wrong)
     people = read_names(table, column["annotator"], refused)
     images = read_names(table, column["image"], refused)
     x, y = (read_numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
@@ -316,7 +301,7 @@ def read_rows(
     width, height = (_sizes(table, column.get(field), refused) for field in ("width", "height"))
     time, untimed = _times(table, column.get("time"))
     good = np.ones(len(table), dtype=bool)
-    good[list(refused.found)] = False
+    good[list(refused.rows)] = False
     line = np.array(table.lines, dtype=np.int64)
     rows = Rows(people, images, x, y, time, width, height, line).select(good)
     return rows, refused, untimed, pointed
@@ -396,7 +381,7 @@ def _with_points(table: Table, names: Sequence[str], pointed: bool) -> tuple[Tab
     return Table(table.path, table.header, every, table.lines), pointed
 
 
-def _sizes(table: Table, column: str | None, refused: Refusals) -> FloatArray:
+def _sizes(table: Table, column: str | None, refused: Faults) -> FloatArray:
     """Read the widths or the heights of images; NaN if there is none."""
     if column is None:
         return np.full(len(table), math.nan)

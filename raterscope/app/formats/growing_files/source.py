@@ -37,7 +37,6 @@ from raterscope.app.formats.growing_files.lines import (
 from raterscope.app.formats.growing_files.records import (
     HEADER,
     Records,
-    Refusals,
     Rows,
     is_json,
     join_rows,
@@ -57,7 +56,7 @@ from raterscope.app.formats.growing_files.state import (
 )
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.formats.tables import Table, assign_columns
+from raterscope.app.formats.tables import Faults, Table, assign_columns
 
 _MOST_MESSAGES = 10
 
@@ -274,12 +273,14 @@ class _Reading:
             lines = [position.line + line for line in records.at]
             table = Table(findings.path, position.header, tuple(zip(*records.rows, strict=True)), lines)
             faults = self._read_table(table, findings)
-            bad += [(lines[row], problem, name) for row, (name, problem) in faults.found.items()]
+            for row in faults.rows:
+                field, fault = faults.describe(row)
+                bad.append((lines[row], fault, field))
         for line, problem, name in sorted(bad, key=lambda fault: fault[0]):
             findings.refuse(line, problem, name)
         return records.line_count
 
-    def _read_table(self, table: Table, findings: _Findings) -> Refusals:
+    def _read_table(self, table: Table, findings: _Findings) -> Faults:
         """Read rows of cells; return the problems of some."""
         position = findings.position
         if position.kind == "export":
@@ -379,10 +380,6 @@ def look(
         Limit of rows for one look.
     ended : bool
         Whether the source is complete; then a last line without a line end is read too.
-
-    Returns
-    -------
-    Growth
 
     Raises
     ------
