@@ -17,7 +17,7 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, wrapping
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.review import ReviewState, fold
-from raterscope.app.study import RunEntry, RunRecord, Study
+from raterscope.app.study import RunEntry, Study
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
 Given = TypeVar("Given")
@@ -239,9 +239,9 @@ def keep(
     seed: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> int:
-    """Store a run completely, without the items that failed, and return its number. See `RunRecord`."""
+    """Store a run completely, without the items that failed, and return its number. See `RunEntry`."""
     inputs = answer.inputs
-    record = RunRecord(
+    record = RunEntry(
         kind=kind,
         algorithm=algorithm,
         settings=answer.plan.as_dict(),

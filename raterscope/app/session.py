@@ -21,7 +21,7 @@ A = TypeVar("A")
 P = ParamSpec("P")
 
 ORDER = ("run", "cleared", "scene", "amended", "part", "view", "blind", "selection", "inspected")
-"""Order in which observers hear of changes that are made together."""
+"""Order in which observers are notified of simultaneous changes."""
 
 
 class Session(QObject, Generic[S, A]):
@@ -245,16 +245,13 @@ def while_shown(method: Callable[Concatenate[Any, P], None]) -> Callable[Concate
 Deliver = Callable[[Any], object]
 
 
-class TaskGroup:
-    """Jobs of one purpose that may run side by side; `cancel` drops the answers of all of them.
+class LatestTask:
+    """Background work of one purpose: a new job replaces those that run, unless it runs beside them.
 
-    A job that is followed reports here only: exactly one of `deliver` and `stopped` is called for it, unless
-    it is cancelled first. When a callback runs, its job no longer counts as running, so that a callback may
-    follow the next job.
+    `cancel` drops the answers of all of them. A job that is followed reports here only: exactly one of
+    `deliver` and `stopped` is called for it, unless it is cancelled first. When a callback runs, its job no
+    longer counts as running, so that a callback may follow the next job.
     """
-
-    _replaces = False
-    """Whether a job that is followed cancels the earlier ones."""
 
     def __init__(self) -> None:
         self._running: dict[Job, bool] = {}
@@ -274,6 +271,7 @@ class TaskGroup:
         failed: Callable[[str], object] | None = None,
         stopped: Callable[[], object] | None = None,
         must_finish: bool = False,
+        beside: bool = False,
     ) -> None:
         """Deliver the answer of a job that has just been started.
 
@@ -283,15 +281,17 @@ class TaskGroup:
         deliver : callable
             ``deliver(answer)`` takes the result.
         progressed : callable, optional
-            ``progressed(job)`` hears of progress while the job runs.
+            ``progressed(job)`` is called with progress while the job runs.
         failed : callable, optional
             ``failed(sentence)`` takes the reason where the job fails; `stopped` follows.
         stopped : callable, optional
             Called where the job ends without an answer: it failed, or something else cancelled it.
         must_finish : bool
             The job writes: `cancel` drops its answer and lets it finish.
+        beside : bool
+            The earlier jobs go on.
         """
-        if self._replaces:
+        if not beside:
             self.cancel()
         self._running[job] = must_finish
         job.finished.connect(partial(self._on_finished, job, deliver))
@@ -330,9 +330,3 @@ class TaskGroup:
             failed(job.error)
         if stopped is not None:
             stopped()
-
-
-class LatestTask(TaskGroup):
-    """Background work that keeps only the newest answer: a new job replaces the running one."""
-
-    _replaces = True

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.session import LatestTask, Session, TaskGroup, while_shown
+from raterscope.app.session import LatestTask, Session, while_shown
 from tests.waiting import LONG
 
 
@@ -317,10 +317,10 @@ def test_progress_is_reported_while_the_job_runs(jobs, qtbot):
     qtbot.waitUntil(lambda: not task.busy)
 
 
-def test_a_group_delivers_every_answer_until_it_is_cancelled(jobs, qtbot):
-    release, answers, group = threading.Event(), [], TaskGroup()
+def test_jobs_side_by_side_deliver_every_answer_until_it_is_cancelled(jobs, qtbot):
+    release, answers, group = threading.Event(), [], LatestTask()
     for number in range(3):
-        group.follow(jobs.start("work", quick(number)), answers.append)
+        group.follow(jobs.start("work", quick(number)), answers.append, beside=True)
     qtbot.waitUntil(lambda: sorted(answers) == [0, 1, 2])
     last = jobs.start("work", held(release, 3))
     group.follow(last, answers.append)

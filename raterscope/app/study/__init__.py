@@ -5,7 +5,6 @@ from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
     RunEntry,
-    RunRecord,
     StudyError,
     TruePoints,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "ImageEntry",
     "ImportSummary",
     "RunEntry",
-    "RunRecord",
     "Study",
     "StudyError",
     "TruePoints",

@@ -69,7 +69,7 @@ def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
     Parameters
     ----------
     kind : type
-        What was packed.
+        The packed value.
     size : int
         Bytes before compression, from `pack`.
     chunks : iterable of bytes

@@ -191,7 +191,7 @@ class StudyFile:
         if self.connection.in_transaction:
             yield self.connection
             return
-        if identity(self.path) != self._file:  # what is written now would be lost with its journal
+        if identity(self.path) != self._file:  # writes would now be lost with the journal
             raise UnwrittenError(
                 "was moved, renamed or deleted while open; put it back to go on", file=self.path
             )
@@ -207,7 +207,7 @@ class StudyFile:
 
 
 _F_GETPATH = 50
-"""What macOS calls the question for a file's path."""
+"""Number of macOS's request for the path of a file."""
 
 
 def current_path(file: tuple[int, int] | None) -> Path | None:

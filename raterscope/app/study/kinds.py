@@ -374,7 +374,7 @@ class StoredKind:
     takes : callable
         Return whether an image without annotations is listed with those of the kind.
     log : type, optional
-        What the log of a run must hold.
+        Record type of a run's log.
     has_controls : bool
         Whether images can be marked as positive or negative controls.
     """

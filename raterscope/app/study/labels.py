@@ -39,7 +39,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     Returns
     -------
     str
-        What came in, in a sentence or more.
+        Summary of what was stored, in a sentence or more.
     """
     watch(0.0, "storing votes")
     repeats = _repeats(table, part(watch, 0.0, 0.2))
@@ -175,7 +175,7 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
     Returns
     -------
     int
-        How many of them have a picture now.
+        Number of them that have a picture now.
     """
     with study.reading() as connection:
         entries = [entry for entry in read_image_entries(connection, study.path) if entry.grid is None]
@@ -219,7 +219,7 @@ def _question_for(
         for question in questions
     }
     likely = [question for question in questions if not votes or set(labels) & set(question.scheme.outputs)]
-    # Several questions about the same tasks are told apart by what is said of them.
+    # Several questions about the same tasks are distinguished by their answers.
     alike = {
         question: bool(set(labels) & {*question.scheme.outputs, *question.scheme.classes})
         for question in likely

@@ -79,7 +79,7 @@ class PlacedMask:
     values : (Z, Y, X) bool or float32
         Cropped; of no voxels where nothing was marked.
     coding : Coding
-        What the file says that the structure stands for.
+        Code of the structure in the file.
     """
 
     image: int
@@ -124,7 +124,7 @@ def add_masks(
     Returns
     -------
     str
-        What came in, in a sentence or more.
+        Summary of what was stored, in a sentence or more.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def assemble(
     margin : float
         Room about the masks, mm.
     regions, settled
-        What the expert decided, see `known_voxels`; the box holds it too.
+        Decisions of the expert, see `known_voxels`; the box contains them too.
     look : callable
         Called before each mask, and may raise what is to end the work.
     """

@@ -57,7 +57,7 @@ def save_elsewhere(
     Returns
     -------
     list
-        What came of each work.
+        Result of each job.
 
     Raises
     ------

@@ -142,7 +142,7 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
                 _look_beside_log(path)
             connection = _open_file(path, "rw" if writable else "ro")
             version = _look_at_header(connection, path)
-            # Before anything is written: a file that is refused stays as it was found, for whoever mends it.
+            # Before anything is written: a refused file stays unchanged, so that it can be repaired.
             _look_inside(connection, path, version, path)
             if writable:
                 refuse_left_log(path)
@@ -388,7 +388,7 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
 
 
 def _on_read_only_disk(path: Path) -> bool:
-    # Asked of the disk: to try to write would close a handle on the file.
+    # By the file system: opening the file to write would close a handle on it.
     return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 

@@ -33,7 +33,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     Returns
     -------
     str
-        What came in, in a sentence or more.
+        Summary of what was stored, in a sentence or more.
     """
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table)
@@ -149,7 +149,7 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
     Returns
     -------
     str
-        What came in, in a sentence.
+        Summary of what was stored, in a sentence.
 
     Raises
     ------

@@ -120,9 +120,9 @@ class Scheme:
     Attributes
     ----------
     outputs : tuple of str
-        What annotators may say, in order.
+        Possible answers, in order.
     classes : tuple of str
-        What may be true, in order.
+        Possible classes, in order.
     meaning : tuple of int
         For each output the class that it stands for, -1 for one that stands for none.
     prior : tuple of rows of pseudo-counts, optional
@@ -282,7 +282,7 @@ class ImportSummary:
     left_out : int
         Marks left out because the study does not have their image.
     notices : tuple of str
-        What the reader had to say, a sentence each.
+        Messages on how the file was read, a sentence each.
     """
 
     kind: str
@@ -329,8 +329,8 @@ class ImportSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord:
-    """Record of a run, to be stored.
+class RunEntry:
+    """Run, with the items of its results.
 
     Attributes
     ----------
@@ -354,6 +354,9 @@ class RunRecord:
         Annotators that were left out.
     weights : dict of annotator to float
         As how much of one each of those counted who did not count fully.
+    id : int
+        Number in the study; 0 before the run is stored.
+    items : tuple of int
     """
 
     kind: str
@@ -369,13 +372,7 @@ class RunRecord:
     imported: int | None = None
     excluded: tuple[str, ...] = ()
     weights: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunEntry(RunRecord):
-    """A stored run, with its number and the items of its results."""
-
-    id: int
+    id: int = 0
     items: tuple[int, ...] = ()
 
 

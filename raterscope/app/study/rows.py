@@ -25,7 +25,6 @@ from raterscope.app.study.records import (
     MarksRecord,
     QuestionEntry,
     RunEntry,
-    RunRecord,
     Scheme,
     StudyError,
 )
@@ -76,13 +75,13 @@ def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:
         raise StudyError(f"is damaged: question {number} cannot be read", file=path) from error
 
 
-def run_row(record: RunRecord, imported: int) -> tuple[Any, ...]:
+def run_row(run: RunEntry) -> tuple[Any, ...]:
     """Write a run as the columns `RUN`."""
-    log = record.log | ({"weights": record.weights} if record.weights else {})
+    log = run.log | ({"weights": run.weights} if run.weights else {})
     return (
-        record.kind, record.algorithm, json.dumps(record.settings), record.seed, json.dumps(record.versions),
-        record.digest, record.started.isoformat(), record.seconds, json.dumps(log), record.known,
-        imported, json.dumps(record.excluded),
+        run.kind, run.algorithm, json.dumps(run.settings), run.seed, json.dumps(run.versions),
+        run.digest, run.started.isoformat(), run.seconds, json.dumps(log), run.known,
+        run.imported, json.dumps(run.excluded),
     )  # fmt: skip
 
 

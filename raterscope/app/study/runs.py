@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
 from raterscope.app.study.arrays import read_object, remove_object, write_object
 from raterscope.app.study.kinds import STORED, mismatch_of
-from raterscope.app.study.records import RunEntry, RunRecord, StudyError
+from raterscope.app.study.records import RunEntry, StudyError
 from raterscope.app.study.rows import RUN, run_of, run_row
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RunStore:
         self._entries: dict[int, RunEntry] = {}
         """Entries that were read: no run ever changes."""
 
-    def add(self, record: RunRecord, results: Mapping[int, Any], watch: Watch = silent) -> int:
+    def add(self, record: RunEntry, results: Mapping[int, Any], watch: Watch = silent) -> int:
         """Store a run with all its results by item, completely or not at all; it is shown from now on.
 
         Returns
@@ -45,8 +45,7 @@ class RunStore:
         """
         study = self._study
         imported = study.last_import() if record.imported is None else record.imported
-        values = {name: getattr(record, name) for name in RunRecord.__dataclass_fields__}
-        entry = RunEntry(**{**values, "imported": imported}, id=0)
+        entry = replace(record, imported=imported)
         for step, (item, result) in enumerate(results.items()):
             watch(0.5 * step / len(results), "checking the results")
             mismatch = mismatch_of(study, entry, item, result)
@@ -58,7 +57,7 @@ class RunStore:
         with study.change() as connection:
             (number,) = connection.execute(
                 f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
-                run_row(record, imported),
+                run_row(entry),
             ).fetchone()
             connection.execute("DELETE FROM shown WHERE kind = ?", (entry.kind,))
             for step, (item, result) in enumerate(results.items()):

@@ -198,7 +198,7 @@ _SINCE = {
     9: ("TABLE settings",),
     10: ("TABLE viewed", "TRIGGER viewed_stay", "TRIGGER viewed_remain", "TRIGGER viewed_follow"),
 }
-"""What came with a version and was nowhere before."""
+"""Tables and triggers that a version added."""
 
 _KEYS_SINCE = 7
 

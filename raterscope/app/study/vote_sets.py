@@ -163,7 +163,7 @@ class VotesRecord:
     pictures : (B,) uint8
         The files that show them, empty names where none is named; no bytes where none is at all.
     outputs : tuple of str
-        What `label` counts.
+        Names that `label` indexes.
     task : (V,) int32
     annotator : (V,) int32
         The annotator's number in the study; empty for truth.
@@ -225,7 +225,7 @@ class VoteSet:
         annotators : sequence of str
             All of the study's, by number.
         known : (N,) int16, optional
-            What is held fixed.
+            Known truths, which are held fixed.
         """
         scheme = self.scheme
         return Labels(
@@ -314,7 +314,7 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
     scheme : Scheme
         Knows all of their outputs.
     annotators : int
-        How many there are; the records number them.
+        Number of annotators.
 
     Raises
     ------

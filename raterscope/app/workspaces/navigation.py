@@ -19,12 +19,13 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.formats.pyramids import is_large
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.session import LatestTask, TaskGroup
+from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import Item
 from raterscope.app.study.references import has_changed
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.runs import RunControl
+from raterscope.text import percent
 from raterscope.widgets.parts import ChoiceBox
 
 PIXEL_CACHE_BYTES = 256 * 1024**2
@@ -377,7 +378,7 @@ class PixelLoader(QObject):
     ) -> None:
         super().__init__(parent)
         self._document, self._jobs, self._load_pixels = document, jobs, load
-        self._tasks = TaskGroup()
+        self._tasks = LatestTask()
         self._cache: OrderedDict[int, Pixels] = OrderedDict()
         self._loading: set[int] = set()
         self._current: int | None = None
@@ -418,7 +419,7 @@ class PixelLoader(QObject):
         """Load the pixels of an image that is likely to be next."""
         if entry.id not in self._cache and entry.id not in self._loading:
             job = self._document.ask("Looking for an image", partial(locate_image, entry))
-            self._tasks.follow(job, partial(self._start, entry))
+            self._tasks.follow(job, partial(self._start, entry), beside=True)
 
     def _start(self, entry: ImageEntry, path: Path | None) -> None:
         image = entry.id
@@ -433,6 +434,7 @@ class PixelLoader(QObject):
             progressed=None if quiet else partial(self._on_progress, image),
             failed=partial(self._on_failed, image),
             stopped=partial(self._on_ended, image),
+            beside=True,
         )
 
     def _on_pixels(self, image: int, pixels: Pixels) -> None:
@@ -449,7 +451,7 @@ class PixelLoader(QObject):
 
     def _on_progress(self, image: int, job: Job) -> None:
         if image == self._current:
-            self.loading.emit(f"{job.words}: {job.fraction:.0%}")
+            self.loading.emit(f"{job.words}: {percent(job.fraction)}")
 
     def _on_ended(self, image: int) -> None:
         self._loading.discard(image)

@@ -8,7 +8,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.result import AnnotatorRates, Clustering, Detection, Fusion, Trace
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.study import RunRecord, Study
+from raterscope.app.study import RunEntry, Study
 
 
 def a_table(
@@ -51,7 +51,7 @@ def a_fusion(clicks: Clicks, seed: int = 0, clusters: int = 5) -> Fusion:
     return Fusion(clustering, share(r, m) > 0.5, detection, np.full(m, -1, dtype=np.int8), rates, mark)
 
 
-def a_run(**changes: object) -> RunRecord:
+def a_run(**changes: object) -> RunEntry:
     values: dict[str, object] = {
         "kind": "clicks",
         "algorithm": "oem + dem",
@@ -63,7 +63,7 @@ def a_run(**changes: object) -> RunRecord:
         "seconds": 1.5,
         "log": {"iterations": 9},
     }
-    return RunRecord(**{**values, **changes})  # type: ignore[arg-type]
+    return RunEntry(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def reopened(study: Study) -> Study:

@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.review import Decision, RegionSubject, fold
-from raterscope.app.study import RunRecord, Study, StudyError
+from raterscope.app.study import RunEntry, Study, StudyError
 from raterscope.app.study.masks import (
     PlacedMask,
     add_case,
@@ -54,12 +54,12 @@ def a_result(names: tuple[str, ...], frame: tuple[int, int, int]) -> CaseResult:
     return CaseResult((fusion,), (report_on(fusion, masks),))
 
 
-def a_run(**more: object) -> RunRecord:
+def a_run(**more: object) -> RunEntry:
     values = {
         "kind": "masks", "algorithm": "majority", "settings": {}, "versions": {}, "digest": "sha256:0",
         "started": datetime.now(UTC), "seconds": 0.1,
     }  # fmt: skip
-    return RunRecord(**{**values, **more})  # type: ignore[arg-type]
+    return RunEntry(**{**values, **more})  # type: ignore[arg-type]
 
 
 def test_a_volume_keeps_its_geometry(study: Study, tmp_path: Path) -> None:

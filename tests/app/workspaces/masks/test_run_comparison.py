@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.fusion import CaseResult, report_on
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison
 from raterscope.app.review import Decision
-from raterscope.app.study import RunRecord, Study
+from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.app.workspaces.masks import run_comparison
 from raterscope.app.workspaces.masks.run_comparison import Measured, in_words, summarize
@@ -48,8 +48,8 @@ def a_result(consensus: np.ndarray, structures: tuple[str, ...] = ("nodule",)) -
     return CaseResult(tuple(fusions), tuple(reports))
 
 
-def a_run(name: str) -> RunRecord:
-    return RunRecord(
+def a_run(name: str) -> RunEntry:
+    return RunEntry(
         kind="masks", algorithm=name, settings={}, versions={}, digest="sha256:0",
         started=datetime.now(UTC), seconds=0.1,
     )  # fmt: skip
