@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from PySide6.QtCore import QBuffer, QEvent, QIODevice, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
@@ -127,13 +128,6 @@ SHARP = 2.0
 Content = QImage | PlotTable | bytes
 
 
-class Plotted(Drawn, Protocol):
-    """Figure that also provides its values as a table."""
-
-    def table(self) -> PlotTable:
-        """Return the values that are drawn."""
-
-
 @dataclass(frozen=True, eq=False)
 class Leaving:
     """Content that is saved to a file.
@@ -155,26 +149,22 @@ class Leaving:
     of_image: bool = False
 
 
-class _Menu(Menu):
-    KEY_HELP = KeyHelp(
-        "On a figure or an image",
-        (
-            ("Shift+F10", "copy, save"),
-            ("Ctrl+C", "copy as image"),
-        ),
-    )
+_KEYS = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+C", "copy as image")))
 
 
-class PictureMenu(QObject):
-    """Context menu of a picture, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
-
-    The picture has screen resolution.
+class FigureMenu(QObject):
+    """Context menu of a figure, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
 
     Parameters
     ----------
     figure : Drawn
     widget : QWidget
         Widget that receives clicks and keys.
+    table : callable, optional
+        Function that returns the values that are drawn, to be saved as CSV. Without it, the figure shows the
+        image on screen.
+    with_svg : bool
+        Whether the figure has lines, which are saved as SVG; otherwise its pictures have screen resolution.
     by_click : bool
         Whether a right click opens it.
 
@@ -189,15 +179,22 @@ class PictureMenu(QObject):
     leaving = Signal(object)
     reported = Signal(str)
 
-    OF_IMAGE = True
-
     caption: Callable[[], str] = staticmethod(str)
     """Function that returns a caption naming the run; empty for none."""
 
-    def __init__(self, figure: Drawn, widget: QWidget, *, by_click: bool = True) -> None:
+    def __init__(
+        self,
+        figure: Drawn,
+        widget: QWidget,
+        table: Callable[[], PlotTable] | None = None,
+        *,
+        with_svg: bool = True,
+        by_click: bool = True,
+    ) -> None:
         super().__init__(widget)
-        self._figure, self._place, self._by_click = figure, widget, by_click
-        self.menu = _Menu(widget)
+        self._figure, self._place, self._table, self._by_click = figure, widget, table, by_click
+        self.menu = Menu(widget)
+        self.menu.KEY_HELP = _KEYS
         self.menu.setAccessibleName("Picture")
         self.copy = self._action("Copy as image")
         self.copy.triggered.connect(self._on_copy)
@@ -208,8 +205,16 @@ class PictureMenu(QObject):
         self._keys.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         self._keys.triggered.connect(self._on_keys)
         widget.addActions([self.copy, self._keys])
+        self.svg = self._action("Save as SVG…") if with_svg else None
+        if self.svg is not None:
+            self.svg.triggered.connect(self._on_svg)
         self.png = self._action("Save as PNG…")
         self.png.triggered.connect(self._on_png)
+        self.csv: QAction | None = None
+        if table is not None:
+            self.menu.addSeparator()
+            self.csv = self._action("Save data as CSV…")
+            self.csv.triggered.connect(partial(self._on_csv, table))
         widget.installEventFilter(self)
         if isinstance(widget, QAbstractScrollArea):
             widget.viewport().installEventFilter(self)
@@ -238,11 +243,12 @@ class PictureMenu(QObject):
         self.open_at(self._place.mapToGlobal(QPoint(24, 24)))
 
     def _scale(self) -> float:
-        return self._place.devicePixelRatioF()
+        ratio = self._place.devicePixelRatioF()
+        return ratio if self.svg is None else max(SHARP, ratio)
 
     def _leave(self, suffix: str, content: Content) -> None:
         title = self._figure.heading()[0] or self._place.accessibleName()
-        self.leaving.emit(Leaving(title, suffix, content, self.OF_IMAGE))
+        self.leaving.emit(Leaving(title, suffix, content, self._table is None))
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale(), self.caption()))
@@ -252,46 +258,8 @@ class PictureMenu(QObject):
     def _on_png(self) -> None:
         self._leave(".png", paint_to_image(self._figure, self._scale(), self.caption()))
 
-
-class DrawnMenu(PictureMenu):
-    """Context menu of a figure with lines, which is saved as SVG too.
-
-    Parameters
-    ----------
-    figure : Drawn
-    widget : QWidget
-    """
-
-    def __init__(self, figure: Drawn, widget: QWidget) -> None:
-        super().__init__(figure, widget)
-        self.svg = QAction("Save as SVG…", widget)
-        self.menu.insertAction(self.png, self.svg)
-        self.svg.triggered.connect(self._on_svg)
-
-    def _scale(self) -> float:
-        return max(SHARP, super()._scale())
-
     def _on_svg(self) -> None:
         self._leave(".svg", paint_svg(self._figure, self.caption()))
 
-
-class FigureMenu(DrawnMenu):
-    """Context menu of a figure with lines and values, which is saved as SVG and CSV too.
-
-    Parameters
-    ----------
-    figure : Plotted
-    widget : QWidget
-    """
-
-    OF_IMAGE = False
-
-    def __init__(self, figure: Plotted, widget: QWidget) -> None:
-        super().__init__(figure, widget)
-        self._plotted = figure
-        self.menu.addSeparator()
-        self.csv = self._action("Save data as CSV…")
-        self.csv.triggered.connect(self._on_csv)
-
-    def _on_csv(self) -> None:
-        self._leave(".csv", self._plotted.table())
+    def _on_csv(self, table: Callable[[], PlotTable]) -> None:
+        self._leave(".csv", table())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
@@ -27,6 +28,9 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.theme import text_size
+
+if TYPE_CHECKING:
+    from raterscope.widgets.hints import KeyHelp
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -77,18 +81,21 @@ class ElidedLabel(QLabel):
         parent: QWidget | None = None,
         *,
         elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        gives_way: bool = True,
     ) -> None:
+        """Create a label; one that does not give way is narrower than its text only where it must be."""
         super().__init__(parent)
-        self._elide = elide
+        self._elide, self._gives_way = elide, gives_way
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        if gives_way:
+            self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if role:
             theme.set_role(self, role)
         self.setText(text)
 
     def minimumSizeHint(self) -> QSize:
-        """Allow any width."""
-        return QSize(0, super().minimumSizeHint().height())
+        """Allow any width if the label gives way."""
+        return QSize(0, super().minimumSizeHint().height()) if self._gives_way else self.sizeHint()
 
     def setText(self, text: str) -> None:
         """Set the text."""
@@ -196,22 +203,11 @@ WIDEST = (1 << 24) - 1
 """Qt's value for an unlimited width."""
 
 
-class _Title(ElidedLabel):
-    """Label that takes its full width if possible and is elided otherwise."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text, "caption")
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-
-    def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
-
-
 class Header(QWidget):
     """Header of a panel: title in capitals, name, and a text at the right.
 
     In narrow panels the text at the right is dropped first, then the title is shortened or dropped, then the
-    name is elided.
+    name is elided. A dispensable title repeats that of its tab, and is dropped before the text at the right.
     """
 
     def __init__(
@@ -223,11 +219,10 @@ class Header(QWidget):
         brief: str = "",
         dispensable: bool = False,
     ) -> None:
-        """Create a header; a dispensable title repeats the tab's, and is dropped in narrow panels."""
         super().__init__(parent)
         self._titles = title, brief or title
-        self._dispensable = dispensable
-        self._title = _Title(title.upper())
+        self.dispensable = dispensable
+        self._title = ElidedLabel(title.upper(), "caption", gives_way=False)
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
         self._aside = ElidedLabel(aside, "small")
         self._aside.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -265,7 +260,7 @@ class Header(QWidget):
     def _settle(self) -> None:
         own = (self._name, self._title)
         beside = {
-            widget: widget.minimumSizeHint().width() + self.row.spacing()
+            widget: self._needed(widget) + self.row.spacing()
             for widget in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
             if widget not in own and not widget.isHidden()
         }
@@ -278,11 +273,16 @@ class Header(QWidget):
             self._title.setMinimumWidth(wide[brief])
         title = fitting[0] if fitting else brief
         self._title.setText(title.upper())
-        titled = bool(fitting) or not (self._name.text() or self._dispensable)
+        titled = bool(fitting) or not (self._name.text() or self.dispensable)
         self._title.setVisible(titled)
         # Else the layout shares what is missing out among the two.
         room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)
         self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
+
+    def _needed(self, widget: QWidget) -> int:
+        """Return the width of a widget beside the title; the text at the right gives way to most titles."""
+        hint = widget.sizeHint() if self.dispensable and widget is self._aside else widget.minimumSizeHint()
+        return hint.width()
 
     def words(self) -> tuple[str, str]:
         """Return the title with the name, and the text at the right."""
@@ -295,12 +295,7 @@ class Header(QWidget):
 
 
 class ScrollRegion(QScrollArea):
-    """Scroll area that keeps its widget's size at the default text size; only larger text scrolls.
-
-    Parameters
-    ----------
-    inner : QWidget
-    """
+    """Scroll area that keeps its widget's size at the default text size; only larger text scrolls."""
 
     def __init__(self, inner: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -339,7 +334,7 @@ class _Held(QWidget):
     def least(self) -> QSize:
         """Return the widget's minimum size."""
         request, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
-        # As for Qt, what was asked for holds rather than what the parts add up to.
+        # As in Qt, an explicit size takes precedence over that of the parts.
         return QSize(request.width() or hint.width(), request.height() or hint.height())
 
     def follow(self) -> None:
@@ -522,6 +517,9 @@ class Menu(QMenu):
     The focus widget keeps the keyboard while a menu is open, so its shortcuts would answer first: A would
     accept the current spot, and no entry could be chosen by its digit.
     """
+
+    KEY_HELP: KeyHelp | None = None
+    """Keys that open the menu or replace it."""
 
     def branch(self, title: str) -> Menu:
         """Add a submenu."""

@@ -52,7 +52,7 @@ class Command:
     Attributes
     ----------
     words : str
-        What it does, or the item it goes to.
+        Effect, or the item it goes to.
     where : str
         Title of its menu, or the kind of item it goes to.
     do : callable
@@ -122,13 +122,7 @@ STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Ke
 
 
 class CommandPalette(QFrame):
-    """Search field over the middle of a window, with the matching commands. It closes when it loses focus.
-
-    Parameters
-    ----------
-    commands : sequence of Command
-    window : QWidget
-    """
+    """Search field over the middle of a window, with the matching commands. It closes when it loses focus."""
 
     def __init__(self, commands: Sequence[Command], window: QWidget) -> None:
         super().__init__(window)
@@ -355,7 +349,7 @@ class _Group(QWidget):
     def __init__(self, group: KeyHelp) -> None:
         super().__init__()
         self._title = group.where.casefold()
-        self._rows = [(_Row(keys, words), keys, words) for keys, words in group.keys]
+        self._rows = [(_row(keys, words), keys, words) for keys, words in group.keys]
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -381,13 +375,12 @@ class _Group(QWidget):
         return matches
 
 
-class _Row(KeyButton):
-    """A key that is shown and cannot be clicked."""
-
-    def __init__(self, keys: str, words: str) -> None:
-        super().__init__(keys, shorten(words, LONGEST, placeholder=" …"))
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+def _row(keys: str, words: str) -> KeyButton:
+    """Create a key that is shown and cannot be clicked."""
+    row = KeyButton(keys, shorten(words, LONGEST, placeholder=" …"))
+    row.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    row.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+    return row
 
 
 def _fitting(groups: Sequence[_Group], room: int) -> list[list[_Group]]:

@@ -37,7 +37,7 @@ from raterscope.app.study.runs import run_name
 from raterscope.app.window.bars import ask
 from raterscope.figures.description import PlotTable
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
-from raterscope.widgets.figure_menu import Leaving, PictureMenu
+from raterscope.widgets.figure_menu import FigureMenu, Leaving
 
 
 def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
@@ -55,7 +55,7 @@ class StudyExporter(QObject):
     Signals
     -------
     message(str)
-        What was exported.
+        Exported files.
     """
 
     message = Signal(str)
@@ -246,7 +246,7 @@ class FigureExporter(QObject):
     Signals
     -------
     message(str), refused(str)
-        What was written, and what could not be.
+        Written files, and failures.
     """
 
     message = Signal(str)
@@ -267,7 +267,7 @@ class FigureExporter(QObject):
 
     def listen_to(self, widget: QWidget) -> None:
         """Handle the figure menus of a part of the window from now on."""
-        for menu in widget.findChildren(PictureMenu):
+        for menu in widget.findChildren(FigureMenu):
             menu.caption = self._caption
             menu.leaving.connect(self.save)
             menu.reported.connect(self.message)

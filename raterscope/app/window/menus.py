@@ -36,7 +36,7 @@ class Menus(QObject):
     keys_requested, palette_requested, guide_requested, references_requested, copy_requested,
     full_screen_requested
     message(str)
-        What was done.
+        Message about the result.
     """
 
     workspace_chosen = Signal(str)
@@ -178,7 +178,7 @@ class WindowActions(QObject):
     Signals
     -------
     message(str)
-        What was done.
+        Message about the result.
     """
 
     message = Signal(str)
@@ -263,12 +263,12 @@ class WindowActions(QObject):
 
     def copy_picture(self) -> None:
         """Copy the focused figure as an image; without one, the focused region or the window."""
-        from raterscope.widgets.figure_menu import PictureMenu
+        from raterscope.widgets.figure_menu import FigureMenu
 
         focused = self._window.focusWidget() or self._window
         widget: QWidget | None = focused
         while widget is not None:
-            menu = widget.findChild(PictureMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+            menu = widget.findChild(FigureMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
             if menu is not None:
                 menu.copy.trigger()
                 return

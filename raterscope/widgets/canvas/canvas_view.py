@@ -22,11 +22,11 @@ from raterscope.widgets.canvas.annotation_layers import (
 from raterscope.widgets.canvas.image_painting import ImageLayer, paint_scale_bar
 from raterscope.widgets.canvas.tiles import TileCache, TileSource
 from raterscope.widgets.canvas.viewport import (
+    FIT_MARGIN,
     LAYERS,
     ClickMarks,
     DetectionMarks,
     Minimap,
-    PanZoomWidget,
     Rect,
     Viewport,
 )
@@ -50,7 +50,7 @@ CHIPS = {
 }
 
 
-class CanvasView(PanZoomWidget):
+class CanvasView(QWidget):
     """An image, its clicks and spots, in layers that chips switch.
 
     Signals
@@ -69,6 +69,8 @@ class CanvasView(PanZoomWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(240, 180)
         self.setAccessibleName("Image")
+        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self._fitted = True
         self._image = ImageLayer(self)
         self._image.arrived.connect(self._on_arrived)
         self._image.refused.connect(self.image_refused)
@@ -118,7 +120,7 @@ class CanvasView(PanZoomWidget):
             All of it, or what reads its tiles. None where the pixels are missing: the extent's frame stands
             for them.
         extent : (left, top, right, bottom)
-            What the image covers, in the units of the clicks.
+            Extent of the image, in the units of the clicks.
         pixel_size : float, optional
             Micrometres a unit.
         """
@@ -218,10 +220,6 @@ class CanvasView(PanZoomWidget):
         (self._base if name in {"clicks", "density"} else self._overlay).clear()
         self._look_changed()
 
-    def layer_visible(self, name: str) -> bool:
-        """Check whether a layer is visible."""
-        return self._visible[name]
-
     def select(self, index: int | None) -> None:
         """Frame one spot."""
         self._selected = index
@@ -235,6 +233,64 @@ class CanvasView(PanZoomWidget):
             self._bare = bare
             self._base.clear()
             self.update()
+
+    # Visible part ------------------------------------------------------------------------------
+
+    @property
+    def viewport(self) -> Viewport:
+        """Visible part of the image."""
+        return self._viewport
+
+    @property
+    def fitted(self) -> bool:
+        """True while the view is fitted to the whole image."""
+        return self._fitted
+
+    def fit(self) -> None:
+        """Show the whole."""
+        self._fitted = True
+        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
+
+    def look_at(self, x: float, y: float, radius: float) -> None:
+        """Pan to a spot and its surroundings.
+
+        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        """
+        view = self._viewport.looking_at(x, y, radius, self.extent)
+        if view != self._viewport:
+            self._fitted = False
+            self._set_viewport(view)
+
+    def look_from(self, x: float, y: float, scale: float) -> None:
+        """Centre a position at a scale: widget pixels for one unit of the image."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
+
+    def centre_on(self, x: float, y: float) -> None:
+        """Centre a position."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y))
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Zoom about a position of the widget, or about its centre."""
+        view = self._viewport
+        position = about if about is not None else QPointF(view.width / 2, view.height / 2)
+        self._fitted = False
+        self._set_viewport(view.zoomed(factor, position.x(), position.y()).held_to(self.extent))
+
+    def pan(self, across: float, down: float) -> None:
+        """Move what is seen by some pixels."""
+        self._drag_to(self._viewport.panned(across, down))
+
+    def _drag_to(self, viewport: Viewport) -> None:
+        self._fitted = False
+        self._set_viewport(viewport.held_to(self.extent))
+
+    def _set_viewport(self, viewport: Viewport) -> None:
+        self._viewport = viewport
+        self._minimap.follow(viewport)
+        self._image.look(viewport, self.devicePixelRatioF())
+        self._look_changed()
 
     # Painting ----------------------------------------------------------------------------------
 
@@ -341,11 +397,6 @@ class CanvasView(PanZoomWidget):
             self._overlay.clear()
         self.update()
 
-    def _looked_elsewhere(self) -> None:
-        self._minimap.follow(self._viewport)
-        self._image.look(self._viewport, self.devicePixelRatioF())
-        self._look_changed()
-
     def _show_overview(self) -> None:
         width, height = self._minimap.room(self.extent)
         self._minimap.set_picture(self._image.thumbnail(width, height), self.extent)
@@ -371,7 +422,12 @@ class CanvasView(PanZoomWidget):
         """Place the chips, and keep the same part visible."""
         self._chips.fit(self.width() - 2 * EDGE)
         self._chips.move(EDGE, EDGE)
-        super().resizeEvent(event)
+        size = event.size()
+        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        if self._fitted:
+            self.fit()
+        else:
+            self._set_viewport(self._viewport)
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Return the spot at a position of the image, None where none is visible."""

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.canvas.viewport import Viewport
-from raterscope.widgets.figure_menu import PictureMenu
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 
 PAN_STEP, FINE_STEP = 64, 8
@@ -50,7 +50,7 @@ class ImageCanvas(CanvasView):
         self._cursor = (0.0, 0.0)
         self._pressed: QPointF | None = None
         self._dragged_from: Viewport | None = None
-        self.menu = PictureMenu(self, self)
+        self.menu = FigureMenu(self, self, with_svg=False)
 
     def select(self, index: int | None) -> None:
         """Frame one spot; a spot being moved stays where it was."""

@@ -229,7 +229,7 @@ class WholePicture:
     ----------
     array : (H, W) or (H, W, 3) uint8
     extent : (left, top, right, bottom)
-        What it covers, in the units in which all places here are.
+        Extent, in the units of all positions here.
     """
 
     def __init__(self, array: NDArray[np.uint8], extent: Rect) -> None:
@@ -275,7 +275,7 @@ class TiledPicture:
     ----------
     source : TileSource
     extent : (left, top, right, bottom)
-        What it covers, in the units in which all places here are.
+        Extent, in the units of all positions here.
     parent : QObject
         Of the store.
 

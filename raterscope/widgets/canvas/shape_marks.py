@@ -128,12 +128,12 @@ class ShapeMark:
     Attributes
     ----------
     key : hashable
-        What it is known by.
+        Identifier.
     points : (K, 2) float64
         In the image's units.
     closed : bool
     words : str
-        What it measures: "3  12.4 µm".
+        Text of the measurement: "3  12.4 µm".
     fixed : bool
         Not to be changed.
     """

@@ -118,10 +118,6 @@ class _Desk:
 class TileStore(QObject):
     """Cache of the tiles requested last, as many as fit into memory.
 
-    Parameters
-    ----------
-    source : TileSource
-
     Signals
     -------
     arrived(list of Key)
@@ -186,7 +182,7 @@ class TileStore(QObject):
             if key not in self._tiles:
                 self._tiles[key] = tile
                 self._bytes += tile.sizeInBytes()
-        # What came when it was no longer wanted stands behind what is needed.
+        # Tiles that arrived late come after those that are needed.
         waiting = [key for key in self._tiles if key not in self._needed] if self._bytes > KEPT_BYTES else []
         for key in waiting:
             if self._bytes > KEPT_BYTES:

@@ -1,4 +1,4 @@
-"""Viewport of an image, a widget that pans and zooms, a minimap, and marks with an index of the nearest."""
+"""Viewport of an image, a minimap, and marks with an index of the nearest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
@@ -130,91 +130,6 @@ class Viewport:
         inside_x = min(max(x, extent[0]), extent[2])
         inside_y = min(max(y, extent[1]), extent[3])
         return self if (x, y) == (inside_x, inside_y) else self.centred(inside_x, inside_y)
-
-
-class PanZoomWidget(QWidget):
-    """Widget that shows a scalable, movable part of a scene.
-
-    A subclass sets the size of its content by `extent`; `_looked_elsewhere` is called when another part of it
-    is visible.
-    """
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
-        self._fitted = True
-
-    @property
-    def extent(self) -> Rect:
-        """Left, top, right, bottom of the scene."""
-        raise NotImplementedError
-
-    def _looked_elsewhere(self) -> None:
-        """React to another visible part or scale."""
-        raise NotImplementedError
-
-    @property
-    def viewport(self) -> Viewport:
-        """Visible part of the image."""
-        return self._viewport
-
-    @property
-    def fitted(self) -> bool:
-        """True while the view is fitted to the whole image."""
-        return self._fitted
-
-    def fit(self) -> None:
-        """Show the whole."""
-        self._fitted = True
-        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
-
-    def look_at(self, x: float, y: float, radius: float) -> None:
-        """Pan to a spot and its surroundings.
-
-        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
-        """
-        view = self._viewport.looking_at(x, y, radius, self.extent)
-        if view != self._viewport:
-            self._fitted = False
-            self._set_viewport(view)
-
-    def look_from(self, x: float, y: float, scale: float) -> None:
-        """Centre a position at a scale: widget pixels for one unit of the image."""
-        self._fitted = False
-        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
-
-    def centre_on(self, x: float, y: float) -> None:
-        """Centre a position."""
-        self._fitted = False
-        self._set_viewport(self._viewport.centred(x, y))
-
-    def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Zoom about a position of the widget, or about its centre."""
-        view = self._viewport
-        position = about if about is not None else QPointF(view.width / 2, view.height / 2)
-        self._fitted = False
-        self._set_viewport(view.zoomed(factor, position.x(), position.y()).held_to(self.extent))
-
-    def pan(self, across: float, down: float) -> None:
-        """Move what is seen by some pixels."""
-        self._drag_to(self._viewport.panned(across, down))
-
-    def _drag_to(self, viewport: Viewport) -> None:
-        self._fitted = False
-        self._set_viewport(viewport.held_to(self.extent))
-
-    def _set_viewport(self, viewport: Viewport) -> None:
-        self._viewport = viewport
-        self._looked_elsewhere()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the whole in sight, or the middle in the middle."""
-        size = event.size()
-        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
-        if self._fitted:
-            self.fit()
-        else:
-            self._set_viewport(self._viewport)
 
 
 LONGEST = 128

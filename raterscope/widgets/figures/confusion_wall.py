@@ -37,7 +37,7 @@ class Measure(NamedTuple):
     values : (M,) float
         NaN where not known: those come last either way.
     format : str
-        How Python writes a value: ".2f".
+        Format of a value: ".2f".
     """
 
     label: str
@@ -52,7 +52,7 @@ class WallView:
     Attributes
     ----------
     numbers : (M,) int
-        What the signals name them by.
+        Numbers that the signals emit.
     names : tuple of M str
     mean : (M, J, L) float
         Rate of each output where a class is true; NaN where not known.
@@ -64,7 +64,7 @@ class WallView:
         -1 for none.
     classes, outputs : tuple of J and L names
     aliases : tuple of M str
-        What they are called while names are hidden; without any, by their numbers.
+        Their names while names are hidden; by default their numbers.
     """
 
     numbers: NDArray[np.integer]
@@ -127,7 +127,7 @@ class ConfusionWall(QWidget):
             self.header.row.addWidget(widget)
         set_lengths(self.header, minimumWidth=NARROW[-1])
         self.tiles = WallTiles(self._words)
-        self.menu = FigureMenu(self, self.tiles)
+        self.menu = FigureMenu(self, self.tiles, self.table)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.setContentsMargins(8, 8, 8, 8)
@@ -242,7 +242,7 @@ class ConfusionWall(QWidget):
         assert view is not None
         order = list(self.tiles.order)
         axes = {"annotator": [self._names[row] for row in order], "true": view.classes,
-                "said": view.outputs}  # fmt: skip
+                "given": view.outputs}  # fmt: skip
         columns = {"rate": view.mean[order], "votes": view.votes[order, None, None]}
         columns |= {
             label: np.asarray(values)[order, None, None]

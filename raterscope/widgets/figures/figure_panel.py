@@ -112,9 +112,9 @@ class Figure(QWidget, Generic[Part]):
     Attributes
     ----------
     header : Header or None
-        What stands above it, for its pictures.
+        Header above it, whose title its pictures have.
     menu : FigureMenu
-        What leaves it.
+        Menu to copy and save the figure.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -125,7 +125,7 @@ class Figure(QWidget, Generic[Part]):
         set_lengths(self, minimumWidth=96, minimumHeight=72)
         self.pointed: Part | None = None
         self.header: Header | None = None
-        self.menu = FigureMenu(self, self)
+        self.menu = FigureMenu(self, self, self.table)
         self._still: QPixmap | None = None
         self._picturing = False
         theme.notifier().changed.connect(self._on_look)

@@ -354,7 +354,7 @@ class RankingShift(FigurePanel):
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.next)
         self.header.row.addWidget(self.modes)
-        self.menu = FigureMenu(self, self.figure)
+        self.menu = FigureMenu(self, self.figure, self.table)
         self.modes.chosen.connect(self._on_mode)
         self.next.clicked.connect(self.figure.go_to_next_swap)
         self.figure.item_chosen.connect(self._say_chosen)

@@ -17,7 +17,7 @@ from raterscope.text import part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.annotation_layers import state_style
 from raterscope.widgets.canvas.tiles import to_picture
-from raterscope.widgets.figure_menu import DrawnMenu
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
@@ -45,7 +45,7 @@ class EvidenceLine:
     Attributes
     ----------
     key : hashable
-        What is selected.
+        Description of the selection.
     title, detail : str
         "spot 12", "14 px away"; the run, "5 of 14 votes".
     figure : str
@@ -330,7 +330,7 @@ class CropView(QWidget):
         self.setFixedSize(SIDE, SIDE)
         self.setAccessibleName("The spot, enlarged")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.menu = DrawnMenu(self, self)
+        self.menu = FigureMenu(self, self)
         self._title = ""
         self._picture: QImage | None = None
         self._radii: tuple[float, float] | None = None

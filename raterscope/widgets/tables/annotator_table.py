@@ -46,7 +46,16 @@ from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_annotator
 from raterscope.widgets.parts import Header, Menu, plain_tip
 from raterscope.widgets.tables.course import Course, paint_course
-from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT, Index, RowKeys, RowsModel, keys_in, row_view
+from raterscope.widgets.tables.rows import (
+    ROW,
+    ROW_HEIGHT,
+    Index,
+    RowKeys,
+    RowsModel,
+    keys_in,
+    row_view,
+    select_row,
+)
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
 
 Figures = tuple[float, float, float]
@@ -387,15 +396,10 @@ class AnnotatorTable(QWidget):
         """Select an annotator, and one to compare with, without a signal."""
         self._quiet = True
         row = -1 if annotator is None else self.model.row_of(annotator)
-        if row < 0:
-            self.view.clearSelection()
-            self.view.setCurrentIndex(QModelIndex())
-        else:
-            self.view.selectRow(row)
-            self.view.scrollTo(self.model.index(row, 0))
-            if compared is not None and (beside := self.model.row_of(compared)) >= 0:
-                flags = QItemSelectionModel.SelectionFlag
-                self.view.selectionModel().select(self.model.index(beside, 0), flags.Select | flags.Rows)
+        select_row(self.view, row)
+        if row >= 0 and compared is not None and (beside := self.model.row_of(compared)) >= 0:
+            flags = QItemSelectionModel.SelectionFlag
+            self.view.selectionModel().select(self.model.index(beside, 0), flags.Select | flags.Rows)
         self._quiet = False
 
     def set_shown(self, hidden: set[int], solo: int | None) -> None:

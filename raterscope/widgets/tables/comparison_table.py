@@ -94,7 +94,7 @@ class Measure:
     help : str
         Explanation in one sentence.
     best : str
-        Which value is bold: the highest, the lowest, the one nearest to 0, or none.
+        Value in bold: the highest, the lowest, the one nearest to 0, or none.
     write : callable
         ``write(value, low, high)`` formats a value in one or two lines.
     """

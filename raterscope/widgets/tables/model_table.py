@@ -22,7 +22,7 @@ from raterscope.text import small_figure
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
-from raterscope.widgets.tables.rows import ROW, Index, RowsModel, row_view
+from raterscope.widgets.tables.rows import ROW, Index, RowsModel, row_view, select_row
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 NOTHING = "Press Fuse (F5) to see the model's estimates for each rater."
@@ -128,11 +128,7 @@ class ModelTable(QWidget):
         """Select a rater, without a signal; None clears the selection."""
         row = next((row for row in range(self.model.rowCount()) if self.model.at(row).name == name), -1)
         self._quiet = True
-        if row < 0:
-            self.view.clearSelection()
-            self.view.setCurrentIndex(QModelIndex())
-        else:
-            self.view.selectRow(row)
+        select_row(self.view, row)
         self._quiet = False
 
     def _on_current(self, index: QModelIndex) -> None:

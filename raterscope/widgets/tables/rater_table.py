@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.parts import Header, Menu, plain_label, plain_tip
-from raterscope.widgets.tables.rows import ROW, Index, RowKeys, RowsModel, keys_in, row_view
+from raterscope.widgets.tables.rows import ROW, Index, RowKeys, RowsModel, keys_in, row_view, select_row
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HELP = {
@@ -283,12 +283,7 @@ class RaterTable(QWidget):
         """Select a rater, without a signal; None clears the selection."""
         row = self.model.row_of(name)
         self._quiet = True
-        if row < 0:
-            self.view.clearSelection()
-            self.view.setCurrentIndex(QModelIndex())
-        else:
-            self.view.selectRow(row)
-            self.view.scrollTo(self.model.index(row, 0))
+        select_row(self.view, row)
         self._quiet = False
 
     @property

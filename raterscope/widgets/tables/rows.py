@@ -135,6 +135,16 @@ def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) ->
     return view
 
 
+def select_row(view: QTableView, row: int) -> None:
+    """Select a row and scroll to it; -1 clears the selection."""
+    if row < 0:
+        view.clearSelection()
+        view.setCurrentIndex(QModelIndex())
+    else:
+        view.selectRow(row)
+        view.scrollTo(view.model().index(row, 0))
+
+
 def _unknown(key: float | str) -> bool:
     return not key if isinstance(key, str) else math.isnan(key)
 

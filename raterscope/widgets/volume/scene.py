@@ -27,9 +27,9 @@ class Outline:
     Attributes
     ----------
     key : str
-        What names it to the program; "rater 3".
+        Key in the program: "rater 3".
     name : str
-        What names it to people.
+        Name on screen.
     colour : str
         Hexadecimal.
     values : (z, y, x) bool or float32
@@ -59,10 +59,10 @@ class HeatMap:
     values : (z, y, x) float32 or uint8
     origin : (slice, row, column)
     low, high : float
-        What the two ends of the colours stand for, in the unit of `label`.
+        Values at the two ends of the colours, in the unit of `label`.
     colours : {"doubt", "weight", "probability", "difference"}
     label : str
-        What it is, with its unit: "doubt", "weight of rater 4", "deviation, mm".
+        Quantity with its unit: "doubt", "weight of rater 4", "deviation, mm".
     scale : float
         `values` times this are in the unit of `label`: 1 / 255 for shares kept as bytes.
     """
@@ -251,14 +251,14 @@ class Scene:
     selected : int, optional
         Number of the box that is being looked at.
     edit : (values, origin), optional
-        The mask that is being mended.
+        The mask that is being corrected.
     index : (slice, row, column)
         Where the crosshair is.
     tool : {"look", "brush", "eraser"}
     radius : float
         Of the brush, in millimetres.
     notice : str
-        What a drag is changing, while it does.
+        Text shown during a drag: the window that it sets.
     """
 
     empty: bool = True

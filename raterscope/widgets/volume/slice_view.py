@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import (
+    QColor,
     QFocusEvent,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPainterPathStroker,
+    QPaintEvent,
+    QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.image_painting import paint_focus
 from raterscope.widgets.canvas.viewport import Viewport
-from raterscope.widgets.figure_menu import PictureMenu
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
-from raterscope.widgets.volume.slice_canvas import BrushStroke, SliceCanvas
+from raterscope.widgets.volume.slice_painter import BrushStroke, SlicePainter, boxes_on
+
+FIT_MARGIN = 22.0
+LOOK_SHARE = 0.4
+"""Of the view's smaller side, what `look_at` gives to what is looked at, at most."""
 
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
@@ -39,7 +48,7 @@ _ARROWS = {
 }
 
 
-class SliceView(SliceCanvas):
+class SliceView(QWidget):
     """Interactive view of one plane.
 
     The wheel, Up and Down scroll through slices. A click, a drag, Left, Right and Shift with any arrow move
@@ -79,16 +88,144 @@ class SliceView(SliceCanvas):
     bared = Signal(bool)
 
     def __init__(self, scene: Scene, outliner: Outliner, parent: QWidget | None = None) -> None:
-        super().__init__(scene, outliner, parent)
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setMinimumSize(80, 80)
-        self.menu = PictureMenu(self, self, by_click=False)
+        self.menu = FigureMenu(self, self, with_svg=False, by_click=False)
         self._drag = ""
         self._pressed = QPointF()
         self._dragged_from: Viewport | None = None
         self._turned = 0
         self._space = False
+        self._scene, self._outliner = scene, outliner
+        self._painter = SlicePainter(scene, outliner)
+        self._plane: Plane | None = None
+        self._large = False
+        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self._fitted = True
+        self._stroke: BrushStroke | None = None
+        self._pointer: tuple[float, float] | None = None
+
+    # What is shown -----------------------------------------------------------------------------
+
+    def set_plane(self, plane: Plane) -> None:
+        """Show another volume's plane, whole."""
+        self._plane = plane
+        self._painter.forget_pixels()
+        self.setAccessibleName(plane.name.capitalize() + " view" if plane.letters[0] else "Image")
+        self.fit()
+
+    @property
+    def plane(self) -> Plane | None:
+        """Orientation of the slices."""
+        return self._plane
+
+    @property
+    def viewport(self) -> Viewport:
+        """Visible part, in the plane's units."""
+        return self._viewport
+
+    @property
+    def index(self) -> int:
+        """Index of the slice shown."""
+        return self._scene.index[self._plane.normal] if self._plane is not None else 0
+
+    def set_large(self, large: bool) -> None:
+        """Set whether this view has the labels for all views."""
+        self._large = large
+        self.update()
+
+    def changed(self, *, below: bool = False) -> None:
+        """Repaint the cache, or only the layers below the outlines: grey values and heat map."""
+        self._painter.changed(below=below)
+        self.update()
+
+    def title(self) -> str:
+        """Return plane and slice: "AXIAL 81 / 160"."""
+        plane = self._plane
+        if plane is None:
+            return ""
+        if plane.slices == 1:
+            return plane.name.upper() if plane.letters[0] else "IMAGE"
+        return f"{plane.name.upper()} {self.index + 1} / {plane.slices}"
+
+    # Where it is looked at ---------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """Show the whole plane."""
+        self._fitted = True
+        if self._plane is not None:
+            self._set_viewport(self._viewport.framing(self._plane.extent, FIT_MARGIN))
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Zoom about a position of the widget, or about the crosshair."""
+        plane, view = self._plane, self._viewport
+        if plane is None:
+            return
+        if about is None:
+            x, y = view.to_screen(*plane.position_of(self._scene.index))
+        else:
+            x, y = about.x(), about.y()
+        self._fitted = False
+        self._set_viewport(view.zoomed(factor, x, y).held_to(plane.extent))
+
+    def look_at(self, origin: Index, shape: Index) -> None:
+        """Pan to a part of the volume; zoom in if it is too small to judge."""
+        plane = self._plane
+        if plane is None:
+            return
+        left, top, right, bottom = plane.box_of(origin, shape)
+        view, fitted = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
+        room = LOOK_SHARE * min(view.width, view.height)
+        ideal = room / max(right - left, bottom - top, 1e-9)
+        visible = view.visible
+        inside = visible[0] <= left and visible[1] <= top and right <= visible[2] and bottom <= visible[3]
+        if inside and ideal / 3 <= view.scale <= ideal:
+            return
+        self._fitted = False
+        # No closer than that surroundings are seen: eight times the whole.
+        scale = min(max(ideal, fitted.scale), 8 * fitted.scale)
+        middle = view.centred((left + right) / 2, (top + bottom) / 2, scale)
+        self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
+
+    def keep_in_sight(self) -> None:
+        """Move so that the crosshair is in sight."""
+        plane, view = self._plane, self._viewport
+        if plane is None or self._fitted:
+            return
+        position = plane.position_of(self._scene.index)
+        x, y = view.to_screen(*position)
+        if not (0 <= x < view.width and 0 <= y < view.height):
+            self._set_viewport(view.centred(*position).kept_on(plane.extent, FIT_MARGIN))
+
+    def _set_viewport(self, viewport: Viewport) -> None:
+        if viewport != self._viewport:
+            self._viewport = viewport
+        self.changed()
+
+    def sizeHint(self) -> QSize:
+        """Return the largest size."""
+        return QSize(640, 520)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the whole in sight, or the middle in the middle."""
+        size = event.size()
+        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        if self._fitted:
+            self.fit()
+        self.changed()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy what is kept, then paint what moves."""
+        with QPainter(self) as painter:
+            self.paint_picture(painter)
+            if self.hasFocus() and self._plane is not None:
+                paint_focus(painter, self._viewport)
+                if self._scene.notice:
+                    overlay.paint_notice(painter, self._viewport, self._scene.notice)
 
     # Mouse -------------------------------------------------------------------------------------
 
@@ -200,7 +337,13 @@ class SliceView(SliceCanvas):
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint what is in sight, with outlines and crosshair."""
-        self._paint(painter)
+        if self._plane is None or self._scene.empty:
+            painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
+            return
+        self._painter.paint(
+            painter, self._plane, self._viewport, self.devicePixelRatioF(), title=self.title(),
+            large=self._large, stroke=self._stroke, pointer=self._pointer,
+        )  # fmt: skip
 
     # Keys --------------------------------------------------------------------------------------
 
@@ -300,7 +443,7 @@ class SliceView(SliceCanvas):
             self._stroke.to(*plane.position_of(self._scene.index))
         self._end_stroke()
 
-    # What they do ------------------------------------------------------------------------------
+    # Effects -----------------------------------------------------------------------------------
 
     def _point_at(self, plane: Plane, position: QPointF) -> None:
         x, y = self._viewport.to_image(position.x(), position.y())
@@ -312,7 +455,7 @@ class SliceView(SliceCanvas):
         plane, view = self._plane, self._viewport
         if plane is None:
             return
-        boxes = self._boxes(plane)
+        boxes = boxes_on(self._scene, plane)
         labels = overlay.box_labels(view, boxes, self._scene.selected) if self._large else {}
         for region, box in reversed(boxes):
             frame = overlay.on_screen(view, box)

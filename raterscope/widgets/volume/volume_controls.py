@@ -52,7 +52,7 @@ class DisputeStrip(QWidget):
         self._dispute: NDArray[np.float64] = np.zeros(1)
         self._upward = False
         self._slice = 0
-        self.menu = FigureMenu(self, self)
+        self.menu = FigureMenu(self, self, self.table)
 
     def set_dispute(self, dispute: NDArray[np.floating], *, upward: bool) -> None:
         """Show what is disputed on each slice, the first at the top or, upward, at the bottom."""

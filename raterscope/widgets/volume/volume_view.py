@@ -38,8 +38,21 @@ LARGE_SHARE = 0.64
 RULE = 1
 
 
-class LinkedViews(QWidget):
-    """Three linked views, or one large; of an image in two dimensions, one.
+WINDOW_DRAG = 300.0
+"""Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
+
+RADII = 0.5, 60.0
+RADIUS_STEP = 1.2
+
+AUTOMATIC, FROM_FILE = "automatic", "file"
+
+Tool = Literal["look", "brush", "eraser"]
+
+
+class VolumeView(QWidget):
+    """Volume in three linked views, or one large, with the raters' marks and the tools to correct them.
+
+    An image in two dimensions has one view.
 
     Signals
     -------
@@ -47,10 +60,27 @@ class LinkedViews(QWidget):
         (slice, row, column).
     layout_changed : str
         "three", or the name of the plane that is alone.
+    window_changed : (float, float)
+        Centre and width.
+    painted : object
+        A `Stroke`, when the mouse is released.
+    box_clicked : int
+    outline_clicked : str
+        Its key.
+    style_changed : str
+        "contour" or "fill".
+    brush_radius_changed : float
+        Millimetres.
     """
 
     crosshair_moved = Signal(object)
     layout_changed = Signal(str)
+    window_changed = Signal(float, float)
+    painted = Signal(object)
+    box_clicked = Signal(int)
+    outline_clicked = Signal(str)
+    style_changed = Signal(str)
+    brush_radius_changed = Signal(float)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -75,6 +105,24 @@ class LinkedViews(QWidget):
         self._chip_row.setContentsMargins(0, 0, 0, 0)
         self._chip_row.setSpacing(8)
         self._set_grid(Grid.plain((1, 1, 1)))
+        self._presets: dict[str, tuple[str, Window]] = {}
+        self._preset = ""
+        self._window_before: Window = (0.0, 1.0)
+        self._window_chip = WindowChip()
+        self._window_chip.preset_chosen.connect(self.show_preset)
+        self._style_chips = ChipRow({"fill": ("fill", "Fill the masks with their colours")})
+        self._style_chips.toggled.connect(self._on_style_chip)
+        self.add_chips(self._window_chip)
+        self.add_chips(self._style_chips)
+        for view in self._views.values():
+            view.window_dragged.connect(self._on_window_dragged)
+            view.window_settled.connect(self._on_window_settled)
+            view.painted.connect(self.painted)
+            view.radius_stepped.connect(self._on_radius_stepped)
+            view.box_clicked.connect(self.box_clicked)
+            view.outline_clicked.connect(self.outline_clicked)
+            view.bared.connect(self.set_bare)
+        self._set_up_windows("", None)
 
     def _set_grid(self, grid: Grid) -> None:
         """Show the planes of another grid, whole, its middle under the crosshair."""
@@ -206,91 +254,6 @@ class LinkedViews(QWidget):
         self._outliner.stop()
         super().hideEvent(event)
 
-    # What follows ------------------------------------------------------------------------------
-
-    def _changed(self, *, below: bool = False) -> None:
-        for view in self._views.values():
-            view.changed(below=below)
-
-    def _tell_index(self) -> None:
-        index = self._scene.index
-        if self._has_dispute:
-            self._strip.set_slice(index[0])
-        titles = ", ".join(self._views[name].title().lower() for name in self._planes)
-        self.setAccessibleDescription(titles)
-
-    def _on_outlines(self, name: str) -> None:
-        self._views[name].changed()
-
-    def _on_strip(self, index: int) -> None:
-        self.go_to((index, *self._scene.index[1:]))
-
-    def _on_enlarged(self) -> None:
-        view = self.sender()
-        name = next(name for name, each in self._views.items() if each is view)
-        if len(self._planes) > 1:
-            self.set_layout("three" if self._layout == name else name)
-
-
-WINDOW_DRAG = 300.0
-"""Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
-
-RADII = 0.5, 60.0
-RADIUS_STEP = 1.2
-
-AUTOMATIC, FROM_FILE = "automatic", "file"
-
-Tool = Literal["look", "brush", "eraser"]
-
-
-class VolumeView(LinkedViews):
-    """Volume with the raters' marks, and the tools to correct them.
-
-    Signals
-    -------
-    crosshair_moved, layout_changed
-        See `LinkedViews`.
-    window_changed : (float, float)
-        Centre and width.
-    painted : object
-        A `Stroke`, when the mouse is released.
-    box_clicked : int
-    outline_clicked : str
-        Its key.
-    style_changed : str
-        "contour" or "fill".
-    brush_radius_changed : float
-        Millimetres.
-    """
-
-    window_changed = Signal(float, float)
-    painted = Signal(object)
-    box_clicked = Signal(int)
-    outline_clicked = Signal(str)
-    style_changed = Signal(str)
-    brush_radius_changed = Signal(float)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._presets: dict[str, tuple[str, Window]] = {}
-        self._preset = ""
-        self._window_before: Window = (0.0, 1.0)
-        self._window_chip = WindowChip()
-        self._window_chip.preset_chosen.connect(self.show_preset)
-        self._style_chips = ChipRow({"fill": ("fill", "Fill the masks with their colours")})
-        self._style_chips.toggled.connect(self._on_style_chip)
-        self.add_chips(self._window_chip)
-        self.add_chips(self._style_chips)
-        for view in self._views.values():
-            view.window_dragged.connect(self._on_window_dragged)
-            view.window_settled.connect(self._on_window_settled)
-            view.painted.connect(self.painted)
-            view.radius_stepped.connect(self._on_radius_stepped)
-            view.box_clicked.connect(self.box_clicked)
-            view.outline_clicked.connect(self.outline_clicked)
-            view.bared.connect(self.set_bare)
-        self._set_up_windows("", None)
-
     # The volume --------------------------------------------------------------------------------
 
     def set_volume(
@@ -334,7 +297,7 @@ class VolumeView(LinkedViews):
         modality : str
             As DICOM calls it. "CT" has presets in Hounsfield units; so has what may be CT, with no name.
         window : (centre, width), optional
-            How the file wants its values shown.
+            Preferred display window of the file.
         """
         shape = self._planes[self._native].shape
         if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):
@@ -364,7 +327,7 @@ class VolumeView(LinkedViews):
             self._scene.levels = Levels(0.0, 1.0)
             self._changed(below=True)
 
-    # What lies over it -------------------------------------------------------------------------
+    # Marks -----------------------------------------------------------------------------------
 
     def set_outlines(self, outlines: Sequence[Outline]) -> None:
         """Show the edges of masks, the last uppermost."""
@@ -420,7 +383,7 @@ class VolumeView(LinkedViews):
             view.update()
 
     def set_edit(self, values: NDArray[np.bool_] | None, origin: Index = (0, 0, 0)) -> None:
-        """Show the mask that is being mended; None shows none."""
+        """Show the mask that is being corrected; None shows none."""
         self._scene.edit = None if values is None else (values, origin)
         self._shapes_changed()
 
@@ -481,11 +444,34 @@ class VolumeView(LinkedViews):
                 view.update()
             self.brush_radius_changed.emit(radius)
 
-    # What follows ------------------------------------------------------------------------------
+    # Reactions ---------------------------------------------------------------------------------
 
     def _shapes_changed(self) -> None:
         self._outliner.set_shapes(self._scene.shapes())
         self._changed()
+
+    def _changed(self, *, below: bool = False) -> None:
+        for view in self._views.values():
+            view.changed(below=below)
+
+    def _tell_index(self) -> None:
+        index = self._scene.index
+        if self._has_dispute:
+            self._strip.set_slice(index[0])
+        titles = ", ".join(self._views[name].title().lower() for name in self._planes)
+        self.setAccessibleDescription(titles)
+
+    def _on_outlines(self, name: str) -> None:
+        self._views[name].changed()
+
+    def _on_strip(self, index: int) -> None:
+        self.go_to((index, *self._scene.index[1:]))
+
+    def _on_enlarged(self) -> None:
+        view = self.sender()
+        name = next(name for name, each in self._views.items() if each is view)
+        if len(self._planes) > 1:
+            self.set_layout("three" if self._layout == name else name)
 
     def _on_window_dragged(self, right: float, up: float) -> None:
         if not self._presets:

@@ -12,7 +12,7 @@ from raterscope.app.workspaces.clicks.run_comparison import MEASURES as OF_CLICK
 from raterscope.app.workspaces.labels.method_table import MEASURES as OF_LABELS
 from raterscope.app.workspaces.masks.screen import MAPS
 from raterscope.app.workspaces.pairs.run_comparison import MEASURES as OF_PAIRS
-from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
+from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.panels.bias_panel import FACTS
 from raterscope.widgets.tables.annotator_table import COLUMNS as OF_ANNOTATORS
@@ -109,8 +109,8 @@ def test_every_number_of_the_plots_of_clicks_has_an_entry(fused, qtbot):
         for index in range(tabs.count()):
             tabs.setCurrentIndex(index)
             idle(fused, qtbot)
-            for menu in tabs.findChildren(PictureMenu):
-                if menu._place.isVisible() and isinstance(menu, FigureMenu):
+            for menu in tabs.findChildren(FigureMenu):
+                if menu._place.isVisible() and menu.csv is not None:
                     topic, columns = topic_of(menu._place), menu._figure.table().columns
                     missing[topic] = {
                         column for column in columns if column.casefold() not in _entries(topic)

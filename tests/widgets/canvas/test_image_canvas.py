@@ -229,7 +229,7 @@ def test_a_chip_shows_a_layer_and_says_so(canvas, qtbot):
     chip = canvas._chips._chips["truth"]
     qtbot.keyClick(chip, Qt.Key.Key_Space)
     assert messages == [("truth", True)]
-    assert canvas.layer_visible("truth")
+    assert chip.isChecked()
     canvas.set_layer_visible("truth", False)
     assert not chip.isChecked()
     assert messages == [("truth", True)]
