@@ -77,9 +77,9 @@ def part_of_one(weight: float) -> str:
     return FRACTIONS.get(weight, f"{weight:.3g}")
 
 
-def percent(share: float) -> str:
-    """Write a share as a whole percentage: "43 %"."""
-    return f"{round(100 * share)} %" if math.isfinite(share) else UNKNOWN
+def percent(share: float, digits: int = 0) -> str:
+    """Write a share as a percentage: "43 %", or "43.1 %" with one digit after the point."""
+    return f"{_plain(100 * share, digits)} %" if math.isfinite(share) else UNKNOWN
 
 
 def duration(seconds: float) -> str:

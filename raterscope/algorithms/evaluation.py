@@ -326,20 +326,6 @@ def evaluate(detections: FloatArray, truth: FloatArray, radius: float) -> Evalua
     return Evaluation(matching, hits, false, missed, sensitivity, precision, half, f_one, two)
 
 
-def f_beta(sensitivity: float, precision: float, beta: float) -> float:
-    """Return F-beta, with sensitivity `beta` times as important as precision (OEM-DEM paper, eq. 40).
-
-    Zero when both are zero.
-
-    Examples
-    --------
-    >>> round(f_beta(sensitivity=0.9, precision=0.6, beta=2), 3)
-    0.818
-    """
-    below = sensitivity + beta**2 * precision
-    return (1 + beta**2) * sensitivity * precision / below if below else 0.0
-
-
 def curves(detections: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> Curves:
     """Make the ROC and precision-recall curves of one image's detections.
 

@@ -71,9 +71,9 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
     Examples
     --------
     >>> def watch(fraction, words, **_):
-    ...     print(f"{fraction:.0%} {words}")
+    ...     print(f"{100 * fraction:.0f} % {words}")
     >>> part(watch, 0.5, 1.0, "image 2: ")(0.5, "clustering")
-    75% image 2: clustering
+    75 % image 2: clustering
     """
 
     def report(

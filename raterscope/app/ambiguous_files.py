@@ -65,7 +65,7 @@ def resolve_voxels(
     doubtful : sequence of Path
         NIfTI, NRRD and MetaImage files.
     masks : sequence of Path
-        What is sure to be masks.
+        Files that are certainly masks.
     anchors : set of Shape
         Of images and volumes that are at hand.
     sources : Sources

@@ -24,6 +24,7 @@ from raterscope.algorithms.labels.data import OPEN, LabelFusion
 from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
+from raterscope.text import percent
 
 Box = tuple[int, int, int]
 
@@ -115,7 +116,7 @@ DISPUTED = (0.1, 0.9)
 MATTERS = 0.25
 """Probability that an answer is wrong from which on a decision on it matters.
 
-A decision also teaches of the other answers. To rank by that too, by the expected value of sample
+A decision also changes the other posteriors. To rank by that too, by the expected value of sample
 information, set no more of them right on any crowd that was measured.
 """
 
@@ -134,7 +135,7 @@ def matters_in_words(wrong: NDArray[np.float64], noun: str) -> str:
     wrong : (n,) float64
         Probability that the answer to each is wrong.
     noun : str
-        What one is called: "disputed spot".
+        Singular noun: "disputed spot".
     """
     matter = int((wrong >= MATTERS).sum())
     several = "" if len(wrong) == 1 else "s"
@@ -170,7 +171,7 @@ class Trust:
     comparable : str
         What was measured on comparable crowds, a sentence; used if nothing is known of this run.
     axes : tuple of str
-        What the calibration has across and up.
+        Names of the calibration's axes.
     """
 
     noun: str
@@ -235,9 +236,9 @@ class Trust:
         true = "structures" if self.noun == "spot" else "right"
         low, high = self.interval
         words = (
-            f"Of {counted(self.judged, self.noun)} {of}, {self.share:.0%} are {true} (95 % interval "
-            f"{low:.0%} to {high:.0%}); the mean probability is {self.expected:.0%}, the expected "
-            f"calibration error {self.calibration.error:.2f}."
+            f"Of {counted(self.judged, self.noun)} {of}, {percent(self.share)} are {true} (95 % interval "
+            f"{percent(low)} to {percent(high)}); the mean probability is {percent(self.expected)}, the "
+            f"expected calibration error {self.calibration.error:.2f}."
         )
         if self.judged < FEW:
             return f"{words} That is too few to judge. {self.comparable}".rstrip()
@@ -317,11 +318,11 @@ def bin_intervals(curve: Calibration) -> FloatArray:
 FILE = "calibration.csv"
 
 NUMBERS = {
-    "probability": "probabilities of {claimed:.0%} on average were right in {measured:.0%}",
-    "calibration error": "the expected calibration error was {measured:.2f}",
-    "band": "the {claimed:.0%} band held {measured:.0%} of the outline of a left-out rater",
-    "false discoveries": "{measured:.0%} of the flagged were flagged wrongly (rate {claimed:.0%})",
-    "fair crowds": "an annotator was flagged in {measured:.0%} of crowds without bias",
+    "probability": "probabilities of {claimed} on average were right in {measured}",
+    "calibration error": "the expected calibration error was {measured}",
+    "band": "the {claimed} band held {measured} of the outline of a left-out rater",
+    "false discoveries": "{measured} of the flagged were flagged wrongly (rate {claimed})",
+    "fair crowds": "an annotator was flagged in {measured} of crowds without bias",
 }
 """Numbers of the table, and the wording of each."""
 
@@ -396,7 +397,7 @@ def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], clas
     per_item : float
         Annotators per image or case, votes per task, or comparisons per annotator.
     nouns : (str, str)
-        What is counted, and per what: "vote", "task".
+        Nouns of what is counted, and of its item: "vote", "task".
     classes : int
         Of labels.
     """
@@ -407,7 +408,10 @@ def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], clas
     size = f"{counted(round(crowd.per_item), noun)} per {item}"
     size += f", {crowd.classes} classes" if crowd.classes else ""
     claims = "; ".join(
-        NUMBERS[number].format(claimed=claimed, measured=measured)
+        NUMBERS[number].format(
+            claimed=percent(claimed),
+            measured=f"{measured:.2f}" if number == "calibration error" else percent(measured),
+        )
         for number, claimed, measured in crowd.figures
     )
     chosen = " Defaults were chosen on these data." if crowd.in_sample else ""

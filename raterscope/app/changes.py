@@ -1,6 +1,6 @@
 """Changes from one run to the next: what a fusion after decisions made of the items that are undecided.
 
-What the expert decided is no change: it is known to them, and the run is held to it.
+A decision of the expert is not a change: it is known, and the run is held to it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Changes:
     disputed_before, disputed_after : int
         Disputed items; of pairs, flagged annotators.
     count : int
-        How many items are seen otherwise: detections, regions, classes, flags.
+        Number of changed items: detections, regions, classes, flags.
     newly_disputed : int
-        How many more are seen as before, but are disputed now.
+        Number of items with the same result that are disputed now.
     listed : tuple of Change
         The first `MOST_LISTED` by size.
     ranks : int

@@ -29,6 +29,7 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 _STAMP = "raterscope-prepared.json"
 _MOST_HELPERS = 3
 _NICENESS = 10
+_PREPARING = "Preparing the algorithms for this computer (once after installation)"
 
 Kernel = tuple[str, str, str]
 """Module, name, and the types of the arguments."""
@@ -103,7 +104,7 @@ def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> t
     tasks = {str(index): (*kernel, gently) for index, kernel in enumerate(kernels)}
 
     def tick(done: int) -> None:
-        watch(done / len(tasks), f"compiling the algorithms (once): {done} of {len(tasks)}")
+        watch(done / len(tasks), f"{_PREPARING}: {done} of {len(tasks)}")
 
     answers = in_processes(_compile, tasks, jobs or processors(), tick)
     done = sum(answers.values())

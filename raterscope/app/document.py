@@ -43,9 +43,9 @@ class Unsaved:
     ----------
     study : Path
     title : str
-        What storing it is called.
+        Title of the job that stores it.
     what : str
-        What it is, in a sentence's middle.
+        Noun phrase that names it.
     store : callable
         ``store(study, watch)`` writes it, in the study's thread.
     done : callable

@@ -142,7 +142,7 @@ class Export:
 
     what: str
     title: str
-    formats: tuple[str, ...]
+    formats: tuple[str, ...] = ("csv",)
     by_case: bool = False
     deidentifies: bool = False
     of_run: bool = True

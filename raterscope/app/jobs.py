@@ -51,7 +51,7 @@ class Job(QObject):
     background : bool
         Whether the user need not wait for it: the status line shows it, and Fuse stays.
     fraction, words, seconds_left
-        What was last reported; `seconds_left` is None until it can be told.
+        Last reported progress; `seconds_left` is None until it can be estimated.
     raised, error, details
         What kind of error, one sentence, and the traceback for who asks, after a failure.
     """

@@ -32,7 +32,7 @@ class Demonstrated(NamedTuple):
     ----------
     study : Path
     words : list of str
-        What came out, a line each.
+        Results, a line each.
     outcomes : list of Outcome
         Of all that was fused, those that failed included.
     """

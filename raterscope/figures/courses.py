@@ -341,7 +341,7 @@ def stream_charts(
     stopping : StoppingSettings
         When an answer is firm.
     outlook : {"share", "chance"}
-        What the last chart shows.
+        Quantity of the last chart.
     truth : StreamTruth or None
     x : (S,) float
         Position of each step.

@@ -28,7 +28,7 @@ class Axis:
     Attributes
     ----------
     label : str
-        What it measures, with the unit.
+        Quantity, with the unit.
     low, high : float, optional
         Ends; those that are not given follow from the marks.
     scale : {"linear", "root", "log", "log1p"}
@@ -148,7 +148,7 @@ class Line(_Placed):
     low, high : (P,) float, optional
         Ends of an interval about it.
     interval : {"band", "bars"}
-        How the interval is drawn.
+        Style of the interval.
     stepped : bool
         Whether a value holds until the next point.
     opacity : float
@@ -444,7 +444,7 @@ class PlotTable:
         Parameters
         ----------
         axes : mapping of str to sequence
-            What each axis is called, and its places.
+            Name and positions of each axis.
         values : mapping of str to array or None
             Of the axes' shape, or to be broadcast to it; None leaves a column out.
         """

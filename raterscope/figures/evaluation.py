@@ -136,7 +136,7 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
     curves : sequence of Curve
     kind : {"roc", "precision-recall"}
     of : str
-        What they are the curves of, for the title.
+        Subject of the curves, for the title.
     """
     inks = INKS if len(curves) <= len(INKS) else (*INKS, *MORE_INKS)
     across, up = CURVE_AXES[kind]
@@ -292,7 +292,7 @@ def box_chart(
     ----------
     boxes : sequence of BoxView
     title : str
-        What they show: "Dice against the truth".
+        Quantity: "Dice against the truth".
     unit : str
         Empty for none.
     aside : str

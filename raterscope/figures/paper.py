@@ -96,7 +96,7 @@ def line_chart(
     ----------
     lines : sequence of Line
     across, up : str
-        What the axes measure.
+        Names of the axes.
     most : float
     diagonal : bool
         Whether it is drawn from (0, 0) to (1, 1).

@@ -29,7 +29,7 @@ class Reference:
     Attributes
     ----------
     key : str
-        What it is cited by: "warfield2004".
+        Citation key: "warfield2004".
     kind : str
         The type of the BibTeX entry: "article", "book".
     authors : tuple of str

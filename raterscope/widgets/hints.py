@@ -262,7 +262,7 @@ class KeyButton(QAbstractButton):
     tone : {"accent", "rejected", "second"}
         Colour of the word.
     tip : str
-        What it does, in a sentence.
+        Effect, in a sentence.
     """
 
     def __init__(

@@ -18,10 +18,6 @@ class Typed:
     """Search text, prepared for matching against many texts.
 
     All words must match, in any order, ignoring case.
-
-    Parameters
-    ----------
-    text : str
     """
 
     def __init__(self, text: str) -> None:

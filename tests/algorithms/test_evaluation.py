@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.evaluation import calibration, compare, curves, evaluate, f_beta
+from raterscope.algorithms.evaluation import calibration, compare, curves, evaluate
 
 
 def test_two_detections_do_not_share_a_true_point():
@@ -20,8 +20,6 @@ def test_figures_by_hand():
     assert result.f_one == pytest.approx(2 * 2 / (2 * 2 + 2 + 1))
     assert result.f_two == pytest.approx(5 * 2 / (5 * 2 + 4 * 2 + 1))
     assert result.f_half == pytest.approx(1.25 * 2 / (1.25 * 2 + 0.25 * 2 + 1))
-    for beta, value in ((0.5, result.f_half), (1.0, result.f_one), (2.0, result.f_two)):
-        assert f_beta(result.sensitivity, result.precision, beta) == pytest.approx(value)
 
 
 def test_a_detection_at_the_very_place_counts():

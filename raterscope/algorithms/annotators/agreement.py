@@ -284,7 +284,7 @@ def click_agreement(
         looked[rows, image] = 1.0
         result[rows, image] = votes.sum(axis=1)
     clusters = (looked * sizes) @ looked.T
-    first = result @ looked.T  # what the row's annotator marked where the column's looked too
+    first = result @ looked.T  # marks of the row's annotator where the column's looked too
     total = first + first.T
     with np.errstate(divide="ignore", invalid="ignore"):
         dice = 2 * both / total

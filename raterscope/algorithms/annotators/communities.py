@@ -301,7 +301,7 @@ class Communities:
     scale : float
         Of the similarity, set or estimated; 0 if there is none.
     basis : str
-        What members of one community share: "behaviour" or "tasks".
+        Common property of the members: "behaviour" or "tasks".
     notices : tuple of str
         Messages for the user, a sentence each.
     """

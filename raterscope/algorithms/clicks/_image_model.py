@@ -71,7 +71,7 @@ def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tup
         Chance that each annotator marks a structure at each node.
     joins : (Q,) float64
     worth : (R,) float64
-        How much of an annotator each counts as.
+        Weight of each annotator.
 
     Returns
     -------

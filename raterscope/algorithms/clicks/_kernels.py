@@ -103,7 +103,7 @@ def mix(
         Density of the mixture at each click.
     annotator : (N,) int64
     worth : (R,) float64
-        How much of an annotator each counts as; empty where all count fully.
+        Weight of each annotator; empty if all are 1.
     reliability : (R,) float64
     uniform : float
         Density of outliers; 0 for a mixture without them.
@@ -219,7 +219,7 @@ def count_pairs(
     ----------
     x, y, annotator : (N,) float64, float64, int64
     worth : (R,) float64, or None
-        How much of an annotator each counts as.
+        Weight of each annotator.
     edges : (2,) float64
         Logarithms of the first bin's lower and the last bin's upper squared distance.
     same, other : (bins,) int64; float64 with `worth`

@@ -86,7 +86,7 @@ def later_detection_chance(
     annotators, more : int
         R and k.
     crowd : float, optional
-        How many annotators the R count as; R if left open.
+        Effective number of annotators; by default R.
 
     Returns
     -------

@@ -55,7 +55,7 @@ def weigh(
     Parameters
     ----------
     first : (M + 1,), annotator : (votes,) int32
-        Who marked each cluster.
+        Annotators who marked each cluster.
     count : (M,) float64
         Number of these annotators, by weight.
     worth : (R,) float64

@@ -13,6 +13,7 @@ from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.rates import Rates, crowd_confusion, rates_of
 from raterscope.algorithms.labels.tempering import Tempering
+from raterscope.text import percent
 
 _BINS = 10
 """Of the calibration curves, of equal width."""
@@ -324,7 +325,7 @@ def advice(
     Parameters
     ----------
     labels : Labels
-        What was fused, its repeated votes settled or not.
+        Input of the fusion, its repeated votes resolved or not.
     fusion : LabelFusion
     model, vote : Assessment, optional
         Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
@@ -372,8 +373,9 @@ def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bo
     remedy = "use the majority vote" if pooled else f"use the majority vote, or try {_POOLED}"
     if vote_wins > ours and chance < _CHANCE:
         sentences.append(
-            f"The majority vote is right more often than the model: in {vote.accuracy:.1%} against"
-            f" {model.accuracy:.1%} of {model.judged:,} tasks (p = {chance:.2g}). {remedy.capitalize()}."
+            f"The majority vote is right more often than the model: in {percent(vote.accuracy, 1)} against"
+            f" {percent(model.accuracy, 1)} of {model.judged:,} tasks (p = {chance:.2g})."
+            f" {remedy.capitalize()}."
         )
     mean = _mean_probability(model)
     least, errors = _TOO_SURE
@@ -381,16 +383,17 @@ def _truth_reasons(model: Assessment | None, vote: Assessment | None, pooled: bo
     if model.judged >= _FEW_JUDGED and mean - model.accuracy > max(least, error):
         remedy = "hold truths fixed to calibrate it" if pooled else "use the pooled consensus"
         sentences.append(
-            f"The model is overconfident: its mean probability is {mean:.1%}, but {model.accuracy:.1%} of"
-            f" {model.judged:,} tasks are right; calibration error {model.calibration.error:.2f}, log loss"
-            f" {model.log_loss:.2f} (the vote: {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its"
-            f" order of tasks more than its probabilities, or {remedy}."
+            f"The model is overconfident: its mean probability is {percent(mean, 1)}, but"
+            f" {percent(model.accuracy, 1)} of {model.judged:,} tasks are right; calibration error"
+            f" {model.calibration.error:.2f}, log loss {model.log_loss:.2f} (the vote:"
+            f" {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its order of tasks more than"
+            f" its probabilities, or {remedy}."
         )
     elif pooled and model.judged >= _FEW_JUDGED and model.accuracy - mean > max(least, error):
         sentences.append(
-            f"The model is underconfident: its mean probability is {mean:.1%}, but {model.accuracy:.1%} of"
-            f" {model.judged:,} tasks are right; calibration error {model.calibration.error:.2f}. Hold the"
-            " known truths fixed to calibrate it."
+            f"The model is underconfident: its mean probability is {percent(mean, 1)}, but"
+            f" {percent(model.accuracy, 1)} of {model.judged:,} tasks are right; calibration error"
+            f" {model.calibration.error:.2f}. Hold the known truths fixed to calibrate it."
         )
     return sentences
 
@@ -483,6 +486,7 @@ def _change_reasons(labels: Labels, fusion: LabelFusion) -> list[str]:
     if len(labels.classes) == 2 and fusion.known.max(initial=OPEN) == OPEN:
         remedy += " and import the truth of some tasks: with two classes it can fail without them"
     return [
-        f"Annotators change: {changed.mean():.0%} of their rates of right votes differ between the first and"
-        f" the second half of their votes, far beyond chance, but the model assumes fixed rates. {remedy}."
+        f"Annotators change: {percent(changed.mean())} of their rates of right votes differ between the first"
+        f" and the second half of their votes, far beyond chance, but the model assumes fixed rates."
+        f" {remedy}."
     ]

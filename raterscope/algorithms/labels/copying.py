@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.text import percent
 
 _LEAST_PARTNERS = 4
 """Minimum number of annotators with common tasks for estimating an annotator's skill."""
@@ -322,8 +323,8 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
         more = f" and {len(members) - _TOLD:,} more" if len(members) > _TOLD else ""
         sentences.append(
             f"{len(members):,} annotators may copy from each other: {names}{more};"
-            f" {copying.same[in_group].sum() / total:.0%} of their labels are the same,"
-            f" {copying.expected[in_group].sum() / total:.0%} expected."
+            f" {percent(copying.same[in_group].sum() / total)} of their labels are the same,"
+            f" {percent(copying.expected[in_group].sum() / total)} expected."
             + (f" {_OUTVOTED}" if copying.outvoting else "")
         )
     return tuple(sentences)
@@ -345,7 +346,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     Parameters
     ----------
     labels : Labels
-        What was fused. Of repeated votes the first counts.
+        Input of the fusion. Of repeated votes the first counts.
     fusion : LabelFusion
     watch : Watch
 

@@ -194,7 +194,7 @@ def preview_exclusion(
     Parameters
     ----------
     labels : Labels
-        What was fused.
+        Input of the fusion.
     fusion : LabelFusion
         The result with all annotators.
     annotators : collection of str

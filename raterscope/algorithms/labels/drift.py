@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.rates import credible, estimate_rates
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.text import percent
 
 RIGHT = -1
 """In place of a class: the annotator's accuracy changed."""
@@ -212,26 +213,6 @@ def change_points(
     return tuple(sorted(changes, key=lambda change: (change.step, change.true)))
 
 
-def accuracy_changes(
-    drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
-) -> tuple[ChangePoint, ...]:
-    """Find where an annotator became better or worse: as `change_points`, for all rows together.
-
-    Annotators who tire or learn slowly change each row by little, but all rows together significantly.
-
-    Returns
-    -------
-    tuple of ChangePoint
-        By step; `true` is `RIGHT`, and the rows are the shares of right and wrong votes.
-    """
-    assert labels.meaning is not None
-    votes = drift.vote[drift.steps(annotator)]
-    means = labels.meaning[labels.label[votes]]
-    right = np.where(means >= 0, fusion.posterior[labels.task[votes], means], 0.0)
-    weights = np.column_stack([right, 1.0 - right])
-    return tuple(_changes(weights, np.arange(len(votes)), RIGHT))
-
-
 def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[ChangePoint]:
     """Split weighted votes (S, L) at some steps where their distribution changed."""
     counts = np.concatenate([np.zeros((1, weights.shape[1])), weights.cumsum(axis=0)])
@@ -417,7 +398,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     Parameters
     ----------
     labels : Labels
-        What was fused.
+        Input of the fusion.
     fusion : LabelFusion
     watch : Watch
 
@@ -500,7 +481,8 @@ def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
     more = f" and {len(named) - _TOLD:,} more" if len(named) > _TOLD else ""
     return (
         f"{len(named):,} of {tested:,} annotators changed over their votes (p < {FALSE_ALARMS:g} each, so"
-        f" that {FALSE_ALARMS:.0%} of those who did not change are listed too): {', '.join(listed)}{more}.",
+        f" that {percent(FALSE_ALARMS)} of those who did not change are listed too):"
+        f" {', '.join(listed)}{more}.",
     )
 
 

@@ -36,6 +36,7 @@ from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice, integer, number
+from raterscope.text import percent
 
 FORMS = {
     "scalar": "each class separately, uncertain votes by probability; without drift it is the static model",
@@ -207,7 +208,7 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
     if share < _MUCH:
         return []
     return [
-        f"Annotators with {share:.0%} of the votes changed. With two classes and no ground truth, votes"
+        f"Annotators with {percent(share)} of the votes changed. With two classes and no ground truth, votes"
         " cannot show whether they or the others are right afterwards: decide some tasks yourself."
     ]
 

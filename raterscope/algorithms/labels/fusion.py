@@ -67,7 +67,7 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     Parameters
     ----------
     labels : Labels
-        What was fused, repeated votes settled or not.
+        Input of the fusion, its repeated votes resolved or not.
     fusion : LabelFusion
 
     Returns

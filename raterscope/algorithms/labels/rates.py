@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, ClassArray, Confusion, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, Confusion, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 
 _MANY = 1e5
@@ -47,63 +47,10 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
     return _beta_interval(alpha, rest, level)
 
 
-def accuracy_of(
-    confusion: Confusion, shares: FloatArray, meaning: ClassArray, level: float = 0.95
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the expected accuracy of every annotator, on tasks with the classes' own shares.
-
-    It is sum_j share_j p_j, p_j being the probability in row j of the outputs that stand for class j. Rows
-    are independent and each p_j is Beta distributed, so that mean and variance of the sum are exact; the
-    interval is that of the Beta distribution with the same mean and variance. All annotators are measured on
-    the same mixture of classes, whatever their tasks. A class that no output stands for is never right.
-
-    Parameters
-    ----------
-    confusion : Confusion
-    shares : (J,) float64
-        Adding up to one.
-    meaning : (L,) int16
-        The class that each output stands for.
-    level : float
-
-    Returns
-    -------
-    mean, low, high : (K,) float64
-    """
-    stands = np.asarray(meaning)[None, :] == np.arange(len(shares))[:, None]
-    alpha = confusion.alpha
-    right = (alpha * stands).sum(axis=2)
-    total = alpha.sum(axis=2)
-    share = right / total
-    mean = share @ shares
-    variance = (share * (1.0 - share) / (total + 1.0)) @ np.square(shares)
-    sure = (variance <= 0.0) | (mean <= 0.0) | (mean >= 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        strength = mean * (1.0 - mean) / variance - 1.0
-    first = np.where(sure, 1.0, mean * strength)
-    second = np.where(sure, 1.0, (1.0 - mean) * strength)
-    low, high = _beta_interval(first, second, level)
-    return mean, np.where(sure, mean, low), np.where(sure, mean, high)
-
-
 def crowd_confusion(confusion: Confusion) -> FloatArray:
     """Return the confusion matrix of the crowd, (J, L): all annotators' expected counts and one prior."""
     pooled = confusion.counts().sum(axis=0) + confusion.prior
     return np.asarray(pooled / pooled.sum(axis=1, keepdims=True))
-
-
-def difference_from_crowd(confusion: Confusion, votes: NDArray[np.int64]) -> FloatArray:
-    """Return every annotator's expected probabilities minus the crowd's, (K, J, L).
-
-    Parameters
-    ----------
-    confusion : Confusion
-    votes : (K,) int64
-        Votes of every annotator; NaN for annotators without votes.
-    """
-    difference = confusion.mean() - crowd_confusion(confusion)
-    difference[np.asarray(votes) == 0] = np.nan
-    return difference
 
 
 def beta_quantile(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
@@ -301,7 +248,7 @@ def rates_of(
     Parameters
     ----------
     labels : Labels
-        What was fused; repeated votes all count.
+        Input of the fusion; repeated votes all count.
     fusion : LabelFusion
     excluded : Labels, optional
         The excluded votes, with the same numbers of tasks and annotators. These annotators are measured by

@@ -27,8 +27,35 @@ class MasksError(RefusedError):
     """Masks that cannot be fused; the message says why."""
 
 
+class _Part:
+    """Part of an image whose slices have positions and volumes."""
+
+    spacing: tuple[float, float, float]
+    origin: Box
+    slice_positions: FloatArray | None
+
+    @property
+    def shape(self) -> Box:
+        """Slices, rows and columns of the part."""
+        raise NotImplementedError
+
+    @property
+    def voxel_volume(self) -> float:
+        """Cubic millimetres at the nominal slice distance."""
+        return float(np.prod(self.spacing))
+
+    @property
+    def positions(self) -> FloatArray | None:
+        """Positions of the slices of the part, mm; None where they are even."""
+        return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
+
+    def volumes(self, values: NDArray[Any]) -> FloatArray:
+        """Return the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
+        return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
+
+
 @dataclass(frozen=True, eq=False)
-class Masks:
+class Masks(_Part):
     """Masks of P raters on one image or volume, on a part of its grid.
 
     Attributes
@@ -117,20 +144,6 @@ class Masks:
         slices, rows, columns = self.values.shape[-3:]
         return slices, rows, columns
 
-    @property
-    def voxel_volume(self) -> float:
-        """Cubic millimetres at the nominal slice distance."""
-        return float(np.prod(self.spacing))
-
-    @property
-    def positions(self) -> FloatArray | None:
-        """Positions of the slices of the part, mm; None where they are even."""
-        return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
-
-    def volumes(self, values: NDArray[Any]) -> FloatArray:
-        """Return the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
-        return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
-
     def without(self, annotators: set[str]) -> Masks:
         """Exclude raters.
 
@@ -200,7 +213,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class MaskFusion:
+class MaskFusion(_Part):
     """Consensus of P raters on S structures, on a part of the grid (background outside).
 
     Attributes
@@ -274,20 +287,6 @@ class MaskFusion:
         """Slices, rows and columns of the maps."""
         slices, rows, columns = self.mask.shape[-3:]
         return slices, rows, columns
-
-    @property
-    def voxel_volume(self) -> float:
-        """Cubic millimetres at the nominal slice distance."""
-        return float(np.prod(self.spacing))
-
-    @property
-    def positions(self) -> FloatArray | None:
-        """Positions of the slices of the part, mm; None where they are even."""
-        return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
-
-    def volumes(self, values: NDArray[Any]) -> FloatArray:
-        """Return the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
-        return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def doubt(self) -> Float32Array:
         """Return the uncertainty of each voxel, 1 for probability one half, 0 for certainty; (S, Z, Y, X)."""

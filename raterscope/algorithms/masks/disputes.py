@@ -30,6 +30,7 @@ from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_in_frame
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Look, Watch, no_look, silent
+from raterscope.text import percent
 
 IntArray = NDArray[np.int64]
 Value = TypeVar("Value", bound=np.generic)
@@ -260,7 +261,7 @@ def radius_of(
 
 
 def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
-    """Describe a dispute: "Rater 4 draws 6 mm beyond the others here; the model gives ... 3 % weight.".
+    """Describe a dispute: "Rater 4 draws 6 mm beyond the others here; its weight in the model is 3 %.".
 
     `unit` is the unit of length: "px" for an image without a known size.
     """
@@ -289,8 +290,8 @@ def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str 
     if np.isnan(dispute.weight):
         return words + "."
     if whose:
-        return f"{words}; the model gives {whose} {100 * dispute.weight:.0f} % weight."
-    return f"{words}. The model gives {names[dispute.leader]} {100 * dispute.weight:.0f} % weight here."
+        return f"{words}; the weight of {whose} in the model is {percent(dispute.weight)}."
+    return f"{words}. The weight of {names[dispute.leader]} here is {percent(dispute.weight)}."
 
 
 def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:

@@ -54,6 +54,7 @@ from raterscope.algorithms.pairs.selection import (
     t_test,
 )
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
+from raterscope.text import percent
 
 _NAMED = 5
 _REPEATED = 0.01
@@ -119,8 +120,8 @@ def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
     side = "left" if leftwards == most else "right"
     return [
         f"{most:,} of {len(known_bias):,} annotators lean to the {side}, and "
-        f"{left / max(left + right, 1):.0%} of all choices are of the left side: the assumption that few are "
-        "biased does not hold. Only the strongest biases are flagged."
+        f"{percent(left / max(left + right, 1))} of all choices are of the left side: the assumption that "
+        "few are biased does not hold. Only the strongest biases are flagged."
     ]
 
 

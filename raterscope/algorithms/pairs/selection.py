@@ -22,6 +22,7 @@ from raterscope.algorithms.pairs.data import (
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.text import percent
 
 _LEVEL = 0.95
 _CAUTION = 0.9
@@ -456,7 +457,7 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
     away = test.better_left - 0.5
     if abs(away) > _RELEVANT and 2 * ndtr(-abs(away) * 2 * np.sqrt(test.apart)) < _SURE:
         side = "left" if away > 0 else "right"
-        return f"the better item was on the {side} in {0.5 + abs(away):.0%} of the comparisons"
+        return f"the better item was on the {side} in {percent(0.5 + abs(away))} of the comparisons"
     total = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     key, position, count = np.unique(

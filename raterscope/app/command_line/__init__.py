@@ -1,1 +1,1 @@
-"""What the commands have in common: options, items, questions, output in the terminal."""
+"""Common parts of the commands: options, items, questions, output in the terminal."""

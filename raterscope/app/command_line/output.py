@@ -17,6 +17,7 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study.file_digests import digest_of_file
+from raterscope.text import percent
 
 _EVERY = 0.1  # seconds
 _BAR = 24
@@ -69,7 +70,7 @@ class ProgressLine:
         filled = round(_BAR * min(max(fraction, 0.0), 1.0))
         bar = "#" * filled + "." * (_BAR - filled)
         room = max(20, _columns(self._stream) - _BAR - 10)
-        self._stream.write(f"\r\x1b[K{bar} {fraction:4.0%} {one_line(words)[:room]}")
+        self._stream.write(f"\r\x1b[K{bar} {percent(fraction):>5} {one_line(words)[:room]}")
         self._stream.flush()
 
 
@@ -172,7 +173,7 @@ def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of the results before the work, so that it is not done in vain."""
+    """Make the folder of the results before the work, so that no result is lost."""
     if folder.exists() and not folder.is_dir():
         raise InputError("is a file; expected a folder for the results", file=folder)
     try:

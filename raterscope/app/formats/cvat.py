@@ -41,13 +41,7 @@ _NOUNS = {"box": "boxes", "points": "points"}
 
 
 class CvatDocument(Document):
-    """A parsed file.
-
-    Parameters
-    ----------
-    path : Path
-    root : xml.etree.ElementTree.Element
-    """
+    """A parsed file."""
 
     expected: ClassVar[Mapping[Kind, str]] = {
         "points": "points on images", "masks": "polygons, masks or ellipses on images",

@@ -66,13 +66,7 @@ class _Object:
 
 
 class GeoJsonDocument(Document):
-    """A parsed file.
-
-    Parameters
-    ----------
-    path : Path
-    content : decoded JSON
-    """
+    """A parsed file."""
 
     expected: ClassVar[Mapping[Kind, str]] = {"points": "points or outlined objects"}
 

@@ -65,13 +65,7 @@ def recognize(path: Path, content: Any) -> Document | None:
 
 
 class LabelStudioDocument(Document):
-    """A parsed file.
-
-    Parameters
-    ----------
-    path : Path
-    tasks : list of decoded JSON
-    """
+    """A parsed file."""
 
     expected: ClassVar[Mapping[Kind, str]] = {
         "points": "keypoints on images", "masks": "brushes, polygons or ellipses", "labels": "choices",

@@ -43,13 +43,7 @@ def recognize(path: Path, content: Any) -> LabelmeDocument | None:
 
 
 class LabelmeDocument(Document):
-    """A parsed file.
-
-    Parameters
-    ----------
-    path : Path
-    content : decoded JSON
-    """
+    """A parsed file."""
 
     expected: ClassVar[Mapping[Kind, str]] = {
         "points": "points", "masks": "polygons, masks, circles or rectangles",

@@ -1,6 +1,6 @@
 """Output files: a file appears under its name when it is complete, or not at all.
 
-The name of a draft contains the process and the machine that write it. Thus drafts of killed processes are
+The name of a draft contains the process and the machine that write it. Drafts of killed processes are
 distinguished from drafts in use, and the next process that writes into the folder removes them. Tables are
 CSV in UTF-8, without cells that a spreadsheet would run as formulas.
 """
@@ -313,13 +313,7 @@ def escape_formula(text: str) -> str:
 def decision_rows(
     decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]
 ) -> Iterator[Sequence[object]]:
-    """Yield the rows of decisions.csv, the whole journal in order; a decision on several spots has several.
-
-    Parameters
-    ----------
-    decisions : sequence of Decision
-    items : mapping of an item's kind and number to its name
-    """
+    """Yield the rows of decisions.csv: the whole journal in order, one row for each spot of a decision."""
     state = fold(decisions)
     for decision in chain.from_iterable(map(one_by_one, decisions)):
         subject = decision.subject

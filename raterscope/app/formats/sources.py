@@ -101,12 +101,7 @@ _OBJECTS = 6
 
 
 class Source:
-    """A file whose header and content are each read once.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A file whose header and content are each read once."""
 
     __slots__ = ("_contents", "_format", "_headers", "path")
 
@@ -232,10 +227,6 @@ class Source:
 
     def contents(self, kind: Kind) -> frozenset[Content] | None:
         """Find which sorts of annotations the file holds; None for a format that cannot hold `kind`.
-
-        Parameters
-        ----------
-        kind : Kind
 
         Raises
         ------

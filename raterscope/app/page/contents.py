@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is written as: sections of facts, tables, pictures and sentences.
+"""Contents of a report, independent of its format: sections of facts, tables, pictures and sentences.
 
 All text is plain; the writer of a file escapes it.
 """
@@ -49,7 +49,7 @@ class Table:
     columns : sequence of str
     rows : sequence of rows of Cell or str
     note : str
-        What the reader should know of the figures.
+        Notes on the figures.
     words : set of int
         Columns of words, which start at the left; the first always is one.
     """

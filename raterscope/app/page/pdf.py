@@ -212,7 +212,7 @@ def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
     for set_margin in (
         root.setTopMargin,
         root.setBottomMargin,
-    ):  # what stands at a page's edge bleeds into it
+    ):  # content at the edge of a page bleeds into the margin
         set_margin(_BLEED)
     paper.rootFrame().setFrameFormat(root)
     foot = _FOOT / 25.4 * _DPI

@@ -94,7 +94,7 @@ def draw_lines(
     ----------
     lines : sequence of Line
     across, up : str
-        What the axes measure.
+        Names of the axes.
     title, words : str
         Of the caption.
     limit : float

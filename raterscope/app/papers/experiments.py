@@ -51,7 +51,7 @@ class Row:
     paper : float, optional
         The paper's figure.
     words : str
-        What the paper says of it, where it gives no figure.
+        Statement of the paper, where it gives no figure.
     default : str
         The measure of this program's default; empty where the same is measured with no other method.
     better : {"higher", "lower", "nearer", ""}
@@ -80,7 +80,7 @@ class Chart:
     ----------
     title : str
     across, up : str
-        What the axes measure; up from 0 to 1.
+        Names of the axes; the second runs from 0 to 1.
     curves : tuple of (name, points)
         A point is a place across, a cell and a measure.
     """
@@ -100,7 +100,7 @@ class Experiment:
     name : str
         Short, of letters, digits and hyphens: files are named so.
     title : str
-        What of the paper it is: "Table 1: ...".
+        Table or figure of the paper: "Table 1: ...".
     cells : tuple of str
         Measured separately.
     measure : callable
@@ -111,7 +111,7 @@ class Experiment:
     quick : int
         Of a cell, in the quick form: the first of the same runs; 0 for what only the full form measures.
     method : str
-        What was measured, in a sentence or two.
+        Quantity that was measured, in a sentence or two.
     command : str
         The command that produces one of the figures without the page.
     remark : str
@@ -119,7 +119,7 @@ class Experiment:
     paper_runs : int, optional
         Realizations behind the paper's figures; their scatter is taken to be ours.
     instead : str
-        What was used in place of unpublished data; empty where the paper's own set-up or data were used.
+        Data used in place of unpublished data; empty for the paper's own set-up or data.
     needs : str
         A file or folder of the open data, below the data folder; empty for a simulation.
     charts : tuple of Chart
@@ -154,7 +154,7 @@ class Paper:
         Its key in the bibliography.
     experiments : tuple of Experiment
     unpublished : tuple of (str, str)
-        What depends on unpublished data, and what is measured instead.
+        Results that depend on unpublished data, and what is measured instead.
     """
 
     name: str
@@ -176,7 +176,7 @@ class Estimate:
 
 def estimate(results: Results, cell: str, measure: str) -> Estimate | None:
     """Average a measure over the runs of a cell; None where nothing was measured."""
-    values = _values(results, cell, measure)
+    values = np.array([run.get(measure, math.nan) for run in results.get(cell, ())], dtype=np.float64)
     values = values[np.isfinite(values)]
     if not len(values):
         return None
@@ -195,10 +195,6 @@ def paired_difference(results: Results, cell: str, measure: str, reference: str)
         {"d": run.get(measure, math.nan) - run.get(reference, math.nan)} for run in results.get(cell, ())
     ]
     return estimate({cell: pairs}, cell, "d")
-
-
-def _values(results: Results, cell: str, measure: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([run.get(measure, math.nan) for run in results.get(cell, ())], dtype=np.float64)
 
 
 MARK = "papers.json"

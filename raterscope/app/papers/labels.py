@@ -60,7 +60,7 @@ def _folded(labels: Labels, truth: ClassArray, seed: int, methods: tuple[str, ..
     result = {}
     for name in methods:
         plan = LabelPlan.make(name)
-        run(labels, plan)  # what is compiled at the first call is not timed
+        run(labels, plan)  # compilation at the first call is not timed
         start_time = time.perf_counter()
         crossed = cross_validate(labels, truth, partial(_fuse, plan), seed=seed)
         result[f"{name} seconds"] = time.perf_counter() - start_time

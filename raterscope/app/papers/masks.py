@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.annotators.similarity import same_consensus
-from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
+from raterscope.algorithms.masks.data import BoolArray, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import compare, place_in_frame
 from raterscope.algorithms.simulation.mask_crowds import (
@@ -69,14 +69,12 @@ def compared(masks: Masks, reference: BoolArray) -> dict[str, float]:
     result: dict[str, float] = {}
     for name in (*_METHODS, "default"):
         fusion = fuse(masks, MaskPlan() if name == "default" else _plan(name))
-        comparison = compare(_consensus(fusion), reference, masks.spacing)
+        comparison = compare(
+            place_in_frame(fusion, fusion.mask[0], (0, 0, 0), fusion.frame), reference, masks.spacing
+        )
         result |= {f"{name} Dice": comparison.dice, f"{name} Hd": comparison.hausdorff}
         result[f"{name} Hd 95 %"] = comparison.hausdorff_95
     return result
-
-
-def _consensus(fusion: MaskFusion) -> BoolArray:
-    return place_in_frame(fusion, fusion.mask[0], (0, 0, 0), fusion.frame)
 
 
 def named(values: BoolArray, spacing: tuple[float, float, float]) -> Masks:

@@ -95,7 +95,7 @@ _MARKED = ("#fff1c9", "#15181c")
 """Ground and ink of a difference that chance does not explain."""
 
 _RULE_OF_THREE = 3.0
-"""What n runs never showed happens at most in this many of n, with 95 %."""
+"""Upper 95 % limit of the number of n runs with an event that none of them showed."""
 
 Verdict = Literal["better", "equal", "worse"]
 

@@ -186,7 +186,7 @@ def methods_section(
     runs : sequence of RunEntry
         All runs of the report.
     parts : sequence of ReportPart
-        What the kinds contribute.
+        Sections of the kinds.
     decisions : sequence of Decision
         The whole journal.
     items : mapping of kind and number to name

@@ -34,7 +34,7 @@ class Decision:
     verb : str
         One of the subject's verbs; or exclude or include annotators, or undo a decision.
     subject : Subject, optional
-        What of the item it is about.
+        Part of the item that is decided.
     id : int
         Counts from 1; 0 until the study has recorded it.
     at : datetime or None
@@ -45,7 +45,7 @@ class Decision:
         The item's number in the study; of several images the first.
     reason : str
     annotators : tuple of str
-        Who is excluded, weighed or included.
+        Annotators who are excluded, weighted or included.
     run : int or None
         The run whose result was on screen.
     about : int or None

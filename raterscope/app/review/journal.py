@@ -76,7 +76,7 @@ class ReviewedKind:
     read : callable
         Makes the record of one item, which reads the decisions on it.
     subjects : tuple of types
-        What can be decided on; see `subjects`.
+        Subjects of decisions; see `subjects`.
     weighs_annotators : bool
         Whether annotators can count with a weight below 1.
     """
@@ -136,9 +136,9 @@ class ReviewState:
     weighed : dict of annotator to Weighed
         Down-weighted annotators of clicks, without excluded ones.
     undoable : Decision or None
-        What Undo takes back next.
+        Decision that Undo reverts next.
     redoable : Decision or None
-        What Redo brings back next.
+        Decision that Redo restores next.
     """
 
     excluded: dict[str, str] = field(default_factory=dict)
@@ -443,7 +443,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
     ----------
     then, now : ReviewState
     kind : str
-        What is fused: clicks, masks, labels.
+        Kind of annotation: clicks, masks, labels.
     item : int, optional
         The item; None asks for any.
 
@@ -525,11 +525,11 @@ class Measures:
     Attributes
     ----------
     scales : mapping of int or None to Decision
-        What set the scale of an image by its number, of all others by None.
+        Decision on the scale of an image by its number, of all others by None.
     shapes : mapping of int to tuple of Shape
         By the image's number, the oldest first.
     counting : mapping of int or None to CountingSubject
-        What was counted on an image, on all together by None.
+        Counts of an image by its number, of all together by None.
     """
 
     scales: Mapping[int | None, Decision] = field(default_factory=dict)
@@ -572,7 +572,7 @@ def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures
     decisions : sequence of Decision
         All of them, in order.
     state : ReviewState
-        What they amount to.
+        Effect of the decisions.
     """
     scales: dict[int | None, Decision] = {}
     shapes: dict[int, dict[int, Shape]] = {}

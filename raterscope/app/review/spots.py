@@ -318,7 +318,7 @@ class View:
     how : str
         selected or listed.
     seconds : float
-        How long it was in sight.
+        Seconds for which it was visible.
     id : int
         Counts from 1; 0 until the study has recorded it.
     at : datetime or None

@@ -75,7 +75,7 @@ class ShapeSubject:
     points : tuple of (x, y)
         Pixels; an outline returns to the first.
     number : int
-        What people call it, from 1 on each image.
+        Number on screen, from 1 on each image.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -290,7 +290,7 @@ class ImageSubject:
     Attributes
     ----------
     name : str
-        What the image is called.
+        Name of the image.
     """
 
     kind: ClassVar[str] = "clicks"

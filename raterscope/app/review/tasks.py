@@ -174,7 +174,7 @@ def described_structures(decisions: Sequence[Decision], state: ReviewState) -> d
     decisions : sequence of Decision
         All of them, in order.
     state : ReviewState
-        What they amount to.
+        Effect of the decisions.
     """
     return {
         decision.subject.structure: decision.subject.coding
@@ -223,7 +223,7 @@ class RegionsOfImage:
 
     def take(self, decision: Decision, _item: int) -> None:
         """Add a decision; its voxels override earlier ones."""
-        if not isinstance(decision.subject, RegionSubject):  # what a structure stands for settles no voxel
+        if not isinstance(decision.subject, RegionSubject):  # the code of a structure settles no voxel
             return
         region = Region(decision.id, decision.verb, decision.subject, decision.run, decision.voxels)
         self.regions.append(region)

@@ -239,12 +239,12 @@ class Setup:
     kind : str
         Of annotation: "clicks".
     summary : str
-        What is drawn, and from which paper.
+        Data that are simulated, and the paper.
     settings : type of Settings
     size : callable
         Gives, of settings, how much is drawn at the most, in `unit`.
     most : int
-        What `size` may be at the most.
+        Largest allowed `size`.
     unit : str
     """
 

@@ -72,13 +72,13 @@ class Drawn:
     truth : tuple of Path
         The truth that can be imported, and compared with by `fuse --truth`.
     beside : tuple of Path
-        What else is true: of annotators, of components, of the order of items.
+        Other ground truth: of annotators, of components, of the order of items.
     radius : float, optional
         How far a detection may lie from a true place, pixels.
     classes : mapping of output to class
-        What outputs stand for, where they are not the classes themselves.
+        Classes of the outputs, where they differ from the outputs.
     structure : str, optional
-        What masks show.
+        Structure that the masks show.
     """
 
     data: tuple[Path, ...]

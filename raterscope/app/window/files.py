@@ -36,11 +36,6 @@ class RecentStudies(QObject):
 
     A thread checks whether they exist: a network drive that does not answer would block the window.
 
-    Parameters
-    ----------
-    jobs : Jobs
-    parent : QObject
-
     Signals
     -------
     changed

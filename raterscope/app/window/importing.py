@@ -93,7 +93,7 @@ class Importer(QObject):
     Signals
     -------
     message(str), refused(str)
-        What was imported, and errors.
+        Imported annotations, and errors.
     """
 
     message = Signal(str)

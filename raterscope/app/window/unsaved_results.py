@@ -18,7 +18,7 @@ from raterscope.app.study.new_study import save_elsewhere
 from raterscope.app.study.records import Standing, UnwrittenError
 from raterscope.app.window.bars import ActionBar, ask
 from raterscope.app.window.importing import STUDIES
-from raterscope.text import time_left
+from raterscope.text import percent, time_left
 
 
 def describe_saved(standing: Standing) -> str:
@@ -42,12 +42,6 @@ class MovedBar(ActionBar):
 
 class MovedStudy(QObject):
     """Continues with a study whose file was moved, renamed, deleted or replaced: in place or in a copy.
-
-    Parameters
-    ----------
-    document : Document
-    bar : MovedBar
-    window : QWidget
 
     Signals
     -------
@@ -135,13 +129,6 @@ class UnsavedBar(ActionBar):
 
 class UnsavedResults(QObject):
     """Keeps results that could not be saved, of any study, until they are saved or discarded.
-
-    Parameters
-    ----------
-    document : Document
-    jobs : Jobs
-    bar : UnsavedBar
-    window : QWidget
 
     Signals
     -------
@@ -313,17 +300,10 @@ HARDLY_BEGUN = 2.0
 class LeaveGuard(QObject):
     """Asks for confirmation before leaving a study or closing the window stops jobs or loses results.
 
-    Parameters
-    ----------
-    document : Document
-    jobs : Jobs
-    unsaved_results : UnsavedResults
-    window : QWidget
-
     Signals
     -------
     message(str)
-        What the window waits for.
+        Sentence about the job that the window waits for.
     """
 
     message = Signal(str)
@@ -420,4 +400,4 @@ class LeaveGuard(QObject):
 
 def _in_words(job: Job) -> str:
     remaining = time_left(job.seconds_left)
-    return f"{job.title} is {job.fraction:.0%} done{f', {remaining}' if remaining else ''}"
+    return f"{job.title} is {percent(job.fraction)} done{f', {remaining}' if remaining else ''}"

@@ -27,7 +27,7 @@ class WorkspaceKind:
     item : str
         Name of one of its items.
     fuse : str
-        What Fuse does, for its tooltip.
+        Effect of Fuse, for its tooltip.
     belongs, first_step : str
         Title and sentence of its empty page, for a study without such annotations.
     """

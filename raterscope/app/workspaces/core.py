@@ -114,7 +114,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def connect_screen(self, navigation: Navigation) -> None:
         """Connect the screen with study, session and runs, and show the study that is open.
 
-        Create the parts that must hear of a scene before the screen itself before this call.
+        Create the parts that must be notified of a scene before the screen itself before this call.
         """
         self.navigation, screen = navigation, self.screen
         self.document.replaced.connect(self._on_replaced)

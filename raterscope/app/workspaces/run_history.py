@@ -147,14 +147,7 @@ HIDDEN = "The changes are hidden as long as you review blind."
 
 
 class RunChanges(QObject):
-    """Lists the changes by the last fusion, steps through them, and switches back to the run before.
-
-    Parameters
-    ----------
-    document : Document
-    screen : WorkspaceScreen
-    runs : RunControl
-    """
+    """Lists the changes by the last fusion, steps through them, and switches back to the run before."""
 
     def __init__(self, document: Document, screen: WorkspaceScreen, runs: RunControl) -> None:
         super().__init__(runs)

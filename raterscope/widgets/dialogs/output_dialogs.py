@@ -160,7 +160,7 @@ class SetupOffer:
     title : str
         Title in the list.
     summary : str
-        What is simulated, and its source.
+        Simulated data, and their source.
     settings : type of Settings
     """
 
@@ -247,7 +247,7 @@ class SimulationDialog(QDialog):
         for index, form in enumerate(self.forms):
             form.setVisible(index == number)
         self._summary.setText(self._setups[number].summary)
-        if self.folder_field.text == self._proposed:  # what a person typed stays
+        if self.folder_field.text == self._proposed:  # a typed path stays
             self._proposed = f"{self._place}/simulated-{self._setups[number].name}"
             self.folder_field.text = self._proposed
         self._follow()

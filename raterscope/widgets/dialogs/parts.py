@@ -39,7 +39,7 @@ def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
     box.accepted.connect(dialog.accept)
     box.rejected.connect(dialog.reject)
     column.addWidget(box)
-    # Which of them Return presses takes effect only for buttons that are in the dialog.
+    # The default button takes effect only for buttons that are in the dialog.
     box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
     accepting.setDefault(True)
     return accepting
@@ -51,7 +51,7 @@ class FolderField(QWidget):
     Parameters
     ----------
     name : str
-        What the folder is for, for screen readers and as the title of the chooser.
+        Purpose of the folder, for screen readers and as the title of the chooser.
     inside : bool
         Whether the chosen folder is the parent: the present name is kept below it.
     parent : QWidget, optional

@@ -41,7 +41,7 @@ class AgreementMatrix(FigurePanel):
     ----------
     title, nothing : str
     noun : str
-        What one of them is called in its table: "rater", "annotator".
+        Noun of a row: "rater", "annotator".
 
     Signals
     -------
@@ -82,7 +82,7 @@ class AgreementMatrix(FigurePanel):
         values : (P, P) float
             1 for perfect agreement, NaN where two have no case in common.
         label : str
-            What the values are: "Dice".
+            Name of the values: "Dice".
         words : callable, optional
             ``words(row, column)`` says what stands in a cell, "Dice 0.83, on 14 spots".
         """
@@ -284,7 +284,7 @@ class Dendrogram(FigurePanel):
         names, numbers : sequence, P
             The raters, and the numbers that give their colours.
         label : str
-            How the tree was made.
+            Linkage of the tree.
         unit : str
             Of the heights.
         """

@@ -76,11 +76,11 @@ class PathView:
         Numbers in `BEHAVIOURS`.
     names : tuple of p str
     numbers : (p,) int
-        What the signal names them by.
+        Numbers that the signal emits.
     cut : float
         Place of the cut; NaN for none.
     axis : str
-        What the places are: "lambda", "time".
+        Name of the axis: "lambda", "time".
     stepped : bool
         Whether a bias holds until the next place, as on the path of ISS; else it goes straight to the next.
     """

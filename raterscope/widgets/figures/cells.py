@@ -35,7 +35,7 @@ def colours_of(
     values : (...) float
         NaN takes the colour of the low end.
     low, high : float
-        What the first and the last colour stand for.
+        Values of the first and the last colour.
     table : (256, 3) uint8
 
     Returns
@@ -221,7 +221,7 @@ class Tiles:
     ----------
     mean : (M, J, L) float
     size : (M,) float
-        How large each matrix is within its place, 0 to 1.
+        Size of each matrix within its cell, 0 to 1.
     excluded : (M,) bool
     community : (M,) int
     """
@@ -269,13 +269,7 @@ class Grid:
 
 
 class TilePainter:
-    """Paints tiles, and keeps the colours of those that it has painted.
-
-    Parameters
-    ----------
-    tiles : Tiles
-    captions : sequence of M str
-    """
+    """Paints tiles, and keeps the colours of those that it has painted."""
 
     def __init__(self, tiles: Tiles, captions: Sequence[str]) -> None:
         self.tiles, self.captions = tiles, captions
@@ -366,7 +360,7 @@ class TilePainter:
         gaps: list[QRectF] = []
         sharp = painter.paintEngine().type() == QPaintEngine.Type.SVG
         for tile, box in pairs:
-            if sharp:  # who shows an SVG would blur so small an image
+            if sharp:  # a viewer of an SVG would blur so small an image
                 _paint_cells(painter, box, pixels[tile])
             else:
                 painter.drawImage(box, QImage(pixels[tile].data, cells, rows, stride, colours))

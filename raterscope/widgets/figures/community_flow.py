@@ -226,11 +226,11 @@ class FlowView:
     moments : tuple of T str
         When each is: "at 40 %".
     caption : str
-        What the moments are: "of each one's votes".
+        Unit of the moments: "of each one's votes".
     numbers : tuple of T arrays, (C_t,) int
         The lasting number of each community of a moment, from 0.
     flows : tuple of T - 1 arrays, (C_t + 1, C_t+1 + 1) int
-        How many annotators go from each community to each; the last row and column are those in none.
+        Annotators who move from each community to each; the last row and column are those in none.
     names : tuple of str
         By lasting number.
     events : tuple of FlowEvent
@@ -238,7 +238,7 @@ class FlowView:
     classes, outputs : tuple of J and L names
         Of the prototypes.
     sizes : tuple of T arrays, (C_t,) int
-        How many are in each community; it follows from the flows.
+        Sizes of the communities, computed from the flows.
     """
 
     moments: tuple[str, ...]

@@ -206,7 +206,7 @@ class TrianglesView:
         Empty words for the only moment.
     classes : tuple of J str
     corners : tuple of J tuples of three str
-        What lower left, top and lower right stand for.
+        Outputs at the lower left, top and lower right corner.
     shares : tuple of T arrays, (C_t, J, 3) float
         Adding up to 1 over the corners.
     sizes : tuple of T arrays, (C_t,) int
@@ -330,7 +330,7 @@ class _Triangles(Figure[TrianglePart]):
                 "community": [int(view.numbers[moment][index]) + 1 for moment, _, index, _ in rows],
                 "name": [view.names[int(view.numbers[moment][index])] for moment, _, index, _ in rows],
                 "true": [view.classes[true] for _, true, _, _ in rows],
-                "said": [view.corners[true][corner] for _, true, _, corner in rows],
+                "given": [view.corners[true][corner] for _, true, _, corner in rows],
                 "rate": [
                     float(view.shares[moment][index, true, corner]) for moment, true, index, corner in rows
                 ],

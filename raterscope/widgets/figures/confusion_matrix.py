@@ -277,7 +277,7 @@ class _Matrix(Figure[tuple[int, int]]):
         view = self._view
         assert view is not None
         values = {"rate": view.mean, "low": view.low, "high": view.high, "votes": view.counts}
-        axes = {"true": view.classes, "said": view.outputs}
+        axes = {"true": view.classes, "given": view.outputs}
         return PlotTable.of_cells(axes, {**values, "rate of the crowd": view.crowd})
 
     def _grid(self) -> tuple[QRectF, float, float, bool]:

@@ -36,7 +36,7 @@ class CountsView:
     Attributes
     ----------
     numbers : (n,) int
-        What the signal names them by.
+        Numbers that the signal emits.
     names : sequence of n str
     expected, low, high : (n,) float
         Structures among the spots: the posteriors' sum and the ends of the 95 % interval; NaN where an image

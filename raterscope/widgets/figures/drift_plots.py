@@ -49,7 +49,7 @@ class DriftView:
     step : int
         The step that is looked at, from 0.
     summary : str
-        What changed and when, in a sentence.
+        Description of the change and its time, in a sentence.
     together : tuple of (step, words)
         Steps at which the rows of all classes are joined, and the votes of all annotators until then.
     """
@@ -93,7 +93,7 @@ class DriftView:
         axes: dict[str, TableColumn] = {
             "vote": np.arange(1, len(self.mean) + 1),
             "true": [self.classes[row] for row in of],
-            "said": self.outputs,
+            "given": self.outputs,
         }
         parts = (self.mean, self.low, self.high)
         values = {

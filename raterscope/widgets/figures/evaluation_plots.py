@@ -46,7 +46,7 @@ class CurvesPlot(ChartPanel):
     Parameters
     ----------
     nothing : str
-        What belongs here.
+        Text of the empty plot.
 
     Signals
     -------
@@ -366,7 +366,7 @@ class ConvergencePlot(ChartPanel):
     objective : str
         Its name: "bound".
     nothing : str
-        What belongs here.
+        Text of the empty plot.
     """
 
     def __init__(
@@ -376,6 +376,7 @@ class ConvergencePlot(ChartPanel):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(CONVERGENCE, nothing, parent)
+        self.header.dispensable = True
         self._label = objective
         self._trace = Trace(np.empty(0))
 
@@ -440,7 +441,7 @@ class DecisionView:
     lines : callable
         ``lines(key, annotator)`` gives the lines of a kind; of all annotators for -1.
     words : str
-        What a step is.
+        Unit of a step.
     """
 
     classes: tuple[str, ...]

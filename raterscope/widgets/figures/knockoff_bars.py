@@ -53,7 +53,7 @@ class RateCut:
         The least W that is selected in each draw; infinite if none is.
     flagged : (p,) bool
     words : str
-        What is promised, in a few words; nothing where the number flagged says all.
+        Guarantee in a few words; empty if the number flagged is enough.
     others : int
         Number of flagged annotators that are not shown.
     """
@@ -76,7 +76,7 @@ class StatisticsView:
         W; NaN for the untested.
     names : tuple of p str
     numbers : (p,) int
-        What the signal names them by.
+        Numbers that the signal emits.
     least_share : float
         The share of draws from which on one is flagged.
     cut : RateCut

@@ -119,12 +119,12 @@ class PathFrame:
     Attributes
     ----------
     x : (T,) float
-        How far along the axis the places lie, 0 to 1.
+        Positions along the axis, 0 to 1.
     bias : (T, p) float
     stepped : bool
         Whether a bias holds until the next place.
     drawn : (p,) bool
-        Who has a line.
+        Annotators that have a line.
     behaviour : (p,) int
         Numbers in `BEHAVIOURS`.
     least, most : float
@@ -132,7 +132,7 @@ class PathFrame:
     columns, rows : int
         Of the picture's own pixels.
     height : float
-        What of its rows the biases fill.
+        Part of each row's height that the biases fill.
     scale : float
         Its pixels to one of the screen's, by which pens are wider.
     """

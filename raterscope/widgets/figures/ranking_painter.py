@@ -120,7 +120,7 @@ class Rows:
     width, height : float
         Of the screen, in pixels.
     scrolled : float
-        How far the rows are moved to the left.
+        Offset of the rows to the left.
     intervals : bool
         Whether a strip beside each row has the scores.
     """

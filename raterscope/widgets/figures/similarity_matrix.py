@@ -98,13 +98,13 @@ class SimilarityMatrix(FigurePanel):
         edges : (C + 1,) int
             Where each community's rows begin; the last is m.
         names : sequence of m str
-            Who stands in a row: a name, or "12 annotators".
+            Title of a row: a name, or "12 annotators".
         communities : sequence of C int, optional
             Their numbers, -1 for those of none; 0 to C - 1 without.
         label : str
-            What the values are.
+            Name of the values.
         high : float
-            What is drawn the brightest, as are values above it.
+            Value of the brightest colour, also for values above it.
         """
         number, blocks = len(names), len(edges) - 1
         if values.shape != (number, number):

@@ -376,7 +376,7 @@ class _JobWidget(QWidget):
 
     def set_line(self, line: JobLine) -> None:
         if self._line.state == CANCELLING and line.state == RUNNING:
-            # Asked to stop, and not there yet: what still comes in does not take the word back.
+            # A job that is being cancelled keeps this text while it still reports progress.
             line = JobLine(line.key, line.title, self._line.words, line.fraction, None, CANCELLING)
         self._line = line
         self._title.setText(line.title)

@@ -128,7 +128,7 @@ class SpotGrid(CardGrid):
         ----------
         spots : Cards
         scale : str
-            How wide each crop is: "40 px".
+            Width of each crop: "40 px".
         reset : bool
             From the first on; else in the place of those that were shown.
         """
@@ -514,9 +514,9 @@ class GridView:
     Attributes
     ----------
     title : str
-        What they have in common: "ann 11 answered 3 where not is true".
+        Common property: "ann 11 answered 3 where not is true".
     tasks : (M,) int
-        Which tasks, in the order to show them.
+        Tasks, in display order.
     names : sequence of N str
         Names of all tasks.
     classes : tuple of J str

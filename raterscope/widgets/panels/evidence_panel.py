@@ -58,7 +58,7 @@ class Evidence:
     probability, low, high : float
         Posterior and its 95 % interval; NaN if unknown.
     caption : str
-        What the number is: "posterior parasite".
+        Name of the number: "posterior parasite".
     votes, annotators : int
         Number of annotators who clicked, and who saw the image.
     lines : tuple of VoterLine

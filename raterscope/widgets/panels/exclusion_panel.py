@@ -198,7 +198,7 @@ class ExclusionPanel(QWidget):
     reasons : sequence of str
         Offered on the keys Alt+1, Alt+2 ... while the preview is shown.
     marks, answers : str
-        What is excluded, and what that may change: "votes" and "labels".
+        Nouns of the annotations excluded, and of what may change: "votes" and "labels".
     weights : sequence of float
         Weights that can replace an exclusion.
 
@@ -458,7 +458,7 @@ class ExclusionPanel(QWidget):
 
     def _on_keep(self) -> None:
         if self.state == "working":
-            # It is over when whoever works says so, by `set_who`.
+            # The caller ends the preview, by `set_who`.
             self._cancel.setEnabled(False)
             self._cancel.setText("Cancelling")
         else:

@@ -34,7 +34,7 @@ class QueueFrame(QWidget):
     ----------
     title : str
     choice : QWidget
-        What else narrows the queue.
+        Other filters of the queue.
     view : QWidget
         The list.
     """
@@ -94,11 +94,6 @@ FILTERS = (
 
 class QueuePanel(QueueFrame):
     """Queue of items with filters and progress; finished items go to the end.
-
-    Parameters
-    ----------
-    title : str
-    filters : sequence of QueueFilter
 
     Signals
     -------
@@ -366,7 +361,7 @@ class LongQueue(QueueFrame):
     ----------
     title : str
     filters : mapping of str to str
-        What the queue can be narrowed to: key and words.
+        Filters of the queue: key and words.
     empty : mapping of str to str, optional
         Texts for empty lists, by the keys of the filters.
 

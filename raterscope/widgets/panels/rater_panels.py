@@ -173,7 +173,7 @@ class _Map(Figure[tuple[int, int]]):
         if self._picture is None:
             return
         box, picture = self._box(), self._picture
-        if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # who shows it would blur so small an image
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # a viewer would blur so small an image
             picture = picture.scaled((box.size() * SHARP).toSize().expandedTo(picture.size()))
         painter.drawImage(box, picture)
         bar = QRectF(0, box.bottom() + 6, self.room.width(), BAR_HEIGHT)

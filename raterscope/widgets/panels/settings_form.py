@@ -38,7 +38,7 @@ class SettingsForm(QWidget):
     ----------
     settings_class : type of Settings
     settings : Settings, optional
-        What to begin with; the defaults without.
+        Initial settings; by default the defaults.
 
     Signals
     -------
@@ -137,7 +137,7 @@ class SettingsForm(QWidget):
 
     def _say(self, sentence: str) -> None:
         beside = [row.refresh() for row in self._rows.values()]
-        # What one row says need not be said again for the whole.
+        # A problem shown at its row is not repeated for the whole form.
         self._error.setText("" if any(beside) else sentence)
         self._error.setVisible(bool(self._error.text()))
 

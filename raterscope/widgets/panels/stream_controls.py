@@ -27,7 +27,7 @@ class LiveLine:
     name : str
         The source's.
     words : str
-        What is being done: "reading", "waiting for new clicks".
+        Activity: "reading", "waiting for new clicks".
     paused : bool
     since : float or None
         Seconds since something came; None where nothing has.
@@ -36,7 +36,7 @@ class LiveLine:
     refused : int
         Lines that were left out because something is wrong in them.
     notice : str
-        What is to be known of how the source was read, last.
+        The last notice on how the source was read.
     """
 
     name: str

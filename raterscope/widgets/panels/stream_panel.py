@@ -32,7 +32,7 @@ class StreamPanel(QWidget):
     Signals
     -------
     replay_requested, watch_requested, resume_requested
-        What is offered was asked for.
+        An offer was accepted.
     leave_requested, shuffle_requested
         Of a replay.
     play_toggled : bool

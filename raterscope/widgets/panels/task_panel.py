@@ -44,7 +44,7 @@ class TaskVote:
     annotator : int
         Index that gives colour and symbol; negative for grey.
     name, label : str
-        Who, and the output given.
+        Annotator, and the output given.
     agrees : bool
         Whether the output stands for the class that the model finds most probable.
     weight : float
@@ -53,7 +53,7 @@ class TaskVote:
     time : str
         Local time, empty if unknown.
     brief : str
-        What distinguishes `label` from other outputs, where there is no room for it.
+        Short form of `label` that distinguishes it from other outputs.
     """
 
     annotator: int
@@ -158,7 +158,7 @@ class ClassBar:
     Attributes
     ----------
     index : int
-        Which class, from 0.
+        Index of the class, from 0.
     name : str
     share : float
         Its probability; NaN where it is not known or not to be seen.
@@ -199,7 +199,7 @@ class ClassBars(LineList[ClassBar]):
     Signals
     -------
     decided : int
-        Which class.
+        Index of the class.
     """
 
     decided = Signal(int)

@@ -7,8 +7,6 @@ from scipy.stats import beta
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.drift import (
-    RIGHT,
-    accuracy_changes,
     accuracy_trend,
     align_rows,
     change_points,
@@ -83,21 +81,6 @@ def test_chance_is_no_change():
     labels = known_crowd([rates], 120)
     fusion = dynibcc(labels)
     assert sum(len(change_points(fusion.drift, labels, fusion, k)) for k in range(200)) <= 6
-
-
-def test_slow_fatigue_is_found_by_all_rows_together_and_chance_is_not():
-    shares = np.linspace(0.9, 0.5, 8)
-    tiring = [
-        np.concatenate([steady(3, 4, 4, share), steady(60, 4, 4, 0.7)]) for share in shares
-    ]  # in each row by little
-    labels = known_crowd(tiring, 60, seed=2)
-    fusion = dynibcc(labels)
-    for k in range(3):
-        result = accuracy_changes(fusion.drift, labels, fusion, k)
-        assert result
-        assert {change.true for change in result} == {RIGHT}
-        assert result[0].before[0] > result[-1].after[0]
-    assert sum(len(accuracy_changes(fusion.drift, labels, fusion, k)) for k in range(3, 63)) <= 1
 
 
 def test_the_evidence_is_the_bayes_factor():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.data import OPEN, Confusion
-from raterscope.algorithms.labels.rates import accuracy_of, credible, crowd_confusion, difference_from_crowd
+from raterscope.algorithms.labels.data import Confusion
+from raterscope.algorithms.labels.rates import credible, crowd_confusion
 
 
 def drawn(annotators: int, classes: int, outputs: int, scale: float, seed: int) -> Confusion:
@@ -45,31 +45,8 @@ def test_rare_votes_stay_between_0_and_1() -> None:
     assert ((low >= 0) & (high <= 1) & (low <= high)).all()
 
 
-def test_accuracy_is_what_draws_of_the_matrices_give() -> None:
-    confusion = drawn(3, 3, 4, 15.0, 2)
-    shares, meaning = np.array([0.6, 0.3, 0.1]), np.array([0, 1, 2, 1], dtype=np.int16)
-    mean, low, high = accuracy_of(confusion, shares, meaning)
-    rng = np.random.default_rng(3)
-    for k in range(3):
-        rows = [rng.dirichlet(confusion.alpha[k, j], 200_000) for j in range(3)]
-        right = sum(shares[j] * rows[j][:, meaning == j].sum(axis=1) for j in range(3))
-        assert mean[k] == pytest.approx(right.mean(), abs=1e-3)
-        assert [low[k], high[k]] == pytest.approx(np.quantile(right, [0.025, 0.975]), abs=0.01)
-
-
-def test_a_class_that_nothing_stands_for_is_never_right() -> None:
-    confusion = Confusion(np.full((1, 2, 2), 5.0), np.ones((2, 2)))
-    mean, low, high = accuracy_of(confusion, np.array([0.0, 1.0]), np.array([0, OPEN], dtype=np.int16))
-    assert (mean[0], low[0], high[0]) == (0, 0, 0)
-    certain = accuracy_of(Confusion(np.full((1, 1, 1), 5.0), np.ones((1, 1))), np.ones(1), np.zeros(1))
-    assert [float(item[0]) for item in certain] == [1, 1, 1]
-
-
 def test_the_crowd_weighs_annotators_by_their_votes() -> None:
     prior = np.ones((1, 2))
     confusion = Confusion(prior + np.array([[[90.0, 8.0]], [[0.0, 0.0]], [[0.0, 0.0]]]), prior)
     assert crowd_confusion(confusion) == pytest.approx(np.array([[0.91, 0.09]]))
-    difference = difference_from_crowd(confusion, np.array([98, 0, 0]))
-    assert difference[0] == pytest.approx(0.0)
-    assert np.isnan(difference[1:]).all()
     assert crowd_confusion(Confusion(np.empty((0, 1, 2)), prior)) == pytest.approx(np.array([[0.5, 0.5]]))

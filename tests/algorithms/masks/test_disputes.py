@@ -73,7 +73,7 @@ def test_the_weight_is_the_leaders_where_the_leader_differs():
     weight[0, 2][(LEAK & ~ORGAN)[box]] = 8
     (leak,) = disputes(replace(fusion, weight=weight), masks)
     assert leak.weight == pytest.approx(8 / 255)
-    assert in_words(leak, NAMES).endswith("here; the model gives that stretch 3 % weight.")
+    assert in_words(leak, NAMES).endswith("here; the weight of that stretch in the model is 3 %.")
 
 
 def test_positions_are_those_of_the_whole_image():

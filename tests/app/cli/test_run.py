@@ -85,7 +85,7 @@ class TestPairs:
         output = capsys.readouterr().out
         assert f"6,600 comparisons by 55 annotators of 16 items, fused by {path}" in output
         assert "of 55 tested annotators are flagged" in output
-        assert "at most 20% of them falsely" in output
+        assert "at most 20 % of them falsely" in output
         with Study.open(crowd) as opened:
             (entry,) = opened.runs.all()
             assert (entry.kind, entry.algorithm, entry.items) == ("pairs", path, (1,))

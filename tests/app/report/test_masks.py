@@ -104,7 +104,7 @@ def test_the_band_of_another_rater_is_that_of_the_result(study, page):
     calibration = study.runs.result(run, study.images()[0].id).reports[0].calibration
     assert f"{calibration.multiplier(0.95):.2f}" in text
     assert "an assumption that masks cannot confirm" in text
-    assert f"{calibration.covered[2]:.0%}" in text[text.index("Held for left-out raters") :]
+    assert f"{100 * calibration.covered[2]:.0f} %" in text[text.index("Held for left-out raters") :]
 
 
 def test_a_disputed_region_is_reported_with_its_slices_and_its_side(study, page):

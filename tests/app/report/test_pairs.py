@@ -160,13 +160,13 @@ def test_clearing_the_flagged_contradicts_the_rate(compared):
     trust = trust_in_pairs(study, 1)
     assert (trust.confirmed, trust.cleared, trust.contradicted) == (9, 6, False)
     words = trust.in_words()
-    assert "you cleared 6 (40%, 95 % interval 20% to 64%); the rate allows 5% on average." in words
+    assert "you cleared 6 (40 %, 95 % interval 20 % to 64 %); the rate allows 5 % on average." in words
     assert "That is too few to judge." in words
     assert trust.doubt_in_words() == ""
     larger = replace(trust, confirmed=12, cleared=8)
     assert larger.contradicted
     assert "More flags are false than the rate allows." in larger.in_words()
-    assert larger.doubt_in_words() == "You cleared more of the flagged than the rate of 5% allows."
+    assert larger.doubt_in_words() == "You cleared more of the flagged than the rate of 5 % allows."
 
 
 def test_sides_that_were_not_drawn_contradict_the_rate(tmp_path):

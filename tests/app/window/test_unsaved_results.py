@@ -123,7 +123,7 @@ def test_closing_asks_before_it_stops_a_long_job(opened, qtbot, at_work):
     opened.close()  # asked once is enough
     assert len(opened.findChildren(QMessageBox)) == 1
     question = answer(opened, qtbot, "Cancel")
-    assert question == "Fusing 2 images is 45% done. Closing the window stops it."
+    assert question == "Fusing 2 images is 45 % done. Closing the window stops it."
     assert job.state == "running"
     opened.close()
     answer(opened, qtbot, "Stop it and close")
@@ -151,7 +151,7 @@ def test_another_study_opens_when_that_is_agreed_to(opened, qtbot, at_work, tmp_
     job = at_work()
     opened.open_paths([tmp_path / "other.rscope"])
     question = answer(opened, qtbot, "Cancel")
-    assert question == "Fusing 2 images is 45% done. Leaving the study stops it."
+    assert question == "Fusing 2 images is 45 % done. Leaving the study stops it."
     assert opened.document.contents.path.name == "small.rscope"
     opened.open_paths([tmp_path / "other.rscope"])
     with qtbot.waitSignal(opened.document.replaced, timeout=LONG):
@@ -188,7 +188,7 @@ def test_a_report_continues_after_leaving_the_study_and_delays_closing(opened, q
     assert job.state == "running"
     opened.close()
     question = answer(opened, qtbot, "Cancel")
-    assert question == "Writing the report is 20% done. Closing the window stops it."
+    assert question == "Writing the report is 20 % done. Closing the window stops it."
     release.set()
     idle(opened, qtbot)
 

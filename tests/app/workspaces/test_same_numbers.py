@@ -121,7 +121,7 @@ def test_pairs_with_sides_drawn_again(window, qtbot, pairs_study, tmp_path):
     trust = json.loads((tmp_path / "files" / "run.json").read_text())["trust"]
     redrawn = trust["redrawn_sides"]
     assert f"drawn again {redrawn['draws']} times" in words
-    assert f"{redrawn['share']:.1%} of the p values were below 0.05" in words
+    assert f"{100 * redrawn['share']:.1f} % of the p values were below 0.05" in words
     assert f"flagged in {redrawn['draws_with_flags']} of" in words
     assert not trust["contradicted"]
     text = report_of(path, tmp_path)

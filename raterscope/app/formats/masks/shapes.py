@@ -2,7 +2,7 @@
 
 A pixel belongs to a polygon when its centre is inside by the even-odd rule: a ray from it crosses the outline
 an odd number of times. A centre on the outline belongs if the inside is to its right or, on a horizontal
-edge, below it. Thus polygons that share an edge share no pixel.
+edge, below it. Polygons that share an edge share no pixel.
 
 A few bytes of run lengths can encode a billion pixels: the extent of the runs is known before memory is
 allocated for them.

@@ -16,10 +16,6 @@ __all__ = ["FIELDS", "explain_assumed_kind", "has_pairs", "read_pairs"]
 def has_pairs(file: File) -> bool:
     r"""Find out whether a table holds comparisons, by its header, or its first rows if that is ambiguous.
 
-    Parameters
-    ----------
-    file : Path or Source
-
     Returns
     -------
     bool

@@ -78,7 +78,7 @@ def read_choices(
     """Read choices, interpreted by the complete column.
 
     If nearly all cells, apart from ties, name one of the two compared items, the column names the preferred
-    items. Thus items called 1 and 2, or A and B, are not read as sides. Else words for sides count, and
+    items. Items called 1 and 2, or A and B, are not read as sides. Else words for sides count, and
     numbers: above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and
     right.
 
@@ -425,12 +425,7 @@ class RankingTable:
 
 
 def holds_ranking(file: File) -> bool:
-    """Return whether a table holds a ranking, by its header: items and ranks, and no annotator.
-
-    Parameters
-    ----------
-    file : Path or Source
-    """
+    """Return whether a table holds a ranking, by its header: items and ranks, and no annotator."""
     try:
         table = open_source(file).head().table
     except InputError:

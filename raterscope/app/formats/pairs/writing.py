@@ -79,12 +79,6 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
     Scores have intervals. Rows are sorted by component, counted from 1, and corrected rank. Items that were
     never compared come last, with empty cells.
 
-    Parameters
-    ----------
-    path : Path
-    items : sequence of n names
-    fusion : PairFusion
-
     Raises
     ------
     InputError

@@ -18,10 +18,6 @@ _TABLES = (".csv", ".tsv", ".txt")
 def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
     """Find out whether a file holds points, from all of a JSON or XML file, or from a table's header.
 
-    Parameters
-    ----------
-    file : Path or Source
-
     Returns
     -------
     "alone", "beside", "nothing" or None
@@ -47,11 +43,6 @@ def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
 
 def read_points(file: File, watch: Watch = silent) -> PointFile:
     """Read the points of a file, whose format is detected from its content.
-
-    Parameters
-    ----------
-    file : Path or Source
-    watch : Watch
 
     Raises
     ------

@@ -99,10 +99,6 @@ class PyramidReader:
     """Reader of tiles and parts of a large image; missing levels are computed from the next finer level.
 
     May be called from any thread. No file stays open between calls, unless the source keeps it open.
-
-    Parameters
-    ----------
-    source : Source
     """
 
     nbytes = 32 << 20

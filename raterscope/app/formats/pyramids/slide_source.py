@@ -34,10 +34,6 @@ def is_slide(path: Path) -> bool:
 class SlideSource:
     """A slide read by OpenSlide; the file stays open.
 
-    Parameters
-    ----------
-    path : Path
-
     Attributes
     ----------
     pixel_size : float or None

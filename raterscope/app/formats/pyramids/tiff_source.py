@@ -36,11 +36,6 @@ def channel_pages(file: Any) -> tuple[Channel, ...]:
 class ChannelSource:
     """Channels of one plane, each a tiled page with smaller copies, added up.
 
-    Parameters
-    ----------
-    path : Path
-    channels : sequence of Channel
-
     Raises
     ------
     InputError

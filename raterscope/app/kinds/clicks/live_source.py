@@ -115,13 +115,6 @@ class Settler:
     ) -> dict[int, WatchedImage]:
         """Settle the images that have no pending clicks.
 
-        Parameters
-        ----------
-        watched : mapping of image to WatchedImage
-        pending : mapping of image to PendingClicks
-        plan : WatchPlan
-        watch : Watch
-
         Returns
         -------
         mapping of image to Watched
@@ -232,7 +225,7 @@ class LiveSource:
     resumed : bool
         Whether the study had watched the source before.
     position : Position
-        How far it was read.
+        Position up to which the source was read.
     watched : dict of image to WatchedImage
         The state of each image.
     counts : (clicks, annotators, images)

@@ -211,7 +211,7 @@ class WatchPlan:
     def make(cls, texts: Mapping[str, str]) -> Self:
         """Make a plan from `field=value` pairs of a command line; see `FusionPlan.make`."""
         own_texts = {
-            kind: {name: text for name, text in texts.items() if name in _names(kind)}
+            kind: {name: text for name, text in texts.items() if name in [spec.name for spec in kind.specs()]}
             for kind in (StoppingSettings, StepSettings)
         }
         others = {
@@ -500,10 +500,6 @@ def _has_same_knowledge(watched: WatchedImage, pending: PendingClicks) -> bool:
 
 def _equal(left: FloatArray | None, right: FloatArray | None) -> bool:
     return left is right if left is None or right is None else np.array_equal(left, right)
-
-
-def _names(kind: type[Settings]) -> list[str]:
-    return [spec.name for spec in kind.specs()]
 
 
 Order = Literal["time", "random"]

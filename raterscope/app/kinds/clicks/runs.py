@@ -147,7 +147,7 @@ class Inputs(outcome.Inputs[Clicks]):
     last_view : int
         The last of the views of spots that were read.
     others : OtherImages
-        Images that are not fused again, but teach.
+        Images that are not fused again, but inform the estimates.
     """
 
     truth_held: bool = False
@@ -355,7 +355,7 @@ def read_knowledge(
 
 
 _WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
-# Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
+# Library calls that hold the GIL and cannot be cancelled: with so many clicks for 50 ms.
 _HOLDS_GIL = ("hac", "hdbscan")
 _HOLDS_GIL_FROM = 2500
 _ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then

@@ -87,7 +87,7 @@ def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: 
     for number in range(1, smears + 1):
         name = f"simulated_smear_{number:02d}.png"
         watch((number - 1) / smears, f"drawing smear {number} of {smears}")
-        # The third is of somebody who is not ill.
+        # The third smear shows no parasites.
         parasites = 0 if number == 3 else int(rng.integers(4, 36))
         smear = render_smear(_SEED + number, parasites=parasites, artefacts=int(rng.integers(5, 14)))
         looked = tuple(annotator for annotator in crowd if rng.random() < _LOOKS) or crowd

@@ -67,6 +67,7 @@ from raterscope.app.kinds.labels.runs import (
 )
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
+from raterscope.text import percent
 
 _OF_FILES = {
     "truth": "--truth",
@@ -246,13 +247,14 @@ def summary_of(
 def _of_question(question: Question, result: LabelResult, judged: Mapping[str, Assessment]) -> Iterator[str]:
     fusion = result.fusion
     shares = [
-        f"{plain(name, 30)} {share:.1%}" for name, share in zip(fusion.classes, fusion.shares, strict=True)
+        f"{plain(name, 30)} {percent(share, 1)}"
+        for name, share in zip(fusion.classes, fusion.shares, strict=True)
     ]
     doubtful = int((fusion.posterior.max(axis=1) < _DOUBTFUL).sum())
     held_count = int((fusion.known != OPEN).sum())
     words = [
         f"expected shares: {_few(shares)}",
-        f"{counted(doubtful, 'task')} disputed (< {_DOUBTFUL:.0%})",
+        f"{counted(doubtful, 'task')} disputed (< {percent(_DOUBTFUL)})",
     ]
     yield "; ".join(words + ([f"{counted(held_count, 'truth')} held fixed"] if held_count else []))
     if fusion.power < 1.0:
@@ -319,7 +321,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLa
             "holds no votes; expected the columns annotator, task and label", file=options.labels[0]
         )
     if options.truth is not None:
-        # What is named as the truth has the last word over truths among the votes.
+        # The file of truths takes precedence over truths among the votes.
         tables += _truths_of(options.truth, mapping, part(watch, 1 - 1 / count, 1.0))
     return tables
 

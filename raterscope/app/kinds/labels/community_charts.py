@@ -65,7 +65,7 @@ def corners_of(
         The class that each output stands for.
     true : int
     mean : (L,) float64
-        How often each output is given to the class.
+        Frequency of each output for the class.
     """
     share = np.zeros((len(outputs), 3))
     if len(outputs) == 3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from raterscope.app.command_line.arguments import (
@@ -125,10 +126,7 @@ def _sample() -> Sample:
 _DRAWN = ("csv", "svg")
 
 
-def _table(name: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
-    return Export(name, title, formats, of_run=of_run, by_question=True)
-
-
+_table = partial(Export, by_question=True)
 _EXPORTS = (
     _table("labels", "Labels", ("csv", "label-studio", "crowd-kit")),
     _table("probability", "Probabilities", ("crowd-kit",)),

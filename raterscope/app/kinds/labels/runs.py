@@ -367,7 +367,7 @@ def judge_methods(
     dict of method to Assessment
         The result's first, the majority vote's second; empty without truths.
     list of str
-        Which methods failed and why.
+        Methods that failed, and why.
     """
     own_assessment = assess_result(result, question)
     if own_assessment is None:

@@ -44,6 +44,7 @@ from raterscope.app.kinds.masks.runs import crop_truth
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
+from raterscope.text import percent
 
 FEWEST = 5
 """Cases below which nothing is concluded; of decided regions, `FEW`."""
@@ -121,11 +122,11 @@ class MasksTrust(Trust):
         sentences = []
         if self.judged:
             sentences.append(
-                f"{self._compared().format(f'{self.share:.0%}')}; the mean probability is "
-                f"{self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
+                f"{self._compared().format(percent(self.share))}; the mean probability is "
+                f"{percent(self.expected)}, the expected calibration error {self.calibration.error:.2f}."
             )
         if len(self.held):
-            low, middle, high = (f"{share:.0%}" for share in self.held.mean(axis=0))
+            low, middle, high = map(percent, self.held.mean(axis=0))
             sentences.append(
                 f"The bands of 50, 80 and 95 % held {low}, {middle} and {high} of the outlines of raters "
                 f"left out in turn ({counted(len(self.held), 'case')})."

@@ -300,7 +300,7 @@ class _Sites:
         new_sites = [at for at in fits if sites[at].fresh]
         chosen = next((few for few in (sure, new_sites, fits) if len(few) == 1), None)
         if chosen is not None:
-            # What looked like the image's name is another structure's.
+            # The supposed name of the image is that of another structure.
             return chosen[0], mask.structure if mask.hint is None or mask.mask.structure else mask.hint
         nearest = self._nearest(mask, fits)
         if len(nearest) == 1:

@@ -27,6 +27,7 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.masks.runs import Inputs, followed_consensus
 from raterscope.app.study import RunEntry
+from raterscope.text import percent
 
 Row = Sequence[object]
 
@@ -129,17 +130,12 @@ def clusters_in_words(tree: RaterTree) -> str:
         return always
     fewer = min(tree.cut(float(np.nextafter(tree.linkage[-1, 2], -1))), key=len)
     names = ", ".join(plain(name, 40) for name in sorted(fewer))
-    apart = f"{tree.linkage[-1, 2]:.0%} of cases" if tree.linkage[-1, 2] <= 1 else "no case in common"
+    apart = f"{percent(tree.linkage[-1, 2])} of cases" if tree.linkage[-1, 2] <= 1 else "no case in common"
     return f"{always}; joined last: {names} ({apart})"
 
 
 def write_clusters(folder: Path, tables: dict[str, list[CaseAgreement]]) -> list[Path]:
     """Write the distances of raters over cases, and the groups that complete linkage joins.
-
-    Parameters
-    ----------
-    folder : Path
-    tables : dict of basis to the cases' similarities
 
     Returns
     -------

@@ -50,6 +50,7 @@ from raterscope.app.kinds.pairs.runs import (
 )
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import placed
+from raterscope.text import percent
 
 
 def fuse_pairs(options: argparse.Namespace) -> int:
@@ -128,7 +129,7 @@ def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: OtherResult
         return
     yield _flagged(plan, fusion, counted(tested_count, "tested annotator"))
     by_t_test, both = int(other_result.by_t_test.sum()), int((other_result.by_t_test & fusion.flagged).sum())
-    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {by_t_test or 'nobody'}"
+    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} % finds {by_t_test or 'nobody'}"
     yield words + (f", {both or 'none'} of them flagged too" if by_t_test else "")
 
 
@@ -144,7 +145,7 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     words = (
         f"{flagged_count:,} of {tested} {'is' if flagged_count == 1 else 'are'} flagged ({', '.join(kinds)})"
     )
-    wrongly, doubt = f"{100 * fusion.rate:g}%", why_not_guaranteed(plan, fusion)
+    wrongly, doubt = f"{100 * fusion.rate:g} %", why_not_guaranteed(plan, fusion)
     if doubt:
         return f"{words}; a rate of at most {wrongly} false flags is not guaranteed: {doubt}"
     return f"{words}, on average at most {wrongly} of them falsely{about}"
@@ -156,8 +157,9 @@ def _of_ranking(fusion: PairFusion, other_result: OtherResults) -> Iterator[str]
     across = "" if groups == 1 else f" in {groups:,} groups"
     if fusion.left.any() or fusion.right.any():
         yield (
-            f"the ranking{across} explains {split.ranking:.0%} of the choices; {split.disagreement:.0%} is "
-            f"disagreement on the same pairs, {split.cyclic:.0%} is cyclic"
+            f"the ranking{across} explains {percent(split.ranking)} of the choices; "
+            f"{percent(split.disagreement)} is disagreement on the same pairs, "
+            f"{percent(split.cyclic)} is cyclic"
         )
     else:
         yield "all choices are ties: there is nothing to rank by"

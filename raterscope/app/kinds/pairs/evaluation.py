@@ -34,6 +34,7 @@ from raterscope.app.kinds.pairs.runs import Answered, plan_of, read_answer
 from raterscope.app.review import fold
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import Study
+from raterscope.text import percent
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000
@@ -58,7 +59,7 @@ class PairsTrust(Trust):
     spread : float
         Standard error of the share of p values below 0.05 over the draws.
     sides : str
-        How sides were not drawn at random; empty where nothing contradicts it.
+        Evidence that sides were not drawn at random; empty without any.
     """
 
     independent: ClassVar[bool] = False
@@ -109,8 +110,8 @@ class PairsTrust(Trust):
             low, high = wilson(self.cleared, judged)
             words = (
                 f"Of {counted(judged, 'flagged annotator')} that you decided, you cleared {self.cleared:,} "
-                f"({self.cleared / judged:.0%}, 95 % interval {low:.0%} to {high:.0%}); the rate allows "
-                f"{self.rate:.0%} on average."
+                f"({percent(self.cleared / judged)}, 95 % interval {percent(low)} to {percent(high)}); the "
+                f"rate allows {percent(self.rate)} on average."
             )
             sentences.append(words + ("" if judged >= FEW else " That is too few to judge."))
             if self.too_many_cleared:
@@ -118,8 +119,8 @@ class PairsTrust(Trust):
         if self.draws:
             sentences.append(
                 f"With the sides of these comparisons drawn again {self.draws} times, so that nobody is "
-                f"biased, {self.share_below:.1%} of the p values were below {_LOOKED_AT:g}, and annotators "
-                f"were flagged in {self.accused} of {self.draws} draws."
+                f"biased, {percent(self.share_below, 1)} of the p values were below {_LOOKED_AT:g}, and "
+                f"annotators were flagged in {self.accused} of {self.draws} draws."
             )
             if self.too_many_below:
                 sentences.append("The p values are too small: do not rely on them.")
@@ -149,7 +150,7 @@ class PairsTrust(Trust):
         if self.sides:
             return "The false discovery rate is not guaranteed: sides were not randomised."
         if self.too_many_cleared:
-            return f"You cleared more of the flagged than the rate of {self.rate:.0%} allows."
+            return f"You cleared more of the flagged than the rate of {percent(self.rate)} allows."
         return "The p values are too small on these comparisons." if self.too_many_below else ""
 
 

@@ -198,7 +198,7 @@ class OtherResults:
     by_t_test : (p,) bool
         Annotators that the t test flags by Benjamini-Hochberg at the same rate.
     consistency : Consistency
-        How much of the choices a ranking explains.
+        Share of the choices that a ranking explains.
     bradley_terry : float
         Correlation of the scores, before biases are removed, with the log odds of the Bradley-Terry model;
         NaN where it was not fitted.
@@ -256,12 +256,12 @@ def why_not_guaranteed(plan: PairPlan, fusion: PairFusion) -> str:
         return "the plain knockoff keeps the rate only approximately"
     if not settings["local"]:
         return (
-            "knockoffs assume equally noisy annotators; otherwise more flags are false: 13% at a "
-            "rate of 10% in the simulated study where good annotators err in 40% of answers"
+            "knockoffs assume equally noisy annotators; otherwise more flags are false: 13 % at a "
+            "rate of 10 % in the simulated study where good annotators err in 40 % of answers"
         )
     if settings["draws"] > 1 and settings["share"] < _HALF:
         return (
-            f"annotators need to be selected by only {100 * fusion.share:g}% of the draws, not by half "
+            f"annotators need to be selected by only {100 * fusion.share:g} % of the draws, not by half "
             "of them"
         )
     if fusion.freedom < tested:

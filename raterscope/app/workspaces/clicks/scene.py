@@ -29,10 +29,6 @@ _Square = tuple[float, float, float]
 class Crops(QObject):
     """Crops of one image, cut from memory or read in the background.
 
-    Parameters
-    ----------
-    jobs : Jobs
-
     Signals
     -------
     arrived

@@ -19,7 +19,7 @@ from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.review_order import Part
-from raterscope.text import figure
+from raterscope.text import figure, percent
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
@@ -152,7 +152,7 @@ def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str]
         share_words = (
             "most marked it" if share > 0.5 else "half marked it" if share == 0.5 else "most did not"
         )
-        sources.append(("votes", f"{spot.votes} of {spot.looked} ({share:.0%}): {share_words}"))
+        sources.append(("votes", f"{spot.votes} of {spot.looked} ({percent(share)}): {share_words}"))
         model = _model_in_words(spot.posterior, bool(fusion.detection.detected[spot.cluster]))
         sources.append(("model", f"{figure(spot.posterior, spot.low, spot.high)}: {model}"))
     return tuple(sources)

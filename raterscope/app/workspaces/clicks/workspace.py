@@ -43,6 +43,7 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.text import percent
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.parts import without_checked
 
@@ -171,7 +172,7 @@ class ClicksWorkspace(ClicksScreen):
         self.add_actions(described, (self.canvas, self.evidence, self.queue.view))
         ellipses = QMenu("Ellipses hold", self)
         for coverage in COVERAGES:
-            action = ellipses.addAction(f"{coverage:.0%} of a spot's clicks")
+            action = ellipses.addAction(f"{percent(coverage)} of a spot's clicks")
             action.triggered.connect(without_checked(partial(self.set_coverage, coverage)))
         self.actions_made.append(ellipses.menuAction())
         self.add_digits(self.annotators.solo, "Show one annotator only")

@@ -166,7 +166,7 @@ class Analysis:
     difference : (K,) float64 or None
         Difference from the crowd: total variation, mean over classes.
     moved : (K,) float64 or None
-        How much each annotator changed, for a dynamic result.
+        Change of each annotator, for a dynamic result.
     constancy : Constancy or None
         Test of each annotator for a change, for a dynamic result.
     step_of : (V,) int32 or None

@@ -13,7 +13,7 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
-from raterscope.text import count
+from raterscope.text import count, percent
 from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.knockoff_bars import RateCut, StatisticsView
 from raterscope.widgets.figures.position_bias import OverTimeView, SidesView
@@ -162,7 +162,7 @@ def rate_cut(
     scene: Scene, analysis: Analysis, cut: Cut, flagged: BoolArray, annotators: NDArray[np.int64]
 ) -> RateCut:
     """Return the cut for the bars of some annotators, with its guarantee in words."""
-    words = f"at most {cut.rate:.0%} of them wrongly"
+    words = f"at most {percent(cut.rate)} of them wrongly"
     if analysis.not_promised:
         words = f"the rate is not guaranteed: {analysis.not_promised}"
     elif scene.by_flips:
@@ -359,7 +359,7 @@ def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
     words.append(f"run {scene.run.id}: {path}, {rule}")
     words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
-        words.append(f"the ranking explains {1 - fusion.inconsistency:.0%} of the choices")
+        words.append(f"the ranking explains {percent(1 - fusion.inconsistency)} of the choices")
     if analysis.agreement is not None and np.isfinite(analysis.agreement.original.tau):
         corrected, original = analysis.agreement.corrected.tau, analysis.agreement.original.tau
         words.append(f"Kendall's tau with the truth {corrected:.3f}, before {original:.3f}")

@@ -63,7 +63,7 @@ def test_the_tables_hold_what_was_planted(fuse, crowd):
     first = next(row for row in path if any(float(row[name]) for name in PEOPLE))
     assert float(first[surest]) != 0
     assert f"6,600 comparisons by {len(PEOPLE)} annotators of 16 items" in output
-    assert "on average at most 10% of them falsely" in output
+    assert "on average at most 10 % of them falsely" in output
 
 
 def test_the_record_says_how_it_was_made(fuse, crowd):
@@ -95,11 +95,11 @@ def test_the_same_input_gives_the_same_bytes(fuse, crowd):
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [(["plus=no"], "the plain knockoff"), (["share=0.3"], "30% of the draws"), (["draws=1"], None)],
+    [(["plus=no"], "the plain knockoff"), (["share=0.3"], "30 % of the draws"), (["draws=1"], None)],
 )
 def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
     out, output = fuse(crowd, "--set", "rule=knockoffs", *settings)
-    assert ("on average at most 10% of them falsely" in output) == (words is None)
+    assert ("on average at most 10 % of them falsely" in output) == (words is None)
     assert ("is not guaranteed" in output) == (words is not None)
     run_record = record(out)
     assert run_record["rate_promised"] == (words is None)

@@ -70,7 +70,7 @@ def test_raters_who_always_share_a_consensus_are_at_no_distance(study):
     assert tree.linkage[-1, 2] == 1.0
     words = clusters_in_words(tree)
     assert (
-        words == "always the same consensus: ann, ben, cat; dan, eve; joined last: dan, eve (100% of cases)"
+        words == "always the same consensus: ann, ben, cat; dan, eve; joined last: dan, eve (100 % of cases)"
     )
 
 
@@ -90,7 +90,7 @@ def test_the_report_draws_both_trees_and_lists_the_distances(study, tmp_path):
     page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Raters over the cases" in page
     assert "Shared consensus" in page
-    assert "joined last: dan, eve (100% of cases)" in page
+    assert "joined last: dan, eve (100 % of cases)" in page
 
 
 def test_fuse_masks_writes_distances_and_tree(tmp_path, capsys):

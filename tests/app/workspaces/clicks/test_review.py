@@ -33,7 +33,7 @@ def test_votes_and_model_are_shown_together(fused):
     workspace.reviewing.select(index)
     spot = workspace.reviewing.spots[index]
     words = visible_words(workspace.evidence)
-    assert f"{spot.votes} of {spot.looked} ({spot.votes / spot.looked:.0%}): most did not" in words
+    assert f"{spot.votes} of {spot.looked} ({100 * spot.votes / spot.looked:.0f} %): most did not" in words
     assert f"{workspace.evidence._number.text()}: disputed" in words  # as many digits as the large number has
     assert f"{spot.votes} clicked, {spot.looked - spot.votes} did not" in words
     clicked = [line.clicked for line in workspace.evidence.about.voters.lines]

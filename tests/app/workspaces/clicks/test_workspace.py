@@ -181,7 +181,7 @@ def test_ellipses_hold_the_share_that_is_chosen(fused, qtbot):
     action = next(
         action
         for action in fused.menus.review_menu.actions()[-1].menu().actions()
-        if action.text().startswith("50%")
+        if action.text().startswith("50 %")
     )
     action.trigger()
     idle(fused, qtbot)

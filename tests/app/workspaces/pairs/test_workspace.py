@@ -72,7 +72,7 @@ def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
     workspace.bars.slider.setValue(25)
     qtbot.waitUntil(lambda: workspace.rate_cut.cut.rate == 0.25, timeout=LONG)
     assert workspace.flagged.tolist() == (fusion.q_value <= 0.25).tolist()
-    assert "at most 25% of them wrongly; files and report are at 0.10" in promised(workspace)
+    assert "at most 25 % of them wrongly; files and report are at 0.10" in promised(workspace)
     assert not workspace.bars.modes.isVisible()
     assert workspace.bars.figure.table().columns[2] == "q value"
     order = [line.key for line in workspace.queue.view.lines[:]]

@@ -410,9 +410,7 @@ REPORT = Report(gather_part, lambda options: {"methods": options.compare_methods
 
 
 _TITLE = "Methods compared"
-_TICKS = 4
 _HALF = 0.3
-_LEAST_SECONDS = 1e-4
 
 
 def compared_methods_section(

@@ -29,7 +29,7 @@ from raterscope.app.review import Region
 from raterscope.app.study import RunEntry
 from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.paper import PaperChart
-from raterscope.text import small_figure
+from raterscope.text import percent, small_figure
 
 _PALEST = 0.5
 """Dice at which a cell is white."""
@@ -139,7 +139,7 @@ def band_table(figures: StructureFigures, units: Units) -> Table | None:
     columns: tuple[str, ...] = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
     if calibration.covered is not None:
         columns = (*columns, "Held for left-out raters")
-        rows = [(*row, f"{covered:.0%}") for row, covered in zip(rows, calibration.covered, strict=True)]
+        rows = [(*row, percent(covered)) for row, covered in zip(rows, calibration.covered, strict=True)]
     basis = ""
     if calibration.cases:
         of_run = "1 structure" if calibration.cases == 1 else f"{calibration.cases} structures"
@@ -340,7 +340,7 @@ def _by_case(figures_list: Sequence[StructureFigures]) -> Table:
     rows: list[list[str]] = []
     columns: list[list[float]] = [[], [], []]
     for figures in figures_list:
-        dice = _pairs(figures)
+        dice = figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
         agreement = figures.agreement
         values = [_mean(dice), agreement.fleiss, agreement.krippendorff]
         for column, value in zip(columns, values, strict=True):
@@ -486,10 +486,6 @@ def _dice(figures_list: Sequence[StructureFigures], name: str, has_truth: bool) 
 
 def _names(figures_list: Sequence[StructureFigures]) -> list[str]:
     return list(dict.fromkeys(name for figures in figures_list for name in figures.fusion.annotators))
-
-
-def _pairs(figures: StructureFigures) -> np.ndarray:
-    return figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]
 
 
 def _mean(values: np.ndarray) -> float:
