@@ -16,7 +16,7 @@ class QueueItem:
     Attributes
     ----------
     key : hashable
-        What the item stands for; equal keys are the same item.
+        Identity of the item; equal keys are the same item.
     title, detail : str
         Name, and state in a few words.
     score : float or None
