@@ -88,6 +88,7 @@ def test_only_the_mixture_tells_of_consensuses_and_every_run_of_overlap(study):
 
 def test_the_report_draws_both_trees_and_lists_the_distances(study, tmp_path):
     page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert "Raters over the cases" in page
     assert "Shared consensus" in page
     assert "joined last: dan, eve (100 % of cases)" in page
