@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
@@ -11,6 +13,91 @@ EDGE = 1e-6
 
 FLUSH = 16
 """Factors that are multiplied before a logarithm is taken: all are between 1e-6 and 1e14."""
+
+
+class StackedVotes(NamedTuple):
+    """Votes of I images, one behind the other: M clusters and R annotators in all.
+
+    Attributes
+    ----------
+    clusters, annotators : (I + 1,) int64
+        First cluster and first annotator of each image.
+    first : (M + 1,) int32
+        First vote on each cluster.
+    annotator : (votes,) int32
+        Who marked each cluster, counted within the image.
+    count : (M,) float64
+        Number of these annotators, by weight.
+    weighted : (I,) bool
+        Whether some annotator of the image does not count fully.
+    weights : (R,) float64
+        Weight of each annotator.
+    drawn : (M,) float64
+        Tempered log probability of the votes on an artefact.
+    rest : (M,) float64
+        The remaining part, on an artefact or a structure.
+    known : (M,) bool
+        Clusters whose known truth is held fixed.
+    truth : (M,) float64
+        There 1 or 0.
+    trust : (I,) float64
+        Tempering: power of the likelihood of votes.
+    """
+
+    clusters: Array
+    annotators: Array
+    first: Array
+    annotator: Array
+    count: Array
+    weighted: Array
+    weights: Array
+    drawn: Array
+    rest: Array
+    known: Array
+    truth: Array
+    trust: Array
+
+
+class StackedPrior(NamedTuple):
+    """Priors of I images with R annotators in all.
+
+    Attributes
+    ----------
+    hit, miss, quiet, false : (R,) float64
+        Votes of the prior of the annotators' rates.
+    kinds : (I, 3) float64
+    places : (I,) float64
+        `Prior.places`.
+    share : (I, K) float64
+    strength : (I,) float64
+        Weight of `share`.
+    """
+
+    hit: Array
+    miss: Array
+    quiet: Array
+    false: Array
+    kinds: Array
+    places: Array
+    share: Array
+    strength: Array
+
+
+class StackedState(NamedTuple):
+    """Parameters of I images with R annotators in all: (R,), (R,), (I, 3), (I, K) float64."""
+
+    odds: Array
+    chance: Array
+    kinds: Array
+    share: Array
+
+
+class StackedLooks(NamedTuple):
+    """Posteriors of M clusters of several images: (M, K), (M,), (M,) float64."""
+
+    structure: Array
+    artefact: Array
+    chance: Array
 
 
 @compiled(error_model="numpy")
@@ -46,11 +133,33 @@ def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Arra
 
 
 @compiled(error_model="numpy")
-def weigh(
+def weigh(votes: StackedVotes, odds: Array, chance: Array, shift: Array, looks: StackedLooks) -> None:
+    """Compute the log probability of each cluster's votes (eqs. 21, 22).
+
+    Parameters
+    ----------
+    votes : StackedVotes
+    odds, chance : (R,) float64
+    shift : (K,) float64
+    looks : StackedLooks
+        Written: as a structure at each node, and as clicks that met by chance.
+    """
+    for i in range(len(votes.trust)):
+        begin, end = votes.clusters[i], votes.clusters[i + 1]
+        own, other = votes.annotators[i], votes.annotators[i + 1]
+        _weigh(
+            votes.first[begin : end + 1], votes.annotator, votes.count[begin:end],
+            votes.weights[own : other if votes.weighted[i] else own], odds[own:other], chance[own:other],
+            shift, looks.structure[begin:end], looks.chance[begin:end],
+        )  # fmt: skip
+
+
+@compiled(error_model="numpy")
+def _weigh(
     first: Array, annotator: Array, count: Array, worth: Array, odds: Array, chance: Array, shift: Array,
     present: Array, by_chance: Array,
 ) -> None:  # fmt: skip
-    """Compute the log probability of each cluster's votes (eqs. 21, 22).
+    """Compute the log probability of the votes on each cluster of an image.
 
     Parameters
     ----------
@@ -93,7 +202,7 @@ def expect(
     Parameters
     ----------
     first, annotator, count, worth, odds, chance, shift
-        As for `weigh`.
+        As for `_weigh`.
     drawn : (M,) float64
         Tempered log probability of the votes on an artefact.
     rest : (M,) float64
@@ -108,7 +217,7 @@ def expect(
     structure : (M, K), artefact, by_chance : (M,) float64
         Written: posteriors of a structure at each node, of an artefact, of chance.
     """
-    weigh(first, annotator, count, worth, odds, chance, shift, structure, by_chance)
+    _weigh(first, annotator, count, worth, odds, chance, shift, structure, by_chance)
     kind, at_node = np.log(kinds), np.log(share)
     value = 0.0
     for m in range(len(count)):
@@ -157,7 +266,7 @@ def tally(
     Parameters
     ----------
     first, annotator
-        As for `weigh`.
+        As for `_weigh`.
     structure, artefact, by_chance
         As from `expect`.
     hits, false : (R,) float64
@@ -239,83 +348,131 @@ def _clipped_rate(right: float, wrong: float) -> float:
 
 
 @compiled(error_model="numpy")
-def ascend(
-    iterations: int, tolerance: float, former: float, first: Array, annotator: Array, count: Array,
-    worth: Array, drawn: Array, rest: Array, known: Array, truth: Array, trust: float, hit: Array,
-    miss: Array, quiet: Array, false: Array, weights: Array, prior_kinds: Array, clusters: float,
-    shift: Array, prior_share: Array, strength: float, odds: Array, chance: Array, kinds: Array, share: Array,
-    structure: Array, artefact: Array, by_chance: Array, objective: Array,
-) -> tuple[int, bool]:  # fmt: skip
-    """Iterate E and M steps of a model with several nodes; return the number of E steps.
+def _distribute(
+    start: Array, known: Array, truth: Array, kinds: Array, share: Array, structure: Array, artefact: Array,
+    by_chance: Array,
+) -> None:  # fmt: skip
+    """Distribute initial posteriors of a structure, (M,), over nodes and kinds as in the prior."""
+    second, third = kinds[1], kinds[2]
+    if second == 0.0 and third == 0.0:
+        third = 1.0
+    for m in range(len(start)):
+        present = truth[m] if known[m] else start[m]
+        absent = (1 - present) / (second + third)
+        artefact[m], by_chance[m] = absent * second, absent * third
+        for k in range(len(share)):
+            structure[m, k] = present * share[k]
 
-    The second result is True if the last step gained less than the tolerance. The parameters are then those
-    of the last E step; otherwise they are updated after it.
+
+@compiled(error_model="numpy")
+def ascend(
+    begin: int, end: int, most: Array, tolerance: float, starts: bool, start: Array, votes: StackedVotes,
+    prior: StackedPrior, shift: Array, state: StackedState, looks: StackedLooks, former: Array,
+    objective: Array, steps: Array, converged: Array,
+) -> None:  # fmt: skip
+    """Iterate E and M steps on each of several images.
+
+    An image has converged if its last E step gained less than the tolerance. Its parameters are then those of
+    that step; otherwise they are updated after it.
 
     Parameters
     ----------
-    iterations : int
-        E steps at most.
+    begin, end : int
+        Range of images, of I.
+    most : (I,) int64
+        E steps at most; 0 to leave an image as it is.
     tolerance : float
         Relative gain at which to end.
-    former : float
-        Objective of the last E step of an earlier call; NaN at the first one.
-    first, annotator, count, worth, drawn, rest, known, truth, trust
-        As for `expect`.
-    hit, miss, quiet, false : (R,) float64
-        Votes of the prior of the annotators' rates.
-    weights : (R,) float64
-        Weight of each annotator.
-    prior_kinds : (3,), prior_share : (K,) float64
-    clusters : float
-        `Prior.places`.
+    starts : bool
+        Whether to begin with an M step from `start`; the state is then only written.
+    start : (M,) float64
+        Initial posteriors of a structure.
+    votes : StackedVotes
+    prior : StackedPrior
     shift : (K,) float64
-    strength : float
-        Weight of `prior_share`.
-    odds, chance : (R,), kinds : (3,), share : (K,) float64
+    state : StackedState
         To begin with; overwritten.
-    structure : (M, K), artefact, by_chance : (M,) float64
-        Written, as by `expect`.
-    objective : (iterations,) float64
+    looks : StackedLooks
+        Written: posteriors of the last E step.
+    former : (I,) float64
+        Objective of the last E step, of an earlier call; NaN at the first one. Overwritten.
+    objective : (I, N) float64
+        Written: the objective of each E step.
+    steps : (I,) int64
+        Written: number of E steps.
+    converged : (I,) bool
         Written.
     """
-    annotators, nodes = len(odds), len(shift)
-    shares = np.empty(3 + nodes)
-    prior_weights = np.empty(3 + nodes)
-    prior_weights[:3], prior_weights[3:] = prior_kinds, strength * prior_share
-    believed_hit, believed_miss = weights * (trust * hit), weights * (trust * miss)
-    own_quiet, own_false = weights * quiet, weights * false
-    prior_votes = hit + miss
-    for iteration in range(iterations):
-        value = expect(
-            first, annotator, count, worth, drawn, rest, known, truth, trust, odds, chance, shift, kinds,
-            share, structure, artefact, by_chance,
+    nodes = len(shift)
+    for i in range(begin, end):
+        if not most[i]:
+            continue
+        from_cluster, to_cluster = votes.clusters[i], votes.clusters[i + 1]
+        own, other = votes.annotators[i], votes.annotators[i + 1]
+        annotators = other - own
+        first, annotator = votes.first[from_cluster : to_cluster + 1], votes.annotator
+        known, truth = votes.known[from_cluster:to_cluster], votes.truth[from_cluster:to_cluster]
+        weights, trust = votes.weights[own:other], votes.trust[i]
+        worth = votes.weights[own : other if votes.weighted[i] else own]
+        hit, miss, quiet, false = (
+            prior.hit[own:other], prior.miss[own:other], prior.quiet[own:other], prior.false[own:other]
         )  # fmt: skip
-        shares[:3], shares[3:] = kinds, share
-        value += held(believed_hit, believed_miss, own_quiet, own_false, odds, chance, prior_weights, shares)
-        if clusters:
-            value -= _sum(kinds)  # of a Poisson process
-        objective[iteration] = value
-        if not np.isnan(former) and value - former <= tolerance * abs(value):
-            return iteration + 1, True
-        former = value
-        hits, marks, sums = np.zeros(annotators), np.zeros(annotators), np.zeros(nodes + 2)
-        tally(first, annotator, structure, artefact, by_chance, hits, marks, sums)
-        newton(hits + hit, sums[:nodes].copy().reshape(1, nodes), shift, prior_votes, odds)
-        for r in range(annotators):
-            if clusters:
-                chance[r] = _clipped_rate(false[r], quiet[r])
+        prior_kinds, clusters = prior.kinds[i], prior.places[i]
+        prior_share, strength = prior.share[i], prior.strength[i]
+        odds, chance, kinds, share = (
+            state.odds[own:other], state.chance[own:other], state.kinds[i], state.share[i]
+        )  # fmt: skip
+        structure = looks.structure[from_cluster:to_cluster]
+        artefact, by_chance = looks.artefact[from_cluster:to_cluster], looks.chance[from_cluster:to_cluster]
+        shares, prior_weights = np.empty(3 + nodes), np.empty(3 + nodes)
+        prior_weights[:3], prior_weights[3:] = prior_kinds, strength * prior_share
+        believed_hit, believed_miss = weights * (trust * hit), weights * (trust * miss)
+        own_quiet, own_false = weights * quiet, weights * false
+        prior_votes = hit + miss
+        last = former[i]
+        for iteration in range(-1 if starts else 0, most[i]):
+            if iteration < 0:
+                _distribute(
+                    start[from_cluster:to_cluster], known, truth, prior_kinds, prior_share, structure,
+                    artefact, by_chance,
+                )  # fmt: skip
+                odds[:] = 0.0
             else:
-                chance[r] = _clipped_rate(marks[r] + false[r], sums[nodes + 1] - marks[r] + quiet[r])
-        present, absent = _sum(sums[:nodes]) + prior_kinds[0], sums[nodes + 1] + prior_kinds[2]
-        kinds[0], kinds[1], kinds[2] = present, sums[nodes] + prior_kinds[1], clusters
-        if not clusters:
-            total = present + kinds[1] + absent
-            kinds[0] = min(max(present / total, EDGE), 1.0 - EDGE) if total > 0.0 else 0.5
-            kinds[1], kinds[2] = 0.0, 1.0 - kinds[0]
-        share[:] = sums[:nodes] + strength * prior_share
-        structures = _sum(share)
-        share[:] = share / structures if structures > 0.0 else prior_share
-    return iterations, False
+                value = expect(
+                    first, annotator, votes.count[from_cluster:to_cluster], worth,
+                    votes.drawn[from_cluster:to_cluster], votes.rest[from_cluster:to_cluster], known, truth,
+                    trust, odds, chance, shift, kinds, share, structure, artefact, by_chance,
+                )  # fmt: skip
+                shares[:3], shares[3:] = kinds, share
+                value += held(
+                    believed_hit, believed_miss, own_quiet, own_false, odds, chance, prior_weights, shares
+                )
+                if clusters:
+                    value -= _sum(kinds)  # of a Poisson process
+                objective[i, iteration] = value
+                steps[i] = iteration + 1
+                if not np.isnan(last) and value - last <= tolerance * abs(value):
+                    converged[i] = True
+                    break
+                last = value
+            hits, marks, sums = np.zeros(annotators), np.zeros(annotators), np.zeros(nodes + 2)
+            tally(first, annotator, structure, artefact, by_chance, hits, marks, sums)
+            newton(hits + hit, sums[:nodes].copy().reshape(1, nodes), shift, prior_votes, odds)
+            for r in range(annotators):
+                if clusters:
+                    chance[r] = _clipped_rate(false[r], quiet[r])
+                else:
+                    chance[r] = _clipped_rate(marks[r] + false[r], sums[nodes + 1] - marks[r] + quiet[r])
+            present, absent = _sum(sums[:nodes]) + prior_kinds[0], sums[nodes + 1] + prior_kinds[2]
+            kinds[0], kinds[1], kinds[2] = present, sums[nodes] + prior_kinds[1], clusters
+            if not clusters:
+                total = present + kinds[1] + absent
+                kinds[0] = min(max(present / total, EDGE), 1.0 - EDGE) if total > 0.0 else 0.5
+                kinds[1], kinds[2] = 0.0, 1.0 - kinds[0]
+            share[:] = sums[:nodes] + strength * prior_share
+            structures = _sum(share)
+            share[:] = share / structures if structures > 0.0 and iteration >= 0 else prior_share
+        former[i] = last
 
 
 @compiled(error_model="numpy")
@@ -334,7 +491,7 @@ def draw(
     begin, end : int
         Range of draws, of D.
     first, annotator, worth
-        As for `weigh`.
+        As for `_weigh`.
     counts : (L,) float64
         The different counts of votes.
     level : (M,) int64

@@ -28,14 +28,18 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 from raterscope.algorithms.clicks.result import Votes
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, silent
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.clicks._vote_kernels import StackedPrior, StackedState, StackedVotes
 
 EDGE = 1e-6
 """Distance of rates from 0 and 1, which votes could not change any more."""
@@ -45,9 +49,11 @@ BELIEVED = 64.0
 odds of a mark to about 2 / sqrt(64), and the sum over nodes half a unit apart is an integral to within 2
 %."""
 
-
 STEPS_AT_ONCE = 500_000
 """Values of an E step between two calls of the watch, about 20 ms."""
+
+FIRST_STEPS = 32
+"""E steps of each of several images after which those that have not converged continue on their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +240,13 @@ def run_em(
     With `expected` the objective is Q_d (eq. 24) with the posteriors of its own parameters: the log posterior
     less the entropy of the latent variables.
     """
-    state = start if isinstance(start, State) else _judge(problem, start)
+    if isinstance(start, Looks):
+        start = _judge(problem, start)
     if len(problem.prior.shift) > 1 and not expected:
-        return _ascend(problem, state, iterations, tolerance, watch)
+        stack = Stack.of([problem])
+        begin = stack.state_of([start]) if isinstance(start, State) else start
+        return ascend(stack, begin, iterations, tolerance, watch).image(0)
+    state = start if isinstance(start, State) else _judge(problem, start)
     objective: list[float] = []
     converged = False
     for iteration in range(iterations):
@@ -251,31 +261,211 @@ def run_em(
     return Ascent(now, state, np.array(objective), converged)
 
 
-def _ascend(problem: Problem, state: State, iterations: int, tolerance: float, watch: Watch) -> Ascent:
-    """Iterate as `run_em` does in compiled code, many steps between two calls of the watch."""
-    from raterscope.algorithms.clicks._vote_kernels import ascend
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Votes of I images, one behind the other, and their priors, for compiled loops over the images.
 
-    prior, votes = problem.prior, problem.marks_by_cluster
-    clusters, nodes = len(problem.count), len(prior.shift)
-    now = Looks(np.empty((clusters, nodes)), np.empty(clusters), np.empty(clusters))
-    state = State(*(np.array(values, dtype=np.float64) for values in vars(state).values()))
-    worth = problem.worth
-    size = len(votes.indices) + nodes * (clusters + 4 * len(worth)) + 1
-    block = max(STEPS_AT_ONCE // size, 1)
-    objective = np.empty(iterations)
-    done, converged = 0, False
-    while done < iterations and not converged:
-        most = min(block, iterations - done)
-        steps, converged = ascend(
-            most, tolerance, objective[done - 1] if done else np.nan, votes.indptr, votes.indices,
-            problem.count, problem.weights, problem.artefact, problem.rest, problem.known, problem.truth,
-            prior.trust, prior.hit, prior.miss, prior.quiet, prior.false, worth, prior.kinds,
-            float(prior.places), prior.shift, prior.share, prior.strength, state.odds, state.chance,
-            state.kinds, state.share, now.structure, now.artefact, now.chance, objective[done : done + most],
+    Attributes
+    ----------
+    problems : sequence of Problem
+        Of the images; of all of them the priors have the same nodes.
+    votes : StackedVotes
+    prior : StackedPrior
+    """
+
+    problems: Sequence[Problem]
+    votes: StackedVotes
+    prior: StackedPrior
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> Stack:
+        """Stack the votes of one or more images."""
+        from raterscope.algorithms.clicks._vote_kernels import StackedPrior, StackedVotes
+
+        priors = [problem.prior for problem in problems]
+        votes = [problem.marks_by_cluster for problem in problems]
+        first = [np.zeros(1, dtype=np.int32)]
+        for own in votes:
+            first.append(own.indptr[1:] + first[-1][-1])
+        return cls(
+            problems,
+            StackedVotes(
+                clusters=np.cumsum([0, *(len(problem.count) for problem in problems)]),
+                annotators=np.cumsum([0, *(len(prior.hit) for prior in priors)]),
+                first=np.concatenate(first),
+                annotator=np.concatenate([own.indices for own in votes]),
+                count=np.concatenate([problem.count for problem in problems]),
+                weighted=np.array([len(problem.weights) > 0 for problem in problems]),
+                weights=np.concatenate([problem.worth for problem in problems]),
+                drawn=np.concatenate([problem.artefact for problem in problems]),
+                rest=np.concatenate([problem.rest for problem in problems]),
+                known=np.concatenate([problem.known for problem in problems]),
+                truth=np.concatenate([problem.truth for problem in problems]),
+                trust=np.array([prior.trust for prior in priors]),
+            ),
+            StackedPrior(
+                hit=np.concatenate([prior.hit for prior in priors]),
+                miss=np.concatenate([prior.miss for prior in priors]),
+                quiet=np.concatenate([prior.quiet for prior in priors]),
+                false=np.concatenate([prior.false for prior in priors]),
+                kinds=np.array([prior.kinds for prior in priors]),
+                places=np.array([float(prior.places) for prior in priors]),
+                share=np.array([prior.share for prior in priors]),
+                strength=np.array([float(prior.strength) for prior in priors]),
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    @property
+    def shift(self) -> FloatArray:
+        """(K,) nodes of the log odds by which structures differ."""
+        return self.problems[0].prior.shift
+
+    @property
+    def image_of_cluster(self) -> IntArray:
+        """(M,) index of each cluster's image."""
+        return np.repeat(np.arange(len(self)), np.diff(self.votes.clusters))
+
+    @property
+    def image_of_annotator(self) -> IntArray:
+        """(R,) index of each annotator's image."""
+        return np.repeat(np.arange(len(self)), np.diff(self.votes.annotators))
+
+    def clusters(self) -> Iterator[slice]:
+        """Yield the rows of each image's clusters."""
+        return map(slice, self.votes.clusters[:-1].tolist(), self.votes.clusters[1:].tolist())
+
+    def annotators(self) -> Iterator[slice]:
+        """Yield the rows of each image's annotators."""
+        return map(slice, self.votes.annotators[:-1].tolist(), self.votes.annotators[1:].tolist())
+
+    def state_of(self, states: Sequence[State]) -> StackedState:
+        """Stack the parameters of each image."""
+        from raterscope.algorithms.clicks._vote_kernels import StackedState
+
+        return StackedState(
+            np.concatenate([state.odds for state in states]),
+            np.concatenate([state.chance for state in states]),
+            np.array([state.kinds for state in states], dtype=np.float64),
+            np.array([state.share for state in states], dtype=np.float64),
+        )
+
+    def updated(self) -> list[Problem]:
+        """Return the problem of each image with the priors of the stack."""
+        prior, drawn = self.prior, self.votes.drawn
+        return [
+            replace(
+                problem,
+                prior=replace(
+                    problem.prior, hit=prior.hit[own], miss=prior.miss[own], share=share, strength=strength
+                ),
+                artefact=drawn[clusters],
+            )
+            for problem, own, clusters, share, strength in zip(
+                self.problems, self.annotators(), self.clusters(), prior.share, prior.strength.tolist(),
+                strict=True,
+            )
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class StackedAscent:
+    """Result of EM on each image of a stack.
+
+    Attributes
+    ----------
+    stack : Stack
+    looks : Looks
+        Of all clusters, one image behind the other.
+    state : StackedState
+    objective : list of (steps,) float64
+    converged : (I,) bool
+    """
+
+    stack: Stack
+    looks: Looks
+    state: StackedState
+    objective: list[FloatArray]
+    converged: BoolArray
+
+    def image(self, index: int) -> Ascent:
+        """Return the result of one image."""
+        votes, looks, state = self.stack.votes, self.looks, self.state
+        clusters, own = (slice(*first[index : index + 2]) for first in (votes.clusters, votes.annotators))
+        return Ascent(
+            Looks(looks.structure[clusters], looks.artefact[clusters], looks.chance[clusters]),
+            State(state.odds[own], state.chance[own], state.kinds[index], state.share[index]),
+            self.objective[index],
+            bool(self.converged[index]),
+        )
+
+
+def ascend(
+    stack: Stack, start: FloatArray | StackedState, iterations: int, tolerance: float, watch: Watch
+) -> StackedAscent:
+    """Iterate as `run_em` does on each image of a stack, in compiled code.
+
+    Parameters
+    ----------
+    stack : Stack
+    start : (M,) float64 or StackedState
+        Initial posteriors of a structure, or the parameters.
+    iterations, tolerance
+        As for `run_em`.
+    watch : Watch
+    """
+    from raterscope.algorithms.clicks import _vote_kernels as kernels
+
+    votes, nodes, images = stack.votes, len(stack.shift), len(stack)
+    looks = kernels.StackedLooks(
+        np.empty((len(votes.count), nodes)), np.empty(len(votes.count)), np.empty(len(votes.count))
+    )
+    starts = isinstance(start, np.ndarray)
+    if isinstance(start, np.ndarray):
+        state = kernels.StackedState(
+            np.empty(len(votes.weights)), np.empty(len(votes.weights)), np.empty((images, 3)),
+            np.empty((images, nodes)),
         )  # fmt: skip
+    else:
+        state, start = kernels.StackedState(*(values.copy() for values in start)), np.empty(0)
+    size = np.diff(votes.first[votes.clusters]) + nodes * (
+        np.diff(votes.clusters) + 4 * np.diff(votes.annotators)
+    )
+    block = np.maximum(STEPS_AT_ONCE // (size + 1), 1)
+    former, converged = np.full(images, np.nan), np.zeros(images, dtype=np.bool_)
+    done, parts = np.zeros(images, dtype=np.int64), []
+    limit = iterations if images == 1 else FIRST_STEPS
+    while True:
+        most = np.where(converged, 0, np.minimum(iterations - done, np.minimum(block, limit)))
+        if not most.any():
+            break
+        objective, steps = np.empty((images, int(most.max()))), np.zeros(images, dtype=np.int64)
+        for begin, end in _batches(size * most):
+            kernels.ascend(
+                begin, end, most, tolerance, starts, start, votes, stack.prior, stack.shift, state, looks,
+                former, objective, steps, converged,
+            )  # fmt: skip
+            last = float(objective[0, steps[0] - 1]) if images == 1 else None
+            fraction = float(np.where(converged, 1.0, (done + steps) / iterations).mean())
+            watch(fraction, "weighing the votes", objective=last)
         done += steps
-        watch(done / iterations, "weighing the votes", objective=float(objective[done - 1]))
-    return Ascent(now, state, objective[:done].copy(), converged)
+        parts.append([row[:count] for row, count in zip(objective, steps.tolist(), strict=True)])
+        starts = False
+    objectives = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
+    return StackedAscent(stack, Looks(*looks), state, objectives, converged)
+
+
+def _batches(work: IntArray) -> Iterator[tuple[int, int]]:
+    """Divide images into ranges of about `STEPS_AT_ONCE` values."""
+    total = np.cumsum(work)
+    begin = 0
+    while begin < len(work):
+        before = total[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(total, before + STEPS_AT_ONCE, side="right")), begin + 1)
+        yield begin, end
+        begin = end
 
 
 def _entropy(now: Looks) -> float:
@@ -319,49 +509,22 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
 
     With `clamped`, known truths are held fixed.
     """
-    from raterscope.algorithms.clicks._vote_kernels import expect
-
-    votes, shift, clusters = problem.marks_by_cluster, problem.prior.shift, len(problem.count)
-    now = Looks(np.empty((clusters, len(shift))), np.empty(clusters), np.empty(clusters))
-    value = expect(
-        votes.indptr, votes.indices, problem.count, problem.weights, problem.artefact, problem.rest,
-        problem.known & clamped, problem.truth, problem.prior.trust, state.odds, state.chance, shift,
-        state.kinds, state.share, now.structure, now.artefact, now.chance,
-    )  # fmt: skip
-    value += _log_prior(problem, state)
-    if problem.prior.places:
-        value -= float(state.kinds.sum())  # of a Poisson process
-    return now, float(value)
+    if not clamped:
+        problem = replace(problem, known=np.zeros(len(problem.known), dtype=np.bool_))
+    stack = Stack.of([problem])
+    ascent = ascend(stack, stack.state_of([state]), 1, 0.0, silent).image(0)
+    return ascent.looks, float(ascent.objective[0])
 
 
-def odds_of_votes(
-    problem: Problem, odds: FloatArray, chance: FloatArray, shift: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the log probability of each cluster's votes.
+def log_votes(stack: Stack, odds: FloatArray, shift: FloatArray) -> FloatArray:
+    """Return the log probability of each cluster's votes as a structure at each node (eq. 22), (M, K)."""
+    from raterscope.algorithms.clicks._vote_kernels import StackedLooks, weigh
 
-    (M, K) as a structure at each node (eq. 22) and (M,) by chance (eq. 21).
-    """
-    from raterscope.algorithms.clicks._vote_kernels import weigh
-
-    votes = problem.marks_by_cluster
-    present, by_chance = np.empty((len(problem.count), len(shift))), np.empty(len(problem.count))
-    weigh(
-        votes.indptr, votes.indices, problem.count, problem.weights, odds, chance, shift, present, by_chance
-    )
-    return present, by_chance
-
-
-def _log_prior(problem: Problem, state: State) -> float:
-    from raterscope.algorithms.clicks._vote_kernels import held
-
-    prior, worth = problem.prior, problem.worth
-    hit, miss, quiet, false = (
-        worth * strength
-        for strength in (prior.trust * prior.hit, prior.trust * prior.miss, prior.quiet, prior.false)
-    )
-    weights = np.concatenate([prior.kinds, prior.strength * prior.share])
-    shares = np.concatenate([state.kinds, state.share])
-    return float(held(hit, miss, quiet, false, state.odds, state.chance, weights, shares))
+    clusters = len(stack.votes.count)
+    looks = StackedLooks(np.empty((clusters, len(shift))), np.empty(0), np.empty(clusters))
+    weigh(stack.votes, odds, np.full(len(odds), 0.5), shift, looks)
+    structure: FloatArray = looks.structure
+    return structure
 
 
 def _maximise(problem: Problem, now: Looks, state: State) -> State:

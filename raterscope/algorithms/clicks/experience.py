@@ -15,13 +15,11 @@ from typing import Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, log_odds, odds_of_votes
-from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
-from raterscope.algorithms.clicks.learning import (
+from raterscope.algorithms.clicks._shared_priors import (
     SPREAD,
     Advice,
-    Image,
+    Lessons,
+    Run,
     Tally,
     apply_advice,
     lessons_of,
@@ -30,6 +28,9 @@ from raterscope.algorithms.clicks.learning import (
     tally_of,
     usual_allure,
 )
+from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, Stack, log_odds, log_votes
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 
@@ -173,49 +174,50 @@ class _Gathered:
 
     known: list[int]
     names: tuple[str, ...]
-    images: list[Image]
-    tallies: list[Tally]
+    run: Run
+    tally: Tally
     marks: list[FloatArray]  # (2, R) each: part of a cluster, and not
 
     def experience(self, watch: Watch) -> Experience:
-        run = pooled(self.images, self.tallies, len(self.names))
-        _, votes, clusters = lessons_of(self.images, self.tallies, run, watch)
+        total = pooled(self.run, self.tally)
+        lessons = lessons_of(self.run, self.tally, total, watch)
         marks = np.zeros((2, len(self.names)))
-        for image, own in zip(self.images, self.marks, strict=True):
-            marks[:, image.rows] += own
+        for own, annotators in zip(self.marks, self.run.stack.annotators(), strict=True):
+            marks[:, self.run.rows[annotators]] += own
         return Experience(
             annotators=self.names,
-            images=len(self.images),
-            hits=run.hits,
-            lured=run.lured,
-            structures=run.structures,
-            artefacts=run.artefacts,
+            images=len(self.known),
+            hits=total.hits,
+            lured=total.lured,
+            structures=total.structures,
+            artefacts=total.artefacts,
             inliers=marks[0],
             outliers=marks[1],
-            ease=np.sum([tally.structures for tally in self.tallies], axis=0),
-            allure=np.sum([tally.artefacts for tally in self.tallies], axis=0),
-            votes=votes,
-            clusters=clusters,
+            ease=self.tally.structures.sum(axis=0),
+            allure=self.tally.artefacts.sum(axis=0),
+            votes=lessons.votes,
+            clusters=lessons.clusters,
         )
 
     def without(self, everything: Experience, row: int) -> Experience:
         """Return the experience without an image."""
-        image, tally, marks = self.images[row], self.tallies[row], self.marks[row]
-        if len(self.images) == 1:
+        if len(self.known) == 1:
             return Experience.none()
+        first = self.run.stack.votes.annotators
+        own, tally, marks = slice(first[row], first[row + 1]), self.tally, self.marks[row]
         others = {
-            "hits": tally.hits, "lured": tally.lured, "structures": tally.structures,
-            "artefacts": tally.artefacts, "inliers": marks[0], "outliers": marks[1],
+            "hits": tally.hits[own], "lured": tally.lured[own], "structures": tally.structures[row],
+            "artefacts": tally.artefacts[row], "inliers": marks[0], "outliers": marks[1],
         }  # fmt: skip
-        remaining = {}
-        for name, own in others.items():
+        remaining, rows = {}, self.run.rows[own]
+        for name, counts in others.items():
             remaining[name] = getattr(everything, name).copy()
-            remaining[name][image.rows] = np.maximum(remaining[name][image.rows] - own, 0)
+            remaining[name][rows] = np.maximum(remaining[name][rows] - counts, 0)
         return replace(
             everything,
             images=everything.images - 1,
-            ease=np.maximum(everything.ease - tally.structures, 0),
-            allure=np.maximum(everything.allure - tally.artefacts, 0),
+            ease=np.maximum(everything.ease - tally.structures[row], 0),
+            allure=np.maximum(everything.allure - tally.artefacts[row], 0),
             **remaining,
         )
 
@@ -230,23 +232,25 @@ def _gather(
         return None
     names = tuple(sorted({name for i in known for name in annotators[i]}))
     index = {name: row for row, name in enumerate(names)}
-    images, tallies, marks = [], [], []
+    allure = usual_allure(len(names))
+    images = []
     for i in known:
         rows = np.array([index[name] for name in annotators[i]], dtype=np.int64)
-        image = Image(_problem(fusions[i], None if weights is None else weights[i]), rows)
-        images.append(image)
-        tallies.append(tally_of(image, _looks(image.problem, fusions[i]), usual_allure(len(names))))
+        problem = _problem(fusions[i], None if weights is None else weights[i])
+        run = Run.of([problem], [rows], len(names))
+        tally = tally_of(run, _looks(run.stack, fusions[i]), allure)
         clicks = fusions[i].rates.clicks
         inliers = np.nan_to_num(fusions[i].clustering.reliability) * clicks
-        marks.append(np.array([inliers, clicks - inliers]))
-    order = sorted(range(len(images)), key=lambda i: (annotators[known[i]], tallies[i].hits.tobytes()))
-    return _Gathered(
-        [known[i] for i in order],
-        names,
-        [images[i] for i in order],
-        [tallies[i] for i in order],
-        [marks[i] for i in order],
+        images.append((i, problem, rows, tally, np.array([inliers, clicks - inliers])))
+    images.sort(key=lambda image: (annotators[image[0]], image[3].hits.tobytes()))
+    order, problems, rows_of, tallies, marks = (list(column) for column in zip(*images, strict=True))
+    tally = Tally(
+        *(
+            np.concatenate([getattr(own, name) for own in tallies])
+            for name in ("hits", "structures", "lured", "artefacts")
+        )
     )
+    return _Gathered(order, names, Run.of(problems, rows_of, len(names)), tally, marks)
 
 
 def apply_experience(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
@@ -262,7 +266,8 @@ def apply_experience(problem: Problem, annotators: Sequence[str], experience: Ex
     """
     if not experience.images or not problem.prior.places:
         return problem
-    return apply_advice(problem, advice_for(problem.prior, annotators, experience))
+    advice = advice_for(problem.prior, annotators, experience)
+    return apply_advice(Stack.of([problem]), advice).updated()[0]
 
 
 def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) -> Advice:
@@ -289,11 +294,9 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
         np.full(len(rows), float(prior_votes.mean()) if len(prior_votes) else 1.0)
         for prior_votes in (prior.hit, prior.miss)
     ]
-    odds, lure = mark_log_odds(replace(prior, hit=votes[0], miss=votes[1]), tally)
-    return Advice(
-        odds, lure, tally.structures.sum(axis=1), experience.ease, experience.allure, experience.votes,
-        experience.clusters,
-    )  # fmt: skip
+    odds, lure = mark_log_odds(prior.shift, (votes[0], votes[1]), tally)
+    lessons = Lessons(odds, lure, tally.structures.sum(axis=1), experience.votes, experience.clusters)
+    return Advice(lessons, experience.ease[None], experience.allure[None])
 
 
 def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:
@@ -303,15 +306,14 @@ def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:
     return problem_of(votes, DEMSettings())
 
 
-def _looks(problem: Problem, fusion: Fusion) -> Looks:
-    """Estimate the ease of structures, given which clusters are structures."""
-    prior, present = problem.prior, fusion.detection.posterior
+def _looks(stack: Stack, fusion: Fusion) -> Looks:
+    """Estimate the ease of structures on an image, given which clusters are structures."""
+    (problem,), present = stack.problems, fusion.detection.posterior
+    prior = problem.prior
     odds, share = np.zeros(problem.marks.shape[0]), prior.share
-    none = np.full(len(odds), 0.5)
     hits = problem.marks @ present
     for _ in range(ROUNDS):
-        votes, _ = odds_of_votes(problem, odds, none, prior.shift)
-        joint = prior.trust * votes + np.log(share)
+        joint = prior.trust * log_votes(stack, odds, prior.shift) + np.log(share)
         structure = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None]) * present[:, None]
         nodes = structure.sum(axis=0)
         seen = np.broadcast_to(nodes, (len(odds), len(nodes)))

@@ -558,7 +558,8 @@ def _transfer(
 ) -> Newcomers:
     """Transfer annotators' experience on other images to this one."""
     prior = crowd.problem.prior
-    own, elsewhere = advice_for(prior, present, experience), advice_for(prior, names, experience)
+    own = advice_for(prior, present, experience).lessons
+    elsewhere = advice_for(prior, names, experience).lessons
     worth = crowd.problem.worth
     trust = worth * own.votes * own.seen / (own.votes + own.seen)
     ease = float(trust @ (crowd.state.odds - own.odds)) / (float(trust.sum()) + 1)

@@ -1,0 +1,369 @@
+"""Priors of images from each other: expected counts of annotators, and what other images tell of an image.
+
+Arrays hold all images of a run, one behind the other, see `Stack`: A annotators of the run, of which the
+images have R in all, M clusters, K nodes of the ease of structures, L nodes of the allure of artefacts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, Stack, log_odds, log_votes
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.progress import Watch
+
+FEW = 2.0
+"""Minimum structures, on an image or seen by an annotator, for information on differences."""
+
+ENOUGH = 20.0
+"""Structures on other images at which the weight estimated from them counts half."""
+
+WEIGHT = (1.0, 60.0)
+"""Limits of the weight of the other images, in votes or clusters."""
+
+SPREAD = np.linspace(-4, 4, 17)
+"""Nodes of the log odds by which artefacts differ."""
+
+ARTEFACT = 0.25
+"""Expected share of the annotators that an artefact attracts: the mean of Beta(1, 3)."""
+
+LURE = float(np.log(ARTEFACT / (1 - ARTEFACT)))
+"""Its log odds."""
+
+USUAL_ARTEFACTS = 20.0
+"""Number of artefacts that the prior of artefacts counts as, for every annotator and for their variation."""
+
+USUAL_STRUCTURES = 5.0
+"""Number of structures that the prior of their variation counts as."""
+
+VALUES_AT_ONCE = 500_000
+"""Values of annotators by node between two calls of the watch, about 50 ms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Votes of the images of a run, each with its own prior, and the rows of their annotators in the run."""
+
+    stack: Stack
+    rows: IntArray  # (R,)
+    annotators: int
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], rows: Sequence[IntArray], annotators: int) -> Run:
+        """Combine the votes on each image, and the row of each of its annotators."""
+        return cls(Stack.of(problems), np.concatenate(rows), annotators)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Expected marks of annotators on structures and artefacts, and the numbers of these.
+
+    The numbers are by node of ease. Of the images of a run: (R,), (I, K), (R,), (I, L); of its annotators:
+    (A,), (A, K), (A,), (A, L).
+    """
+
+    hits: FloatArray
+    structures: FloatArray
+    lured: FloatArray
+    artefacts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Allure:
+    """Attraction of artefacts for all A annotators: log odds of a mark at node 0, share at each node."""
+
+    lure: FloatArray  # (A,)
+    spread: FloatArray  # (L,)
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """Prior of each image's annotators from the other images, and the image's difference from them.
+
+    Attributes
+    ----------
+    odds, lure : (R,) float64
+        Log odds of a mark on a structure and on an artefact, at node 0.
+    seen : (R,) float64
+        Structures that each annotator saw on the other images.
+    votes, clusters : float
+        Upper bounds of the weight of the other images, in votes of an annotator and in clusters.
+    """
+
+    odds: FloatArray
+    lure: FloatArray
+    seen: FloatArray
+    votes: float
+    clusters: float
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Prior of each image's annotators from other images, and its weight.
+
+    Attributes
+    ----------
+    lessons : Lessons
+    structures : (I, K) float64
+    artefacts : (I, L) float64
+        Of the other images by node of ease.
+    """
+
+    lessons: Lessons
+    structures: FloatArray
+    artefacts: FloatArray
+
+
+def usual_allure(annotators: int) -> Allure:
+    """Return the prior attraction of artefacts."""
+    return Allure(np.full(annotators, LURE), _usual_spread())
+
+
+def allure_of(tally: Tally, total: Tally) -> Allure:
+    """Estimate how artefacts attract annotators, from the tally of all images and its sum by annotator."""
+    artefacts = tally.artefacts.sum(axis=0)
+    return Allure(_lure(total.lured, total.artefacts), _blend(artefacts, _usual_spread(), USUAL_ARTEFACTS))
+
+
+def tally_of(run: Run, now: Looks, allure: Allure) -> Tally:
+    """Compute the expected counts of each image's annotators."""
+    stack, votes = run.stack, run.stack.votes
+    drawn = _artefact_votes(stack, allure.lure[run.rows], np.log(allure.spread))
+    share = np.exp(drawn - np.logaddexp.reduce(drawn, axis=1)[:, None])
+    structures = np.empty((len(stack), now.structure.shape[1]))
+    artefacts = np.empty((len(stack), len(SPREAD)))
+    for image, clusters in enumerate(stack.clusters()):
+        np.add.reduce(now.structure[clusters], axis=0, out=structures[image])
+        np.matmul(now.artefact[clusters], share[clusters], out=artefacts[image])
+    cluster = np.repeat(np.arange(len(votes.count)), np.diff(votes.first))
+    annotator = votes.annotator + votes.annotators[stack.image_of_cluster[cluster]]
+
+    def marks(values: FloatArray) -> FloatArray:
+        return np.bincount(annotator, values[cluster], minlength=len(run.rows)).astype(np.float64)
+
+    return Tally(marks(now.present), structures, marks(now.artefact), artefacts)
+
+
+def _artefact_votes(stack: Stack, lure: FloatArray, log_spread: FloatArray) -> FloatArray:
+    """Return the log probability of each cluster's votes on an artefact, by node: (M, L).
+
+    Votes are tempered. `log_spread` is (L,), or (M, L).
+    """
+    trust = stack.votes.trust[stack.image_of_cluster]
+    joint: FloatArray = trust[:, None] * log_votes(stack, lure, SPREAD) + log_spread
+    return joint
+
+
+def pooled(run: Run, tally: Tally) -> Tally:
+    """Sum over images, for every annotator of the run."""
+    image = run.stack.image_of_annotator
+
+    def summed(values: FloatArray) -> FloatArray:
+        return np.bincount(run.rows, values, minlength=run.annotators).astype(np.float64)
+
+    return Tally(
+        summed(tally.hits),
+        np.column_stack([summed(column[image]) for column in tally.structures.T]),
+        summed(tally.lured),
+        np.column_stack([summed(column[image]) for column in tally.artefacts.T]),
+    )
+
+
+def teach_images(run: Run, tally: Tally, total: Tally, watch: Watch) -> Stack:
+    """Return the images with the priors from the others."""
+    lessons = lessons_of(run, tally, total, watch)
+    advice = Advice(
+        lessons,
+        tally.structures.sum(axis=0) - tally.structures,
+        tally.artefacts.sum(axis=0) - tally.artefacts,
+    )
+    return apply_advice(run.stack, advice)
+
+
+def lessons_of(run: Run, tally: Tally, total: Tally, watch: Watch) -> Lessons:
+    """Compute the lesson of each image from the others, and the upper bounds of its weight."""
+    prior = run.stack.problems[0].prior
+    share = _blend(tally.structures.sum(axis=0), prior.share, USUAL_STRUCTURES)
+    odds, lure, seen = (np.empty(len(run.rows)) for _ in range(3))
+    ease, more, most = (np.zeros(len(run.stack)) for _ in range(3))
+    number = tally.structures.sum(axis=1)
+    for begin, end in _parts(run.stack.votes.annotators):
+        own = slice(run.stack.votes.annotators[begin], run.stack.votes.annotators[end])
+        others = _other_images(run, tally, total, own)
+        hit, miss = run.stack.prior.hit[own], run.stack.prior.miss[own]
+        odds[own], lure[own] = mark_log_odds(prior.shift, (hit, miss), others)
+        seen[own] = others.structures.sum(axis=1)
+        for images, rows in _of_one_size(run.stack.votes.annotators, begin, end):
+            worth, hits = run.stack.votes.weights[rows], tally.hits[rows]
+            ease[images], expected, variance = _ease(
+                odds[rows], hits, worth, number[images], prior.shift, share
+            )
+            more[images], most[images] = _dispersion(
+                hits - expected, variance, seen[rows], worth, number[images]
+            )
+        watch(end / len(run.stack), "learning from the other images")
+    votes = _weight_of_votes(more[number > FEW], most[number > FEW])
+    return Lessons(odds, lure, seen, votes, _weight_of_clusters(number, ease, share, prior.shift))
+
+
+def _parts(first: IntArray) -> Iterator[tuple[int, int]]:
+    """Divide images into ranges of about `VALUES_AT_ONCE` values; `first` is each image's first annotator."""
+    begin, most = 0, max(VALUES_AT_ONCE // len(SPREAD), 1)
+    while begin < len(first) - 1:
+        end = int(np.searchsorted(first, first[begin] + most, side="right")) - 1
+        end = min(max(end, begin + 1), len(first) - 1)
+        yield begin, end
+        begin = end
+
+
+def _of_one_size(first: IntArray, begin: int, end: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Group a range of images by their number of annotators: (n,) images, (n, number) rows."""
+    size = np.diff(first[begin : end + 1])
+    for number in np.unique(size).tolist():
+        images = begin + np.flatnonzero(size == number)
+        yield images, first[images][:, None] + np.arange(number)
+
+
+def _other_images(run: Run, tally: Tally, total: Tally, own: slice) -> Tally:
+    """Return the tally of the other images for some rows of annotators."""
+    rows, image = run.rows[own], run.stack.image_of_annotator[own]
+    return Tally(
+        np.maximum(total.hits[rows] - tally.hits[own], 0),
+        np.maximum(total.structures[rows] - tally.structures[image], 0),
+        np.maximum(total.lured[rows] - tally.lured[own], 0),
+        np.maximum(total.artefacts[rows] - tally.artefacts[image], 0),
+    )
+
+
+def _ease(
+    odds: FloatArray, hits: FloatArray, worth: FloatArray, number: FloatArray, shift: FloatArray,
+    share: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    """Estimate the ease of n images with R annotators each, from their marks on structures.
+
+    Parameters
+    ----------
+    odds, hits, worth : (n, R) float64
+        Log odds of a mark, marks, and weight of each annotator.
+    number : (n,) float64
+        Structures of each image.
+    shift, share : (K,) float64
+
+    Returns
+    -------
+    ease : (n,) float64
+        Log odds on the image's structures less those predicted from the others.
+    expected, variance : (n, R) float64
+        Mean and variance of the marks, at that ease.
+    """
+    ease = np.zeros(len(number))
+    expected, variance = np.zeros(odds.shape), np.zeros(odds.shape)
+    active = np.arange(len(number))
+    for _ in range(20):
+        chance = 1 / (1 + np.exp(-(odds[active][:, :, None] + shift + ease[active][:, None, None])))
+        structures = number[active][:, None]
+        mean, spread = structures * (chance @ share), structures * ((chance * (1 - chance)) @ share)
+        expected[active], variance[active] = mean, spread
+        slope = (worth[active] * (hits[active] - mean)).sum(axis=1)
+        slope /= np.maximum((worth[active] * spread).sum(axis=1), EDGE)
+        ease[active] = np.clip(ease[active] + np.clip(slope, -1.0, 1.0), -4.0, 4.0)
+        active = active[np.abs(slope) >= 1e-6]
+        if not len(active):
+            break
+    return ease, expected, variance
+
+
+def _dispersion(
+    difference: FloatArray, variance: FloatArray, seen: FloatArray, worth: FloatArray, number: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return how much more the marks on each of n images vary than binomial ones, and the most they could.
+
+    Annotators who saw few structures on other images do not count. All but `number`, (n,), are (n, R).
+    """
+    structures = number[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = worth * (difference**2 - variance - variance * structures / seen)
+    most, known = worth * variance, seen > FEW
+    more, total = excess.sum(axis=1), most.sum(axis=1)
+    for image in np.flatnonzero(~known.all(axis=1)):
+        more[image], total[image] = excess[image][known[image]].sum(), most[image][known[image]].sum()
+    return more, total * (number - 1)
+
+
+def apply_advice(stack: Stack, advice: Advice) -> Stack:
+    """Return the images with the prior from other images."""
+    own, lessons, seen = stack.prior, advice.lessons, advice.lessons.seen
+    chance = 1 / (1 + np.exp(-lessons.odds))
+    weight = np.maximum(own.hit + own.miss + lessons.votes * seen / (lessons.votes + seen), EDGE)
+    structures = advice.structures.sum(axis=1)
+    prior = own._replace(
+        hit=weight * chance,
+        miss=weight * (1 - chance),
+        share=_blend(advice.structures, own.share, USUAL_STRUCTURES),
+        strength=own.strength + (lessons.clusters - own.strength) * structures / (structures + ENOUGH),
+    )
+    spread = np.log(_blend(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS))
+    drawn = _artefact_votes(stack, lessons.lure, spread[stack.image_of_cluster])
+    votes = stack.votes._replace(drawn=np.logaddexp.reduce(drawn, axis=1))
+    return replace(stack, votes=votes, prior=prior)
+
+
+def mark_log_odds(
+    shift: FloatArray, prior: tuple[FloatArray, FloatArray], tally: Tally
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log odds, at node 0, of each annotator's mark on a structure and on an artefact.
+
+    `prior` is marks and omissions to be added; the tally has a row of nodes for each annotator.
+    """
+    odds = log_odds(tally.hits, tally.structures, shift, prior, np.zeros(len(tally.hits)))
+    return odds, _lure(tally.lured, tally.artefacts)
+
+
+def _lure(lured: FloatArray, artefacts: FloatArray) -> FloatArray:
+    usual = np.full(len(lured), USUAL_ARTEFACTS)
+    return log_odds(
+        lured, artefacts, SPREAD, (usual * ARTEFACT, usual * (1 - ARTEFACT)), np.full(len(lured), LURE)
+    )
+
+
+def _weight_of_votes(more: FloatArray, most: FloatArray) -> float:
+    """Estimate the largest weight of an annotator's votes on other images, from overdispersion.
+
+    If the chance of a mark is drawn for every image from a Beta distribution of that weight, marks vary by a
+    factor 1 + (n - 1) / (weight + 1) more than binomial ones. The uncertainty of the chance itself is added.
+    """
+    excess, total = (float(np.cumsum(values)[-1]) if len(values) else 0.0 for values in (more, most))
+    share = excess / total if total > 0 else 1.0
+    return float(np.clip(1 / max(share, EDGE) - 1, *WEIGHT))
+
+
+def _weight_of_clusters(number: FloatArray, ease: FloatArray, share: FloatArray, shift: FloatArray) -> float:
+    """Estimate the largest weight of the other images' structures, in clusters, from the images' ease.
+
+    If the shares of the nodes are drawn for every image from a Dirichlet distribution of weight w, the mean
+    ease has 1 / (w + 1) of the variance among structures.
+    """
+    number, ease = number[number > FEW], ease[number > FEW]
+    among = float(share @ shift**2 - (share @ shift) ** 2)
+    if len(number) < 2:
+        return WEIGHT[0]
+    trust = number / (number + 5)
+    between = np.average((ease - np.median(ease)) ** 2 - among / number, weights=trust)
+    return float(np.clip(among / max(float(between), EDGE) - 1, *WEIGHT))
+
+
+def _blend(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
+    """Return the share at each node, with the usual shares added as a number of clusters."""
+    counts = np.maximum(nodes, 0) + weight * usual
+    shares: FloatArray = counts / counts.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _usual_spread() -> FloatArray:
+    """Return the shares of artefacts at the nodes for which the share of annotators is Beta(1, 3)."""
+    share = 1 / (1 + np.exp(-(LURE + SPREAD)))
+    density = share * (1 - share) ** 3
+    return np.asarray(density / density.sum(), dtype=np.float64)
