@@ -48,8 +48,14 @@ COLUMN_NAMES = {
     "labeller contributor coder crowdworker turker assessor respondent grader expert",
     "task": f"task item object unit document example question {_IMAGES}",
     "image": _IMAGES,
-    "x": "x xpx xpixel xpixels xcoord xcoordinate xpos xposition posx centerx cx",
-    "y": "y ypx ypixel ypixels ycoord ycoordinate ypos yposition posy centery cy",
+    "x": "x xpx px xpixel xpixels pixelx xcoord xcoordinate xpos xposition posx centerx centrex xcenter "
+    "xcentre cx col column",
+    "y": "y ypx py ypixel ypixels pixely ycoord ycoordinate ypos yposition posy centery centrey ycenter "
+    "ycentre cy row",
+    "xmin": "xmin x1 xtl minx bboxxmin",
+    "ymin": "ymin y1 ytl miny bboxymin",
+    "xmax": "xmax x2 xbr maxx bboxxmax",
+    "ymax": "ymax y2 ybr maxy bboxymax",
     "time": "time times timestamp t ts tms timems seconds milliseconds createdat date datetime submittedat",
     "label": "label answer response class category rating judgment judgement annotation vote choice decision "
     "value score",
@@ -77,6 +83,9 @@ COLUMN_NAMES = {
     "pictureb urlb fileb image2 url2 file2",
     "empty": "nemptyjobs emptyjobs nempty",
 }
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
+"""Fields of a box."""
+
 _NAMED = ("annotator", "image", "task")
 
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,32 @@ def test_a_row_without_a_place_says_that_somebody_looked(file: Path) -> None:
     table = read_clicks(written(file, "annotator,image,x,y\nann,a,1,2\nbob,a,,\nbob,b, ,\n"))
     assert rows(table) == [("ann", "a", 1.0, 2.0)]
     assert {(table.annotators[a], table.images[i]) for a, i in table.looked} == {("bob", "a"), ("bob", "b")}
+
+
+@pytest.mark.parametrize(
+    ("header", "box"),
+    [
+        ("xmin,ymin,xmax,ymax,class", lambda x, y: f"{x - 4},{y - 3},{x + 4},{y + 3},ring"),
+        ("x,y,width,height", lambda x, y: f"{x - 4},{y - 3},8,6"),
+    ],
+)
+def test_boxes_become_clicks_at_their_centres(file: Path, header: str, box: Callable[..., str]) -> None:
+    places = [(100.0, 50.0), (30.0, 80.0), (60.0, 70.0)]
+    lines = [f"a.png,ann,{box(x, y)}" for x, y in places]
+    table = read_clicks(written(file, "\n".join([f"filename,annotator,{header}", *lines])))
+    assert [row[2:] for row in rows(table)] == places
+    assert table.extents == {}
+    assert "centres of boxes" in table.notices[0]
+
+
+def test_shares_of_an_image_become_pixels_if_its_size_is_known(file: Path) -> None:
+    lines = ["image,annotator,x,y,width,height", "a.png,ann,0.25,0.5,200,100", "a.png,bob,1,0.1,200,100"]
+    table = read_clicks(written(file, "\n".join(lines)))
+    assert [row[2:] for row in rows(table)] == [(50.0, 50.0), (200.0, 10.0)]
+    without = "\n".join(line.rsplit(",", 2)[0] for line in lines)
+    assert "between 0 and 1" in refusal(written(file, without), "clicks")
+    named = read(file, "clicks", {"x": "x"})
+    assert named.x.tolist() == [0.25, 1.0]
 
 
 def test_sizes_of_images_may_stand_in_the_table(file: Path) -> None:

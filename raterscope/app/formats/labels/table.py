@@ -18,6 +18,7 @@ from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_col
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import (
     COLUMN_NAMES,
+    CORNERS,
     LONGEST_NAME,
     Faults,
     Table,
@@ -134,7 +135,7 @@ def detect_labels(table: Table) -> Literal["labels", "truth"] | None:
     """Detect from the header whether a table holds labels, true labels, or neither."""
     if {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return None
-    if find_columns(table, ("x", "y")) or find_columns(table, ("image", "width", "height")):
+    if any(find_columns(table, fields) for fields in (CORNERS, ("x", "y"), ("image", "width", "height"))):
         return None
     if find_columns(table, _NEEDED):
         return "labels"

@@ -19,9 +19,16 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile, size_of
+from raterscope.app.formats.points.positions import (
+    assign_positions,
+    has_boxes,
+    read_extents,
+    read_positions,
+)
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen
 from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tables import (
+    CORNERS,
     FARTHEST,
     Faults,
     Table,
@@ -68,26 +75,25 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     InputError
         For the first bad line; a table is read completely or not at all.
     """
-    column = assign_columns(table, NEEDED, WANTED, mapping)
+    column = assign_positions(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
     annotator_names = read_names(table, column["annotator"], faults)
     watch(0.85, "reading the names of images")
     pictures = read_names(table, column["image"], faults)
     watch(0.88, "reading positions")
-    x, y, empty = read_positions(table, column, faults)
-    watch(0.92, "reading positions")
     images, image = first_seen(pictures)
-    extents = read_extents(table, column, image, faults)
+    positions = read_positions(table, column, image, faults, mapping)
     faults.refuse()
     watch(0.95, "reading annotators and times")
     annotators, annotator = first_seen(annotator_names)
-    looked = frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True))
+    kept = ~positions.empty
+    looked = frozenset(zip(annotator[~kept].tolist(), image[~kept].tolist(), strict=True))
     time, notices = _times(table, column.get("time"))
-    kept = ~empty
     return ClickTable(
         path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
-        x=x[kept], y=y[kept], time=None if time is None else time[kept], looked=looked, extents=extents,
-        lines=find_first_lines(table.lines, image), notices=notices,
+        x=positions.x[kept], y=positions.y[kept], time=None if time is None else time[kept], looked=looked,
+        extents=positions.extents, lines=find_first_lines(table.lines, image),
+        notices=(*positions.notices, *notices),
     )  # fmt: skip
 
 
@@ -124,49 +130,10 @@ def read_image_sizes(table: Table, mapping: Mapping[str, str] | None = None) -> 
     )  # fmt: skip
 
 
-def read_positions(
-    table: Table, column: Mapping[str, str], faults: Faults
-) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Read x and y, NaN in rows without both; the third array is true in these rows."""
-    x, y = (read_numbers(table, column[field], faults, empty=True) for field in ("x", "y"))
-    blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
-    for only, field in ((blank_x & ~blank_y, "x"), (blank_y & ~blank_x, "y")):
-        faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a position in pixels")
-    return x, y, blank_x & blank_y
-
-
-def read_extents(
-    table: Table, column: Mapping[str, str], image: IntArray, faults: Faults
-) -> dict[int, tuple[float, float]]:
-    """Read the sizes of images from the columns width and height; empty unless both exist."""
-    if "width" not in column or "height" not in column:
-        return {}
-    extents: dict[int, tuple[float, float]] = {}
-    width, height = (read_numbers(table, column[field], faults) for field in ("width", "height"))
-    for size, field in ((width, "width"), (height, "height")):
-        faults.add(
-            np.flatnonzero(size <= 0).tolist(), column[field], "{cell} is not a size; expected pixels above 0"
-        )
-    other = []
-    for row, pair in enumerate(zip(width.tolist(), height.tolist(), strict=True)):
-        if extents.setdefault(int(image[row]), pair) != pair and not any(map(math.isnan, pair)):
-            other.append(row)
-    faults.add(other, column["width"], "gives the image another size than the lines before")
-    return extents
-
-
 def find_first_lines(lines: Sequence[int], image: IntArray) -> tuple[int, ...]:
     """Return the line on which each image first appears."""
     _, first = np.unique(image, return_index=True)
     return tuple(lines[row] for row in first)
-
-
-def _blank(table: Table, column: str, values: FloatArray) -> NDArray[np.bool_]:
-    """Return which cells are empty, unlike cells that are not numbers."""
-    blank = np.isnan(values)
-    for row in np.flatnonzero(blank).tolist():
-        blank[row] = not table.column(column)[row].strip()
-    return blank
 
 
 def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[str, ...]]:
@@ -223,19 +190,19 @@ def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) ->
     InputError
         For the first bad line; a table is read completely or not at all.
     """
-    column = assign_columns(table, PLACED, ("width", "height"), mapping)
+    column = assign_positions(table, PLACED, ("width", "height"), mapping)
     faults = Faults(table)
     images, image = first_seen(read_names(table, column["image"], faults))
-    x, y, empty = read_positions(table, column, faults)
-    extents = read_extents(table, column, image, faults)
+    positions = read_positions(table, column, image, faults, mapping)
     faults.refuse()
     detected = _detected(table)
-    used = detected & ~empty
+    used = detected & ~positions.empty
     skipped = int((~detected).sum())
+    more = (f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else ()
     return PointTable(
-        path=table.path, images=images, image=image[used], x=x[used], y=y[used], extents=extents,
-        lines=find_first_lines(table.lines, image), searched=frozenset(range(len(images))),
-        notices=(f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else (),
+        path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
+        extents=positions.extents, lines=find_first_lines(table.lines, image),
+        searched=frozenset(range(len(images))), notices=(*positions.notices, *more),
     )  # fmt: skip
 
 
@@ -256,7 +223,8 @@ SCORED = ("image", "x", "y", "score")
 
 def are_scores(table: Table) -> bool:
     """Return whether a table has a score for each position, and does not come from this program."""
-    return find_columns(table, SCORED) is not None and not are_detections(table)
+    needed = (*CORNERS, "image", "score") if has_boxes(table) else SCORED
+    return find_columns(table, needed) is not None and not are_detections(table)
 
 
 def is_scored_coco(content: Any) -> bool:
@@ -334,17 +302,17 @@ def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTa
 
 def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Read a table of scores; a row with only an image means that the program found nothing on it."""
-    column = assign_columns(table, SCORED, ("width", "height"), mapping)
+    column = assign_positions(table, SCORED, ("width", "height"), mapping)
     faults = Faults(table)
     images, image = first_seen(read_names(table, column["image"], faults))
-    x, y, empty = read_positions(table, column, faults)
-    score = _numbers(table, column["score"], ~empty, faults)
-    extents = read_extents(table, column, image, faults)
+    positions = read_positions(table, column, image, faults, mapping)
+    used = ~positions.empty
+    score = _numbers(table, column["score"], used, faults)
     faults.refuse()
-    used = ~empty
     return PointTable(
-        path=table.path, images=images, image=image[used], x=x[used], y=y[used], extents=extents,
-        lines=find_first_lines(table.lines, image), searched=frozenset(range(len(images))), score=score[used],
+        path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
+        extents=positions.extents, lines=find_first_lines(table.lines, image),
+        searched=frozenset(range(len(images))), score=score[used], notices=positions.notices,
     )  # fmt: skip
 
 
