@@ -36,6 +36,7 @@ from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app import outcome
 from raterscope.app.errors import counted
 from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
+from raterscope.app.record_batches import RecordBatch
 from raterscope.app.review import Decision, ReviewState, View, Weighed, fold, known_spots, viewed_places
 from raterscope.app.study import RunEntry, Study, digest_of
 from raterscope.app.study.records import TruePoints
@@ -536,26 +537,69 @@ def _outcome(
     return Outcome(name, fusion, problem, details, time.perf_counter() - started)
 
 
+_TASK = 6000
+"""Clicks of a task for a process, some 300 ms of work; a larger image is a task of its own."""
+
+_FEWEST_TASKS = 8
+"""Tasks for each process, so that none waits long for the last of the others."""
+
+
+def _outcomes(
+    fuse_one: Callable[..., Outcome[Fusion]],
+    names: Sequence[str],
+    clicks: RecordBatch[Clicks],
+    plan: FusionPlan,
+) -> RecordBatch[Outcome[Fusion]]:
+    """Fuse several images in a process."""
+    pairs = zip(names, clicks.records(), strict=True)
+    return RecordBatch.of([fuse_one(name, image_clicks, plan) for name, image_clicks in pairs])
+
+
+def _tasks_of(clicks: Mapping[str, Clicks], jobs: int) -> list[list[str]]:
+    """Divide images into tasks, the longest first: no process is left alone with a long one at the end."""
+    most = min(_TASK, sum(map(_work_of, clicks.values())) / (_FEWEST_TASKS * jobs))
+    tasks: list[list[str]] = []
+    work = math.inf
+    for name in sorted(clicks, key=lambda name: -len(clicks[name])):
+        own = _work_of(clicks[name])
+        if work + own > most:
+            tasks.append([])
+            work = 0
+        tasks[-1].append(name)
+        work += own
+    return tasks
+
+
 def _fuse_in_processes(
     remaining: Mapping[str, Clicks], plan: FusionPlan, workers: Workers, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
     finished = 0
+    tasks = {str(number): names for number, names in enumerate(_tasks_of(remaining, workers.jobs))}
+
+    def report(*_: object, **__: object) -> None:
+        watch(finished / len(remaining), f"fused {finished} of {len(remaining)} images")
 
     def tick(count: int) -> None:
         nonlocal finished
-        finished = count
-        watch(count / len(remaining), f"fused {count} of {len(remaining)} images")
+        finished = max(finished, len(remaining) * count // len(tasks))
+        report()
 
-    def fuse_here(name: str) -> Outcome[Fusion]:
-        return _outcome(name, remaining[name], plan, lambda *_, **__: tick(finished))
+    def fuse_here(task: str) -> RecordBatch[Outcome[Fusion]]:
+        return RecordBatch.of([_outcome(name, remaining[name], plan, report) for name in tasks[task]])
 
-    # The longest first, so that no process is left alone with a long one at the end.
-    order = sorted(remaining, key=lambda name: -len(remaining[name]))
+    def arguments(names: Sequence[str]) -> tuple[Any, ...]:
+        return _outcome, names, RecordBatch.of([remaining[name] for name in names]), plan
+
     meanwhile = None if plan.algorithm in _HOLDS_GIL else fuse_here
-    done = workers.answer(_outcome, {name: (name, remaining[name], plan) for name in order}, tick, meanwhile)
-    for name in [name for name in remaining if name not in done]:
-        done |= workers.answer(_outcome, {name: (name, remaining[name], plan)}, tick)
-        if name not in done:
-            done[name] = Outcome(name, None, "the process that fused it died.", "", 0.0)
-    return done
+    given = {task: arguments(names) for task, names in tasks.items()}
+    first = workers.answer(_outcomes, given, tick, meanwhile)
+    lost = [name for task, names in tasks.items() if task not in first for name in names]
+    again = {name: arguments([name]) for name in lost}
+    answers = (*first.values(), *workers.answer(_outcomes, again, report).values())
+    done = {outcome.item: outcome for batch in answers for outcome in batch.records()}
+    return done | {
+        name: Outcome(name, None, "the process that fused it died.", "", 0.0)
+        for name in remaining
+        if name not in done
+    }
