@@ -192,7 +192,7 @@ class Afternoon:
 
     def nothing_left(self) -> bool:
         """Whether no spot of the study is disputed any more."""
-        return not any(known.disputed for known in self.work.review_queue._summaries.values())
+        return not self.work.review_queue.disputed
 
     # The study
 
@@ -406,8 +406,8 @@ def spend(driven: Driven, files: Sequence[Path], decisions: int) -> None:
     afternoon = Afternoon(driven)
     print(f"    memory of the empty window {memory():.0f} MB")
     afternoon.bring_in(files)
-    left = [known.disputed for known in driven.work.review_queue._summaries.values()]
-    print(f"    {np.mean(left):.0f} disputed spots an image; memory {memory():.0f} MB; "
+    queue, images = driven.work.review_queue, driven.window.document.contents.images
+    print(f"    {queue.disputed / len(images):.0f} disputed spots an image; memory {memory():.0f} MB; "
           f"study {afternoon.size():.1f} MB", flush=True)  # fmt: skip
     afternoon.walk(decisions // 2)
     afternoon.leave_out()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import gc
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -15,48 +15,16 @@ from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
-from raterscope.app.workspaces.review_order import Part, describe_remaining
-from raterscope.widgets.panels.queue_items import QueueItem
+from raterscope.app.workspaces.queue_lines import QueueLines, Summary, Unit
+from raterscope.app.workspaces.review_order import describe_remaining
 from raterscope.widgets.panels.queue_panel import QueuePanel
 
 AT_ONCE = 8
+LASTING = 500
+"""Number of new results that are exempted from the search for garbage at a time."""
 
 Read = Callable[[Sequence[int], Study, Watch], Mapping[int, Any]]
-
-
-class Summary(Protocol):
-    """Summary of an image for its line in the queue."""
-
-    @property
-    def fused(self) -> bool:
-        """Whether the image is fused."""
-
-    @property
-    def disputed(self) -> int:
-        """Number of disputed items that are left."""
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """Parts that are reviewed in one go each; none if it is not fused."""
-
-    @property
-    def doubt(self) -> float:
-        """Sort key of the lines."""
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing is left to settle."""
-
-    @property
-    def flag(self) -> str | None:
-        """Why it was flagged; None if it is not."""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Numbers by which the queue can be filtered."""
-
-    def in_words(self) -> str:
-        """Describe the image in a line."""
+Summarize = Callable[[int, Any, ReviewState], Summary]
 
 
 class ReviewQueue(QObject):
@@ -100,7 +68,7 @@ class ReviewQueue(QObject):
         panel: QueuePanel,
         kind: str,
         read: Read,
-        summarize: Callable[[int, Any, ReviewState], Summary],
+        summarize: Summarize,
         parent: QObject | None = None,
         *,
         outline: Read | None = None,
@@ -121,18 +89,15 @@ class ReviewQueue(QObject):
         """Outlines, until results are read."""
         self._outlining, self._reading = LatestTask(), LatestTask()
         self._names: dict[int, str] = {}
-        self._summaries: dict[int, Summary] = {}
-        """Summaries of images with results or outlines."""
         self._unknown = summarize(0, None, ReviewState())
-        """Summary of every other image."""
-        self._lines: dict[int, QueueItem] = {}
-        self._parts: dict[int, tuple[Part, ...]] = {}
-        self._totals = _Totals()
+        """Summary of an image without result or outline."""
+        self._lines = self._no_lines()
         self._changed: dict[int, None] = {}
         """Images whose lines must be updated."""
-        self._order: tuple[int, ...] = ()
-        self._position: dict[int, int] = {}
+        self._late: set[int] = set()
+        """Images with another summary than that which is being made in the study's thread."""
         self._waiting: list[int] = []
+        self._lasting = 0
         self.current: int | None = None
         self._part = ""
 
@@ -141,14 +106,21 @@ class ReviewQueue(QObject):
         """Results by image, as far as they are read."""
         return dict(self._results)
 
+    @property
+    def disputed(self) -> int:
+        """Number of disputed items that are left on all images."""
+        return self._lines.totals.disputed
+
     def reset(self) -> None:
         """Drop everything: another study is open. `reread` lists its images."""
         self._outlining.cancel()  # images of another study have the same numbers
         self._reading.cancel()
-        for cache in (self._results, self._outlines, self._summaries, self._changed):
+        for cache in (self._results, self._outlines, self._changed, self._late):
             cache.clear()
+        self._lines = self._no_lines()
         self.current = None
         self._waiting = []
+        self._lasting = 0
 
     def reread(self, images: Sequence[int]) -> None:
         """Read the latest results of images again, and missing results."""
@@ -159,13 +131,24 @@ class ReviewQueue(QObject):
             self._results.pop(image, None)
             self._outlines.pop(image, None)
         self._waiting = [image for image in self._names if image not in self._results]
-        self._sort()
         if contents is None or self._outline is None or not self._waiting:
+            self._outlining.cancel()
+            self._arrange()
             self._read_on()
             return
-        work = partial(_outline_and_summarize, self._outline, self._summarized, tuple(self._waiting))
-        job = self._document.ask("Reading answers", partial(work, contents.review))
-        self._outlining.follow(job, self._on_outlines, stopped=self._on_outlined)
+        if not self._lines.names:
+            self.panel.set_items(self._lines.queued)
+            self.panel.say_empty("")
+        self._late.clear()
+        work = partial(
+            _outline_and_arrange, self._outline, self._summarized, tuple(self._waiting), contents.review
+        )
+        arrange = partial(QueueLines, dict(self._names), self._unknown, short=self._lines.queued.short)
+        job = self._document.ask(
+            "Reading answers",
+            partial(work, arrange, dict(self._lines.summaries), len(contents.decisions)),
+        )
+        self._outlining.follow(job, self._on_outlines, stopped=self._on_no_outlines)
 
     def decided(self, *images: int) -> None:
         """Update the lines of images after a decision, a few at a time, with events in between."""
@@ -178,9 +161,8 @@ class ReviewQueue(QObject):
             return
         for image in images:
             del self._changed[image]
-            if self._summarize(image) and image in self._lines:
-                self._lines[image] = self._line(image)
-                self.panel.update_item(self._lines[image])
+            if self._update([image]) and image in self._lines.names:
+                self.panel.update_item(self._lines.line(image))
         if self._changed:
             QTimer.singleShot(0, self, self._update_some)
         else:
@@ -216,17 +198,16 @@ class ReviewQueue(QObject):
 
     def most_disputed(self) -> int | None:
         """Return the first image of the queue that still has something disputed."""
-        return next((image for image in self._order if self._summary(image).disputed), None)
+        return self._lines.most_disputed()
 
-    def units(self) -> list[tuple[tuple[int, str], Part]]:
+    def units(self) -> Sequence[Unit]:
         """Return the parts by image and name, in the order of the queue."""
-        parts = self._parts
-        return [((image, part.name), part) for image in self._order for part in parts.get(image, ())]
+        return self._lines.units()
 
     def nothing_left(self) -> str:
         """Return the message that nothing is left to go to, or why that is not known yet."""
-        (image, item), totals = self._nouns, self._totals
-        unfused = len(self._order) - totals.fused
+        (image, item), totals = self._nouns, self._lines.totals
+        unfused = len(self._lines.order) - totals.fused
         if self._reading.busy or self._waiting:
             return "Results are still being read. Try again in a moment."
         if totals.disputed:
@@ -241,26 +222,43 @@ class ReviewQueue(QObject):
         return "Nothing disputed is left in this study."
 
     def _read_on(self) -> None:
-        if self._reading.busy or not self._waiting:
+        contents = self._document.contents
+        if self._reading.busy or not self._waiting or contents is None:
             return
         batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-        job = self._document.ask("Reading results", partial(self._read, batch))
+        work = partial(_read_and_summarize, self._read, self._summarized, batch, contents.review)
+        job = self._document.ask("Reading results", partial(work, len(contents.decisions)))
         self._reading.follow(job, self._on_results, stopped=self._on_read)
 
     def take(self, results: Mapping[int, Any]) -> None:
         """Show results that are not in the study, until results are read again."""
+        self._take(results, {})
+
+    def _take(self, results: Mapping[int, Any], summaries: Mapping[int, Summary]) -> None:
         self._results.update(results)
         for image in results:
             self._outlines.pop(image, None)
-        self._take_up(results)
+        if self._update(results, summaries):
+            self._lines.sort(self._lines.queued.short)
+            self._show_lines()
 
     def _on_outlines(self, outlined: _Outlined) -> None:
-        outlines, summaries, review = outlined
-        contents = self._document.contents
-        if contents is None or contents.review is not review:  # a decision was made meanwhile
-            summaries = {}
-        self._outlines = {image: outline for image, outline in outlines.items() if image not in self._results}
-        self._take_up(self._outlines, summaries)
+        if self._document.contents is None:
+            return
+        lines, late = outlined.lines, self._late | self._decided_since(outlined.decided)
+        self._outlines = {
+            image: outline for image, outline in outlined.outlines.items() if image not in self._results
+        }
+        if len(self._outlines) >= LASTING:
+            _keep_present_objects()
+        self._lines = lines
+        if self._update(late):
+            lines.sort(lines.queued.short)
+        self._show_lines()
+        self._on_outlined()
+
+    def _on_no_outlines(self) -> None:
+        self._arrange()
         self._on_outlined()
 
     def _on_outlined(self) -> None:
@@ -269,8 +267,12 @@ class ReviewQueue(QObject):
                 self.ordered.emit()
             self._read_on()
 
-    def _on_results(self, results: Mapping[int, Any]) -> None:
-        self.take(results)
+    def _on_results(self, read: _Results) -> None:
+        late = self._decided_since(read.decided)
+        self._take(read.results, {image: line for image, line in read.summaries.items() if image not in late})
+        if len(self._results) >= self._lasting + LASTING:
+            self._lasting = len(self._results)
+            _keep_present_objects()
         self._on_read()
 
     def _on_read(self) -> None:
@@ -280,63 +282,49 @@ class ReviewQueue(QObject):
                 self.ordered.emit()
                 self.all_read.emit()
 
-    def _take_up(self, images: Iterable[int], summaries: Mapping[int, Summary] = {}) -> None:
-        """Summarize images again, those without a summary, and sort the queue if a summary changed."""
-        changed = [image for image in images if self._summarize(image, summaries.get(image))]
-        if changed:
-            self._sort()
+    def _decided_since(self, decided: int) -> set[int]:
+        """Return the images of all decisions after the first `decided` ones."""
+        contents = self._document.contents
+        if contents is None:
+            return set()
+        return {
+            image
+            for decision in contents.decisions[decided:]
+            for image in contents.items_of(decision, self._kind)
+        }
 
-    def _summary(self, image: int) -> Summary:
-        return self._summaries.get(image, self._unknown)
+    def _update(self, images: Collection[int], summaries: Mapping[int, Summary] = {}) -> list[int]:
+        """Take the summaries of images, or make them, and return the images whose summaries changed."""
+        self._late.update(images)
+        contents, updated = self._document.contents, dict(summaries)
+        if contents is None:
+            return []
+        for image in images:
+            result = self._results.get(image, self._outlines.get(image))
+            if image not in updated and result is not None:
+                updated[image] = self._summarized(image, result, contents.review)
+        return self._lines.update(updated)
 
-    def _summarize(self, image: int, summary: Summary | None = None) -> bool:
-        """Take the summary of an image, or summarize it again; returns whether it changed."""
-        contents, result = self._document.contents, self._results.get(image, self._outlines.get(image))
-        if contents is None or result is None:
-            return False
-        previous = self._summaries.get(image)
-        if summary is None:
-            summary = self._summarized(image, result, contents.review)
-        if summary == previous:
-            return False
-        self._summaries[image] = summary
-        if image in self._lines:
-            self._totals.subtract(previous or self._unknown, self._parts[image])
-            self._parts[image] = tuple(summary.parts)
-            self._totals.add(summary, self._parts[image])
-        return True
+    def _no_lines(self) -> QueueLines:
+        return QueueLines({}, self._unknown, {}, {})
 
-    def _line(self, image: int) -> QueueItem:
-        summary = self._summary(image)
-        return QueueItem(
-            key=image,
-            title=self._names[image],
-            detail=summary.in_words(),
-            score=summary.doubt if summary.fused else None,
-            done=summary.done,
-            flag=summary.flag,
-            counts=summary.counts,
-        )
+    def _arrange(self) -> None:
+        """Sort the lines by dispute, the most disputed first. A decision moves no line."""
+        short = self._lines.queued.short
+        if self._names == self._lines.names:
+            self._lines.sort(short)
+        else:
+            self._lines = QueueLines(dict(self._names), self._unknown, self._lines.summaries, short)
+        self._show_lines()
 
-    def _sort(self) -> None:
-        """Sort by dispute, the most disputed first. A decision moves no line."""
-        self._totals = _Totals()
-        doubts = {}
-        for image in self._names:
-            summary = self._summary(image)
-            doubts[image] = -summary.doubt
-            self._parts[image] = tuple(summary.parts)
-            self._totals.add(summary, self._parts[image])
-        self._order = tuple(sorted(self._names, key=lambda image: (doubts[image], self._names[image])))
-        self._position = {image: position for position, image in enumerate(self._order)}
-        self._lines = {image: self._line(image) for image in self._order}
-        self.panel.set_items(list(self._lines.values()))
+    def _show_lines(self) -> None:
+        self.panel.set_items(self._lines.queued)
         self.panel.set_current(self.current)
         self._show_progress()
 
     def _show_progress(self) -> None:
         """Show the progress of the review: of the image on screen, of the study, and the number settled."""
-        count, totals = len(self._order), self._totals
+        count, totals = len(self._lines.order), self._lines.totals
         if not count:
             self.panel.set_progress(0.0)
             return
@@ -355,72 +343,73 @@ class ReviewQueue(QObject):
 
     def _position_words(self) -> str:
         """Return the progress on the image on screen: "Case 2 of 8 - GTV: 3 of 5 decided"."""
-        if self.current not in self._position:
+        position = self._lines.position(self.current)
+        if self.current is None or position is None:
             return ""
-        parts = self._parts[self.current]
+        parts = self._lines.parts(self.current)
         part = next((part for part in parts if part.name in (self._part, "")), None)
-        title = f"{self._nouns[0].capitalize()} {self._position[self.current] + 1:,} of {len(self._order):,}"
+        title = f"{self._nouns[0].capitalize()} {position + 1:,} of {len(self._lines.order):,}"
         title += f" - {part.name}" if part is not None and part.name and len(parts) > 1 else ""
-        if not self._summary(self.current).fused:
+        if not self._lines.of(self.current).fused:
             return f"{title}: not fused yet"
         if part is None or not part.total:
             return f"{title}: nothing disputed"
         return f"{title}: {part.total - part.remaining:,} of {part.total:,} decided"
 
 
+def _keep_present_objects() -> None:
+    """Exempt all objects from the search for cycles: among a million it stops all threads for 0.2 s.
+
+    Without cycles, as results are, they are still freed with their last reference.
+    """
+    gc.collect(1)
+    gc.freeze()
+
+
 class _Outlined(NamedTuple):
-    """Outlines of images, their summaries, and the decisions that the summaries are based on."""
+    """Outlines of images, the lines of the queue, and the number of decisions that they are based on."""
 
     outlines: Mapping[int, Any]
+    lines: QueueLines
+    decided: int
+
+
+class _Results(NamedTuple):
+    """Results of images, their summaries, and the number of decisions that they are based on."""
+
+    results: Mapping[int, Any]
     summaries: Mapping[int, Summary]
-    review: ReviewState
+    decided: int
 
 
-def _outline_and_summarize(
+def _outline_and_arrange(
     read: Read,
-    summarize: Callable[[int, Any, ReviewState], Summary],
+    summarize: Summarize,
     images: Sequence[int],
     review: ReviewState,
+    arrange: Callable[[Mapping[int, Summary]], QueueLines],
+    known: Mapping[int, Summary],
+    decided: int,
     study: Study,
     watch: Watch,
 ) -> _Outlined:
-    """Read outlines and summarize them, in the study's thread: 10,000 images take a quarter of a second."""
+    """Read outlines and make the lines of the queue, in the study's thread."""
     outlines = read(images, study, watch)
-    return _Outlined(
-        outlines, {image: summarize(image, outline, review) for image, outline in outlines.items()}, review
+    summaries = {image: summarize(image, outline, review) for image, outline in outlines.items()}
+    return _Outlined(outlines, arrange({**known, **summaries}), decided)
+
+
+def _read_and_summarize(
+    read: Read,
+    summarize: Summarize,
+    images: Sequence[int],
+    review: ReviewState,
+    decided: int,
+    study: Study,
+    watch: Watch,
+) -> _Results:
+    """Read results and summarize them, in the study's thread."""
+    results = read(images, study, watch)
+    return _Results(
+        results, {image: summarize(image, result, review) for image, result in results.items()}, decided
     )
-
-
-@dataclass
-class _Totals:
-    """Sums over the images of a queue, kept up to date so that a decision changes one image only."""
-
-    fused: int = 0
-    done: int = 0
-    disputed: int = 0
-    parts: int = 0
-    open: int = 0
-    skipped: int = 0
-    matter: int = 0
-    with_matter: int = 0
-
-    def add(self, summary: Summary, parts: Sequence[Part], sign: int = 1) -> None:
-        """Add the numbers of an image."""
-        self.fused += sign * summary.fused
-        self.done += sign * summary.done
-        self.disputed += sign * summary.disputed
-        for part in parts:
-            self.parts += sign * part.total
-            self.open += sign * part.open
-            self.skipped += sign * part.skipped
-            self.matter += sign * (part.matter or 0)
-            self.with_matter += sign * (part.matter is not None)
-
-    def subtract(self, summary: Summary, parts: Sequence[Part]) -> None:
-        """Subtract the numbers of an image."""
-        self.add(summary, parts, -1)
-
-    def part(self) -> Part:
-        """Return the sum of all parts as one part."""
-        matter = self.matter if self.with_matter else None
-        return Part("", self.parts, self.open, self.skipped, matter)
