@@ -9,7 +9,7 @@ from raterscope.figures.drawing import column_spans
 from raterscope.widgets import theme
 from raterscope.widgets.figures.bias_path import BiasPath, PathView
 from raterscope.widgets.figures.figure_panel import QtCanvas
-from raterscope.widgets.figures.path_lines import cover, coverage_image
+from raterscope.widgets.figures.path_lines import cover, coverage_image, coverage_levels
 from raterscope.widgets.figures.position_bias import BAD, GOOD, UGLY
 
 LEFT = Qt.MouseButton.LeftButton
@@ -195,7 +195,9 @@ def test_a_leap_is_as_wide_as_its_line():
 def test_lines_above_each_other_are_more_opaque_than_one(qapp):
     low = np.full((4, 1), 5.0, np.float32)
     item, three = (
-        coverage_image(times * cover(low, low, 10, 2.0), "#ffffff", 0.5).pixelColor(1, 5).alphaF()
+        coverage_image(coverage_levels(times * cover(low, low, 10, 2.0)), "#ffffff", 0.5)
+        .pixelColor(1, 5)
+        .alphaF()
         for times in (1, 3)
     )
     assert item == pytest.approx(0.5, abs=0.02)

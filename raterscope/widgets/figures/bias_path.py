@@ -141,7 +141,7 @@ class BiasPath(FigurePanel):
 
 
 class _Lines(ChartFigure):
-    """A point (0, row) stands for the line of a row. Lines are painted into a picture, some at a time."""
+    """A point (0, row) stands for the line of a row. Lines are painted into a picture, in a thread."""
 
     chosen = Signal(int)
 
@@ -170,6 +170,8 @@ class _Lines(ChartFigure):
     def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
         if self._path is not None:
             recoloured = not np.array_equal(self._behaviour, behaviour)
+            if cut == self._cut and not recoloured:
+                return
             self._cut, self._behaviour = cut, np.asarray(behaviour)
             self._show()
             if recoloured:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QThreadPool, Signal
 from PySide6.QtGui import QColor, QImage
 
-from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.drawing import column_spans
 from raterscope.widgets.figures.position_bias import behaviour_colour
 
@@ -81,21 +82,35 @@ def _wider_leaps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return wider
 
 
-def coverage_image(cover_sums: NDArray[np.float64], colour: str, opacity: float) -> QImage:
-    """Make a picture of what lines cover, in one colour.
+def coverage_levels(cover_sums: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return how densely lines cover each pixel, in steps of `LINE_LEVELS` a line.
 
     Parameters
     ----------
     cover_sums : (C, height + 2) float64
         Sums of what `cover` gives.
+
+    Returns
+    -------
+    (height, C) uint8
+    """
+    levels = np.minimum(np.cumsum(cover_sums, axis=1)[:, :-2].T * LINE_LEVELS, 255)
+    return np.ascontiguousarray(np.maximum(levels, 0), dtype=np.uint8)
+
+
+def coverage_image(levels: NDArray[np.uint8], colour: str, opacity: float) -> QImage:
+    """Make a picture of what lines cover, in one colour.
+
+    Parameters
+    ----------
+    levels : (height, C) uint8
+        See `coverage_levels`.
     colour : str
     opacity : float
         Of one line; where several lie above each other they add up.
     """
-    levels = np.minimum(np.cumsum(cover_sums, axis=1)[:, :-2].T * LINE_LEVELS, 255)
-    pixels = np.ascontiguousarray(np.maximum(levels, 0), dtype=np.uint8)
-    height, width = pixels.shape
-    image = QImage(pixels.data, width, height, width, QImage.Format.Format_Indexed8)
+    height, width = levels.shape
+    image = QImage(levels.data, width, height, width, QImage.Format.Format_Indexed8)
     ink = QColor(colour)
     table = []
     for level in range(256):
@@ -109,7 +124,7 @@ STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None), (1.1,
 """Width, opacity and dash of the lines of each behaviour."""
 
 TOGETHER = 64
-"""So many lines are worked out at once; then the window gets its turn."""
+"""So many lines are computed before looking whether they are still wanted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +165,17 @@ class PathFrame:
     scale: float
 
 
+@dataclass(frozen=True, eq=False)
+class _Picture:
+    """Spans of lines and, for each behaviour, how densely its lines cover the pixels."""
+
+    low: Floats
+    high: Floats
+    levels: list[NDArray[np.uint8]]
+
+
 class PathLines(QObject):
-    """Computes lines in turns of the event loop, so that thousands of them never block the window.
+    """Computes lines in a thread, so that thousands of them never block the window.
 
     Attributes
     ----------
@@ -169,82 +193,89 @@ class PathLines(QObject):
     """
 
     changed = Signal()
+    _computed = Signal(int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.low = self.high = np.empty((0, 0), np.float32)
         self.done = 0
         self.images: list[QImage] = []
-        self._frame: PathFrame | None = None
-        self._covers: list[NDArray[np.float64]] = []
-        self._next, self._spans_known = 0, False
-        self._timer = QTimer(self)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._work)
+        self._levels: list[NDArray[np.uint8]] = []
+        self._order, self._finished = 0, True
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(1)
+        self._computed.connect(self._on_computed, Qt.ConnectionType.QueuedConnection)
 
     @property
     def finished(self) -> bool:
         """True if all lines are in the picture."""
-        return not self._timer.isActive()
+        return self._finished
 
     def clear(self) -> None:
         """Show no line."""
-        self._timer.stop()
-        self._frame, self.images = None, []
+        self._order += 1
+        self._pool.clear()
+        self._finished, self.images, self._levels = True, [], []
 
     def start(self, frame: PathFrame, *, recoloured: bool = False) -> None:
-        """Begin to work the picture out; recoloured, the lines run as they did."""
-        self._timer.stop()
-        number = frame.bias.shape[1]
-        self._frame = frame
-        self._spans_known = recoloured and self.done == number
-        if not self._spans_known:
-            self.low = np.zeros((frame.columns, number), np.float32)
-            self.high = np.zeros((frame.columns, number), np.float32)
+        """Begin to compute the picture; recoloured, the lines run as they did."""
+        spans = (self.low, self.high) if recoloured and self.done == frame.bias.shape[1] else None
+        if spans is None:
+            self.low = self.high = np.zeros((frame.columns, 0), np.float32)
             self.done = 0
-        self._next = 0
-        self._covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in BEHAVIOUR_WORDS]
-        self._timer.start()
-        if not recoloured:
-            self._work()
+        self._order += 1
+        self._finished = False
+        self._pool.clear()
+        self._pool.start(partial(self._compute, frame, spans, self._order))
 
     def paint(self) -> None:
         """Paint the images in the colours of the theme."""
-        if self._frame is not None and self.finished:
+        if self._finished:
             self.images = [
-                coverage_image(cover_sums, behaviour_colour(behaviour), STYLES[behaviour][1])
-                for behaviour, cover_sums in enumerate(self._covers)
+                coverage_image(levels, behaviour_colour(behaviour), STYLES[behaviour][1])
+                for behaviour, levels in enumerate(self._levels)
             ]
         self.changed.emit()
 
-    def _work(self) -> None:
-        """Compute some lines; the last ones finish the picture."""
-        frame = self._frame
-        assert frame is not None
+    def _compute(self, frame: PathFrame, spans: tuple[Floats, Floats] | None, order: int) -> None:
+        """Compute all lines, in the pool's thread, unless others are wanted meanwhile."""
         number = frame.bias.shape[1]
-        some = slice(self._next, self._next + TOGETHER)
-        if not self._spans_known:
-            bias = np.nan_to_num(np.asarray(frame.bias[:, some], dtype=np.float32))
-            x = np.maximum.accumulate(np.clip(frame.x, 0, 1)) * frame.columns
-            self.low[:, some], self.high[:, some] = column_spans(
-                x, bias, frame.columns, stepped=frame.stepped
-            )
-        least, largest = self.low[:, some], self.high[:, some]
-        per_bias = frame.height / (frame.most - frame.least)
-        top = np.asarray((frame.most - largest) * per_bias, dtype=np.float32)
-        bottom = np.asarray((frame.most - least) * per_bias, dtype=np.float32)
-        # Before an annotator's bias comes in, its line would lie on everybody's.
-        hidden = (least == 0) & (largest == 0)
-        for behaviour, (width, _, dash) in enumerate(STYLES):
-            of = frame.drawn[some] & (frame.behaviour[some] == behaviour)
-            if of.any():
-                dashes = None if dash is None else (dash[0] * frame.scale, dash[1] * frame.scale)
-                cover_sums = cover(
-                    top[:, of], bottom[:, of], frame.rows, width * frame.scale, dashes, hidden[:, of]
-                )
-                self._covers[behaviour] += cover_sums
-        self._next += TOGETHER
-        self.done = max(self.done, min(self._next, number))
-        if self._next >= number:
-            self._timer.stop()
+        shape = frame.columns, number
+        low, high = spans or (np.zeros(shape, np.float32), np.zeros(shape, np.float32))
+        covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in STYLES]
+        for begin in range(0, number, TOGETHER):
+            if self._order != order:
+                return
+            some = slice(begin, begin + TOGETHER)
+            if spans is None:
+                bias = np.nan_to_num(np.asarray(frame.bias[:, some], dtype=np.float32))
+                x = np.maximum.accumulate(np.clip(frame.x, 0, 1)) * frame.columns
+                low[:, some], high[:, some] = column_spans(x, bias, frame.columns, stepped=frame.stepped)
+            _add_covers(covers, frame, some, low[:, some], high[:, some])
+        picture = _Picture(low, high, [coverage_levels(cover_sums) for cover_sums in covers])
+        with suppress(RuntimeError):  # the program is at its end, and this object with it
+            self._computed.emit(order, picture)
+
+    def _on_computed(self, order: int, picture: _Picture) -> None:
+        if order == self._order:
+            self.low, self.high, self._levels = picture.low, picture.high, picture.levels
+            self.done, self._finished = self.low.shape[1], True
             self.paint()
+
+
+def _add_covers(
+    covers: list[NDArray[np.float64]], frame: PathFrame, some: slice, least: Floats, largest: Floats
+) -> None:
+    """Add what some lines cover to the sums of their behaviours."""
+    per_bias = frame.height / (frame.most - frame.least)
+    top = np.asarray((frame.most - largest) * per_bias, dtype=np.float32)
+    bottom = np.asarray((frame.most - least) * per_bias, dtype=np.float32)
+    # Before an annotator's bias comes in, its line would lie on everybody's.
+    hidden = (least == 0) & (largest == 0)
+    for behaviour, (width, _, dash) in enumerate(STYLES):
+        of = frame.drawn[some] & (frame.behaviour[some] == behaviour)
+        if of.any():
+            dashes = None if dash is None else (dash[0] * frame.scale, dash[1] * frame.scale)
+            covers[behaviour] += cover(
+                top[:, of], bottom[:, of], frame.rows, width * frame.scale, dashes, hidden[:, of]
+            )
