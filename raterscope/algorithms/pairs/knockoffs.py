@@ -44,12 +44,10 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
         A key of `CONSTRUCTIONS`.
     watch : Watch
     """
-    from scipy.linalg import eigvalsh
-
     count = len(gram)
     if not count:
         return np.zeros(0)
-    values = partial(eigvalsh, gram, check_finite=False, subset_by_index=(0, 0))
+    values = partial(np.linalg.eigvalsh, gram)  # those of SciPy stop all threads
     smallest = float(wait_watching(values, watch, 0.0, "making knockoffs", small=count <= _MANY)[0])
     if smallest >= _FAR_APART:
         return np.ones(count)
@@ -161,12 +159,12 @@ def make_knockoffs(
     symmetric : bool
         Use the symmetric C, with which a knockoff depends mostly on its own column of Q.
     """
-    from scipy.linalg import eigh, lapack
+    from scipy.linalg import lapack
 
     square = 2.0 * np.diag(gap) - inverse * np.outer(gap, gap)
     factor, fault = lapack.dpotrf(square, lower=1, clean=1)
     if symmetric or fault:
-        value, vector = eigh(square, check_finite=False)
+        value, vector = np.linalg.eigh(square)
         factor = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
     return Knockoffs(gap, pull - gap * (inverse @ pull), factor)
 
@@ -378,7 +376,7 @@ def own_noise(
     -------
     (D, m) float64
     """
-    from scipy.linalg import cho_solve, eigh, solve_triangular
+    from scipy.linalg import cho_solve, solve_triangular
 
     count, items = len(problem.tested), len(pairs.items)
     number = np.full(len(pairs.annotators), count)
@@ -410,7 +408,7 @@ def own_noise(
             cross -= own_part.T @ own
         cross /= problem.length
         square -= cross @ biases.inverse @ cross.T
-        value, vector = eigh(square, check_finite=False)
+        value, vector = np.linalg.eigh(square)
         good = value > _LOST
         seen = vector.T @ np.bincount(person, weights=z * residual, minlength=count)[:count]
         seen[good] = seen[good] / np.sqrt(value[good])

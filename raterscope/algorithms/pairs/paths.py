@@ -468,13 +468,11 @@ def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
     identified : (m,) bool
         True for the remaining ones of `small.people`.
     """
-    from scipy.linalg import eigh
-
     known = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
     annotators = np.flatnonzero(known).astype(np.int64)
     result = _scaled(small, annotators)
     if not _regular(result.gram):
-        value, vector = eigh(result.gram, check_finite=False)
+        value, vector = np.linalg.eigh(result.gram)
         mixed = (vector[:, value < _SINGULAR] ** 2).sum(axis=1) > _SINGULAR
         known[annotators[mixed]] = False
         result = _scaled(small, annotators[~mixed])
