@@ -157,7 +157,7 @@ def next_unit(
     """
     at = next((row for row, (key, _) in enumerate(units) if key == current), -1)
     before, after = range(max(at, 0)), range(at + 1, len(units))
-    rows = chain(after, before) if step > 0 else chain(reversed(before), after)
+    rows = chain(after, before) if step > 0 else chain(reversed(before), reversed(after))
     return next((units[row][0] for row in rows if units[row][1].waiting(skipped=skipped)), None)
 
 
