@@ -28,6 +28,8 @@ _BASELINE = 0.35
 """From the middle of a line of letters to its baseline, as a share of their size."""
 _EM = 0.56
 """Mean width of a letter, as a share of its height, where there is no font to measure with."""
+_HALO = 2
+"""Pixels of the outline of text."""
 _ANCHORS = {"start": "l", "middle": "m", "end": "r"}
 
 
@@ -132,18 +134,35 @@ class Canvas:
 class PixelCanvas(Canvas):
     """A canvas of pixels.
 
+    Parameters
+    ----------
+    width, height : int
+    ground : Image, optional
+        Photograph to draw on, `FINE` times as large; it is drawn on itself.
+
     Attributes
     ----------
     image : Image
         `FINE` times as large.
     """
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, ground: Image.Image | None = None) -> None:
         self._size = width, height
-        self.image = Image.new("RGB", (width * FINE, height * FINE), LIGHT.surface)
+        self.image = ground or Image.new("RGB", (width * FINE, height * FINE), LIGHT.surface)
         self._brush = ImageDraw.Draw(self.image, "RGBA")
         self._clip: tuple[Point, Point] | None = None
         self._origin = (0.0, 0.0)
+
+    @classmethod
+    def over(cls, image: Image.Image) -> PixelCanvas:
+        """Create a canvas over a photograph, whose pixels stay as they are."""
+        fine = (image.width * FINE, image.height * FINE)
+        return cls(*image.size, image.resize(fine, Image.Resampling.NEAREST))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self._size
 
     def line(self, points: Points, pen: Pen) -> None:
         """Draw a line through points."""
@@ -170,13 +189,16 @@ class PixelCanvas(Canvas):
 
     def text(
         self, position: Point, text: str, colour: str, size: float, anchor: Anchor = "middle",
-        *, turn: float = 0.0,
+        *, turn: float = 0.0, halo: str = "",
     ) -> None:  # fmt: skip
-        """Write a line of text."""
+        """Write a line of text; one that is not turned may have a halo, a colour seen on a photograph."""
         text, font = _ascii(text), _font(size * FINE)
         x, y = self._placed(position)
         if not turn:
-            self._brush.text((x, y), text, fill=colour, font=font, anchor=f"{_ANCHORS[anchor]}m")
+            self._brush.text(
+                (x, y), text, fill=colour, font=font, anchor=f"{_ANCHORS[anchor]}m",
+                stroke_width=_HALO * FINE if halo else 0, stroke_fill=halo or None,
+            )  # fmt: skip
             return
         length, height = round(font.getlength(text)) + 2, round(1.4 * size * FINE)
         mask = Image.new("L", (length, height), 0)

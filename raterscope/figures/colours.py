@@ -188,3 +188,14 @@ OUTLINES: dict[str, NDArray[np.float64]] = {
     "star": _ring(*[1.4, 0.6] * 5),
 }
 """Corners about the origin, (C, 2): each symbol has the visual weight of a disc of radius 1."""
+
+
+_DARKEST = (22, 104, 199)
+
+
+def tint(weight: float) -> tuple[str, str]:
+    """Return ground and ink of a cell on paper, white at 0 and darkest at 1."""
+    weight = min(max(weight, 0.0), 1.0)
+    ground = [round(255 + weight * (part - 255)) for part in _DARKEST]
+    ink = LIGHT.surface if weight > 0.75 else LIGHT.text
+    return "#" + "".join(f"{part:02x}" for part in ground), ink

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.figures.canvas import Canvas, PixelCanvas, VectorCanvas
-from raterscope.figures.colours import ANNOTATOR_COLOURS, LIGHT
+from raterscope.figures.colours import ANNOTATOR_COLOURS, LIGHT, tint
 from raterscope.figures.description import Axis, Chart, Key, Line, Mark
 from raterscope.figures.drawing import draw_chart, draw_key
 from raterscope.figures.evaluation import DIAGONAL
@@ -24,6 +24,48 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (4, 2), (1.5, 2))
 """Of the first lines, of those that have the same colours again, and of the third round."""
 
 WIDE, HIGH = 560, 420
+
+
+_CELL, _LEAST_CELL = 88, 26
+
+
+@dataclass(frozen=True, eq=False)
+class RateTable:
+    """Table of probabilities on a page: cells that are darker for more, with the number in each.
+
+    Attributes
+    ----------
+    rates : (J, L) float64
+    """
+
+    rates: NDArray[np.float64]
+
+    @property
+    def side(self) -> int:
+        """Width and height of a cell."""
+        rows, columns = len(self.rates), len(self.rates.T)
+        return max(_LEAST_CELL, min(_CELL, HIGH // max(rows, 1), WIDE // max(columns, 1)))
+
+    @property
+    def width(self) -> int:
+        """Pixels."""
+        return len(self.rates.T) * self.side + 1
+
+    @property
+    def height(self) -> int:
+        """Pixels."""
+        return len(self.rates) * self.side + 1
+
+    def draw(self, canvas: Canvas) -> None:
+        """Draw it at the upper left."""
+        side = self.side
+        canvas.rectangles(np.array([[0.0, 0.0, self.width, self.height]]), LIGHT.line)
+        for (row, column), rate in np.ndenumerate(self.rates):
+            ground, ink = tint(float(rate))
+            left, top = column * side, row * side
+            canvas.rectangles(np.array([[left + 1, top + 1, left + side - 0.5, top + side - 0.5]]), ground)
+            middle = left + (side + 1) / 2, top + (side + 1) / 2
+            canvas.text(middle, f"{rate:.2f}".removeprefix("0"), ink, max(10, side // 3))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.robustness import run_notices
@@ -33,7 +33,8 @@ from raterscope.app.page.units import run_in_words, significant
 from raterscope.app.review import Measures, ReviewState, read_measures
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.file_digests import digest_of_image
-from raterscope.figures.colours import DARK
+from raterscope.figures.canvas import Pen, PixelCanvas
+from raterscope.figures.colours import DARK, Symbol
 
 _SIDE = 560  # pixels of a picture's longer side
 _RADIUS = 6
@@ -85,7 +86,7 @@ def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None
     width, height = counted_image.entry.width, counted_image.entry.height
     scale = min(1.0, _SIDE / max(width, height))
     image = image.resize((max(1, round(width * scale)), max(1, round(height * scale))), Image.Resampling.BOX)
-    brush = ImageDraw.Draw(image)
+    canvas = PixelCanvas.over(image)
     for x, y, present, disputed in zip(
         counted_image.spots.x * scale,
         counted_image.spots.y * scale,
@@ -95,20 +96,21 @@ def _picture(study: Study, counted_image: CountedImage, pixel_size: float | None
     ):
         if not (present or disputed):
             continue
-        draw = brush.rectangle if disputed else brush.ellipse
-        for radius, colour, line in (
-            (_RADIUS + 1, "#000000", 1),
-            (_RADIUS, DARK.disputed if disputed else DARK.accent, 2),
+        symbol: Symbol = "square" if disputed else "disc"
+        centre = np.array([[x, y]])
+        for radius, pen in (
+            (_RADIUS + 1, Pen("#000000", 1.0)),
+            (_RADIUS, Pen(DARK.disputed if disputed else DARK.accent, 2.0)),
         ):
-            draw((x - radius, y - radius, x + radius, y + radius), outline=colour, width=line)
+            canvas.symbols(centre, symbol, np.array([2.0 * radius]), pen, "")
     words = f"{int(counted_image.spots.present.sum()):,} found"
     disputed = int(counted_image.disputed.sum())
     words += f", {disputed:,} in dispute" if disputed else ""
     if pixel_size is not None:
-        words += f"; bar {scale_bar(image, scale / pixel_size, 'µm')}"
+        words += f"; bar {scale_bar(canvas, scale / pixel_size, 'µm')}"
     elif scale < 1:
         words += f"; shown at {significant(100 * scale, 2)} % of its size"
-    return photograph(image, plain(counted_image.entry.name), words)
+    return photograph(canvas.pixels(), plain(counted_image.entry.name), words)
 
 
 def clicks_section(

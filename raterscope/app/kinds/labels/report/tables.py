@@ -22,8 +22,9 @@ from raterscope.app.kinds.labels.cross_validation import area_in_words, curve_ch
 from raterscope.app.kinds.labels.exports import DecidedAnswer
 from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
 from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, Table
-from raterscope.app.page.pictures import drawing, tint
+from raterscope.app.page.pictures import drawing
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
+from raterscope.figures.colours import tint
 from raterscope.figures.paper import image_of
 from raterscope.text import estimate, figure
 

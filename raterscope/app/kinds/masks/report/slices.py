@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
 from raterscope.algorithms.annotators.agreement import MaskAgreement, mask_agreement
 from raterscope.algorithms.masks.data import (
@@ -33,6 +33,7 @@ from raterscope.app.review import Region, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
+from raterscope.figures.canvas import FINE, Canvas, Pen, PixelCanvas
 from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK
 from raterscope.widgets.volume.plane import (
     PRESETS,
@@ -52,7 +53,6 @@ CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
 """Colours of the layers without a rater. The uncertainty has a hue that no rater's outline has."""
 
 _SIDE = 560  # pixels of the longer side
-_FINE = 2  # drawn so much larger and made smaller, for smooth lines
 _ROOM, _SHARE = 12.0, 0.3  # about the masks: mm, or of their size, whichever is more
 _WORTH = 0.05  # of the doubt in the most doubtful slice: less is not worth a picture
 _MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
@@ -162,22 +162,21 @@ def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Pi
     """Draw one slice in radiological orientation: the patient's right is at the left of an axial one."""
     plane, frame = scene.plane(), scene.frame()
     across, down = frame[2] - frame[0], frame[3] - frame[1]
-    scale = _SIDE * _FINE / max(across, down)
-    size = max(1, round(across * scale)), max(1, round(down * scale))
-    picture = _ground(scene, plane, frame, index, size)
-    _tint(picture, scene.doubt, plane, frame, index)
-    brush = ImageDraw.Draw(picture)
-    for colour, width in (("#000000", 6.5), (CONSENSUS, 4.5)):
-        _outline(brush, scene.consensus, plane, frame, scale, index, colour, width * _FINE)
+    scale = _SIDE / max(across, down)
+    width, height = max(1, round(across * scale)), max(1, round(down * scale))
+    ground = _ground(scene, plane, frame, index, (width * FINE, height * FINE))
+    _tint(ground, scene.doubt, plane, frame, index)
+    canvas = PixelCanvas(width, height, ground)
+    for pen in (Pen("#000000", 6.5), Pen(CONSENSUS, 4.5)):
+        _outline(canvas, scene.consensus, plane, frame, scale, index, pen)
     if scene.truth is not None:
-        _outline(brush, scene.truth, plane, frame, scale, index, TRUTH, 2.0 * _FINE)
+        _outline(canvas, scene.truth, plane, frame, scale, index, Pen(TRUTH, 2.0))
     for layer in scene.raters:
-        _outline(brush, layer, plane, frame, scale, index, layer.colour, 2.0 * _FINE)
-    small = picture.resize((max(1, size[0] // _FINE), max(1, size[1] // _FINE)), Image.Resampling.BOX)
-    _letters(small, plane)
-    _numbers(small, scene, plane, frame, index)
-    scale_bar(small, scale / _FINE, "mm" if scene.grid.calibrated else "px")
-    return photograph(small, title, words)
+        _outline(canvas, layer, plane, frame, scale, index, Pen(layer.colour, 2.0))
+    _letters(canvas, plane)
+    _numbers(canvas, scene, plane, frame, scale, index)
+    scale_bar(canvas, scale, "mm" if scene.grid.calibrated else "px")
+    return photograph(canvas.pixels(), title, words)
 
 
 def _box_of(plane: Plane, layer: Layer) -> Frame:
@@ -226,14 +225,7 @@ def _tint(picture: Image.Image, doubt: Layer, plane: Plane, frame: Frame, index:
 
 
 def _outline(
-    brush: ImageDraw.ImageDraw,
-    layer: Layer,
-    plane: Plane,
-    frame: Frame,
-    scale: float,
-    index: int,
-    colour: str,
-    width: float,
+    canvas: Canvas, layer: Layer, plane: Plane, frame: Frame, scale: float, index: int, pen: Pen
 ) -> None:
     if not layer.values.size:
         return
@@ -245,27 +237,24 @@ def _outline(
     for line in contours(np.ascontiguousarray(part)):
         x = ((line[:, 0] + column + 0.5) * wide - frame[0]) * scale
         y = ((line[:, 1] + row + 0.5) * high - frame[1]) * scale
-        points = [(float(a), float(b)) for a, b in zip(x, y, strict=True)]
-        brush.line([*points, *points[:2]], fill=colour, width=max(1, round(width)), joint="curve")
+        points = np.column_stack([x, y])
+        canvas.line(np.concatenate([points, points[:2]]), pen)
 
 
-def _letters(picture: Image.Image, plane: Plane) -> None:
-    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(22)
-    width, height = picture.size
+def _letters(canvas: PixelCanvas, plane: Plane) -> None:
+    width, height = canvas.size
     edge = 16
     positions = (
         (edge, height / 2), (width - edge, height / 2), (width / 2, edge), (width / 2, height - edge)
     )  # fmt: skip
     for letter, position in zip(plane.letters, positions, strict=True):
-        brush.text(
-            position, letter, fill=DARK.text, font=font, anchor="mm", stroke_width=2, stroke_fill="#000000"
-        )
+        canvas.text(position, letter, DARK.text, 22, halo="#000000")
 
 
-def _numbers(picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame, index: int) -> None:
+def _numbers(
+    canvas: PixelCanvas, scene: SliceScene, plane: Plane, frame: Frame, scale: float, index: int
+) -> None:
     """Write the number of each disputed region in its middle."""
-    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(20)
-    scale = picture.width / (frame[2] - frame[0])
     wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
     for number, layer in enumerate(scene.regions, start=1):
         crop = plane.cut_crop(layer.values, layer.origin, index)
@@ -276,10 +265,7 @@ def _numbers(picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame
         nearest = int(np.argmin((columns - middle[0]) ** 2 + (rows - middle[1]) ** 2))
         x = ((columns[nearest] + column + 0.5) * wide - frame[0]) * scale
         y = ((rows[nearest] + row + 0.5) * high - frame[1]) * scale
-        brush.text(
-            (float(x), float(y)), str(number), fill=DARK.disputed, font=font, anchor="mm", stroke_width=2,
-            stroke_fill="#000000",
-        )  # fmt: skip
+        canvas.text((float(x), float(y)), str(number), DARK.disputed, 20, halo="#000000")
 
 
 _AIRY, _HARD = -350.0, 250.0

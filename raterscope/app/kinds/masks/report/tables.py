@@ -23,10 +23,11 @@ from raterscope.app.kinds.masks.rater_tables import (
 )
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
 from raterscope.app.page.contents import Block, Cell, Gallery, Picture, Section, Swatch, Table
-from raterscope.app.page.pictures import draw_paper, tint
+from raterscope.app.page.pictures import draw_paper
 from raterscope.app.page.units import NONE, Units, p_value, share, signed, units_of
 from raterscope.app.review import Region
 from raterscope.app.study import RunEntry
+from raterscope.figures.colours import tint
 from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.paper import PaperChart
 from raterscope.text import percent, small_figure
