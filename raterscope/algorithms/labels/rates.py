@@ -18,11 +18,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.beta_quantiles import beta_quantile
 from raterscope.algorithms.labels.data import OPEN, Confusion, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, part, silent
-
-_MANY = 1e5
-"""With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
 
 
 def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -53,34 +51,10 @@ def crowd_confusion(confusion: Confusion) -> FloatArray:
     return np.asarray(pooled / pooled.sum(axis=1, keepdims=True))
 
 
-def beta_quantile(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
-    """Return a quantile of Beta distributions; where the second parameter is 0, the share is one."""
-    from scipy.special import betaincinv
-
-    certain = second <= 0.0
-    many = np.minimum(first, second) > _MANY
-    few = ~(certain | many)
-    end = np.ones(first.shape)
-    end[few] = betaincinv(first[few], second[few], at)
-    end[many] = _near_normal(first[many], second[many], at)
-    return end
-
-
 def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the interval with equal tails."""
     tail = (1.0 - level) / 2.0
     return beta_quantile(first, second, tail), beta_quantile(first, second, 1.0 - tail)
-
-
-def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
-    """Return a quantile by the expansion of Cornish and Fisher to the skewness."""
-    from scipy.special import ndtri
-
-    total = first + second
-    deviation = np.sqrt(first * second / (total + 1.0)) / total
-    skewness = 2.0 * (second - first) * np.sqrt(total + 1.0) / ((total + 2.0) * np.sqrt(first * second))
-    z = ndtri(at)
-    return np.asarray(first / total + deviation * (z + skewness * (z * z - 1.0) / 6.0))
 
 
 _LEVEL = 0.95
@@ -163,8 +137,8 @@ class Rates:
         total = self.counts.sum(axis=2, keepdims=True) + self.strength
         return np.asarray((self.counts + self.strength * self.prior) / total)
 
-    def interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the interval of every entry, two (K, J, L).
+    def interval(self, level: float = _LEVEL, *, interpolated: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the interval of every entry, two (K, J, L); see `beta_quantile`.
 
         The variance has three parts: sampling, uncertainty of the labels, and shared errors of the consensus
         (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened by half
@@ -184,7 +158,7 @@ class Rates:
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
         variance += _shared(mean, common, self.concentration[:, None, None])
         half = min(0.5, _WIDENED / mean.shape[2])
-        return _widened_interval(mean, variance, total, level, half)
+        return _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
 
     @cached_property
     def accuracy(self) -> FloatArray:
@@ -467,7 +441,13 @@ def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> 
 
 
 def _widened_interval(
-    mean: FloatArray, variance: FloatArray, total: FloatArray, level: float, half: float
+    mean: FloatArray,
+    variance: FloatArray,
+    total: FloatArray,
+    level: float,
+    half: float,
+    *,
+    interpolated: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of a Beta distribution with a mean and variance, widened by `half` votes."""
     possible = mean * (1 - mean)
@@ -477,8 +457,16 @@ def _widened_interval(
         strength = np.where(certain, 1.0, possible / variance - 1.0)
     first, second = mean * strength, (1 - mean) * strength
     tail = (1 - level) / 2
-    low = beta_quantile(np.maximum(first - half, 1e-3), second + half, tail)
-    high = beta_quantile(first + half, np.maximum(second - half, 1e-3), 1 - tail)
-    low = np.where((first <= half) | (mean * total < 1.0), 0.0, np.minimum(low, mean))
-    high = np.where(second <= half, 1.0, np.maximum(high, mean))
-    return np.where(certain, mean, low), np.where(certain, mean, high)
+    low, high = np.where(certain, mean, 0.0), np.where(certain, mean, 1.0)
+    # Most entries of large matrices have few votes: their lower end is 0.
+    above = ~certain & (first > half) & (mean * total >= 1.0)
+    ends = first[above] - half, second[above] + half
+    low[above] = np.minimum(
+        beta_quantile(np.maximum(ends[0], 1e-3), ends[1], tail, interpolated=interpolated), mean[above]
+    )
+    below = ~certain & (second > half)
+    ends = first[below] + half, second[below] - half
+    high[below] = np.maximum(
+        beta_quantile(ends[0], np.maximum(ends[1], 1e-3), 1 - tail, interpolated=interpolated), mean[below]
+    )
+    return low, high

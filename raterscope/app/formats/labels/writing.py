@@ -189,7 +189,7 @@ def write_confusion(
 
     def block(rows: slice) -> Columns:
         selected = rates.chosen(annotator[rows])
-        values = [selected.mean.copy(), *selected.interval()]
+        values = [selected.mean.copy(), *selected.interval(interpolated=figures.compiled)]
         if drift is not None:
             is_earlier = (at[rows] >= 0) & (at[rows] < drift.start[annotator[rows] + 1] - 1)
             earlier = Confusion(drift.alpha[at[rows][is_earlier]].astype(np.float64), np.ones(entries))
@@ -432,7 +432,7 @@ class _Figures:
     """
 
     def __init__(self, count: int) -> None:
-        self._compiled = count >= _COMPILED_FROM
+        self.compiled = count >= _COMPILED_FROM
 
     def rows(self, values: FloatArray, digits: int) -> list[str]:
         """Format rows of numbers (M, C) with `digits` significant digits; empty if not finite.
@@ -443,7 +443,7 @@ class _Figures:
             With commas between the numbers.
         """
         form = f"%.{digits}g"
-        if not self._compiled or digits > _MOST_DIGITS or not values.size:
+        if not self.compiled or digits > _MOST_DIGITS or not values.size:
             finite = np.isfinite(values)
             if finite.all():
                 line = ",".join([form] * values.shape[1])
