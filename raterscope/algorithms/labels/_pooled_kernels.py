@@ -1,4 +1,4 @@
-"""Inner loops of the pooled consensus and EBCC: classes, counts, priors, mixed membership, subtypes."""
+"""Inner loops of hierarchical Dawid-Skene and mixed membership: classes, counts, priors."""
 
 from __future__ import annotations
 
@@ -22,26 +22,79 @@ _BETWEEN = 8
 
 
 @compiled()
-def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
+def count_pairs(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
     """Add the expected votes on some tasks to the counts.
 
     Parameters
     ----------
     first, last : int
-        Tasks between which to count.
     votes : tuple
-        `start` (N + 1,) int64, and the annotator (V,) int32 and the label (V,) int16 of each vote, sorted by
-        task: the votes on task i are `start[i]` to `start[i + 1]`.
+        `start` (N + 1,) int64, the pair (V,) int32 of each vote, sorted by task, and the annotator (P,) int32
+        of each pair. Pairs are those of an annotator and an output that occur.
     posterior : (N, J) float64
-    counts : (K, L, J) float64
+    counts : (P, J) float64
         Added to.
     """
-    start, annotator, label = votes
+    start, pair, _ = votes
     for i in range(first, last):
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
             for j in range(posterior.shape[1]):
-                counts[k, output, j] += posterior[i, j]
+                counts[pair[v], j] += posterior[i, j]
+
+
+@compiled()
+def sum_pairs(
+    first: int,
+    last: int,
+    begin: Array,
+    output: Array,
+    meaning: Array,
+    counts: Array,
+    rows: Array,
+    right: Array,
+    own: Array,
+    together: Array,
+) -> None:
+    """Sum the counts of some annotators.
+
+    Parameters
+    ----------
+    first, last : int
+        Annotators.
+    begin : (K + 1,) int64
+        The pairs of annotator k are `begin[k]` to `begin[k + 1]`.
+    output, meaning : (P,) int16, (L,) int16
+        Output of each pair, and the class that each output stands for; negative for none.
+    counts : (S, P, J) float64
+        Of S parts. Their sum is written to the first.
+    rows : (K, J) float64
+        Overwritten: sums over outputs.
+    right : (K, J) float64
+        Overwritten: those of the outputs that stand for the class.
+    own : (P,) float64
+        Overwritten: expected wrong votes.
+    together : (L, J) float64
+        Added to.
+    """
+    classes = counts.shape[2]
+    for k in range(first, last):
+        for j in range(classes):
+            rows[k, j] = right[k, j] = 0.0
+        for p in range(begin[k], begin[k + 1]):
+            for part in range(1, counts.shape[0]):
+                for j in range(classes):
+                    counts[0, p, j] += counts[part, p, j]
+            total = 0.0
+            for j in range(classes):
+                count = counts[0, p, j]
+                total += count
+                rows[k, j] += count
+                together[output[p], j] += count
+            stands = meaning[output[p]]
+            if stands >= 0:
+                right[k, stands] += counts[0, p, stands]
+                total -= counts[0, p, stands]
+            own[p] = max(total, 0.0)
 
 
 @compiled(error_model="numpy")
@@ -86,30 +139,39 @@ def rate(strength: float, base: float, count: float, row: float, own: float) -> 
 
 @compiled(error_model="numpy")
 def expect(
-    first: int, last: int, votes: Array, known: Array, model: Array, shares: Array, posterior: Array
+    first: int,
+    last: int,
+    votes: Array,
+    known: Array,
+    model: Array,
+    shares: Array,
+    posterior: Array,
+    counts: Array,
 ) -> tuple[float, float]:
     """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
 
     Parameters
     ----------
     first, last : int
-    votes : as in `add_counts`
+    votes : as in `count_pairs`
     known : (N,) int16
     model : tuple
-        Prior mean of the rates (K, L, J) float32, votes that the prior counts for, expected counts (K, L, J)
-        and their sums over outputs (K, J).
+        Prior mean of the rates (P, J) float32, votes that the prior counts for, expected counts (P, J) and
+        their sums over outputs (K, J).
     shares : (J,) float64
     posterior : (N, J) float64
         Overwritten for tasks with votes. A known class counts as the vote of an annotator with error rate
         `_DOUBT`: a single mistake must not change the annotators' rates.
+    counts : (P, J) float64
+        The expected votes are added.
 
     Returns
     -------
     total, largest : float
         Sum of all changes, and the largest one.
     """
-    start, annotator, label = votes
-    base, strength, counts, rows = model
+    start, pair, owner = votes
+    base, strength, counted, rows = model
     classes = len(shares)
     product = shares.copy()
     total = largest = 0.0
@@ -121,11 +183,11 @@ def expect(
             for j in range(classes):
                 if j != known[i]:
                     product[j] *= _DOUBT / (1 - _DOUBT) / (classes - 1)
+        before = posterior[i]
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
+            mean, count, row = base[pair[v]], counted[pair[v]], rows[owner[pair[v]]]
             for j in range(classes):
-                own = posterior[i, j]
-                product[j] *= rate(strength, base[k, output, j], counts[k, output, j], rows[k, j], own)
+                product[j] *= rate(strength, mean[j], count[j], row[j], before[j])
             if (v - start[i]) % _BETWEEN == _BETWEEN - 1:
                 most = product.max()
                 for j in range(classes):
@@ -133,10 +195,13 @@ def expect(
         mass = product.sum()
         for j in range(classes):
             value = product[j] / mass
-            change = abs(value - posterior[i, j])
+            change = abs(value - before[j])
             total += change
             largest = max(largest, change)
-            posterior[i, j] = value
+            before[j] = value
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                counts[pair[v], j] += before[j]
     return total, largest
 
 
@@ -165,7 +230,7 @@ def temper(
     answer : (N, J) float64
         Overwritten for tasks with votes.
     """
-    start, annotator, label = votes
+    start, pair, owner = votes
     base, strength, counts, rows = model
     classes = len(shares)
     logs = shares.copy()
@@ -175,10 +240,9 @@ def temper(
             continue
         logs[:] = 0.0
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
+            mean, counted, row = base[pair[v]], counts[pair[v]], rows[owner[pair[v]]]
             for j in range(classes):
-                own = posterior[i, j]
-                logs[j] += math.log(rate(strength, base[k, output, j], counts[k, output, j], rows[k, j], own))
+                logs[j] += math.log(rate(strength, mean[j], counted[j], row[j], posterior[i, j]))
         effect = 1.0 + (count - 1) * correlation
         for j in range(classes):
             logs[j] = logs[j] / effect + math.log(shares[j])
@@ -214,7 +278,7 @@ def score_correlation(
     scores : (R,) float64
         Added to.
     """
-    start, annotator, label = votes
+    start, pair, owner = votes
     base, strength, counts, rows = model
     classes = len(shares)
     rates = shares.repeat(most_votes).reshape(classes, most_votes)
@@ -226,10 +290,9 @@ def score_correlation(
         count = start[i + 1] - start[i]
         total[:] = 0.0
         for n in range(count):
-            k, output = annotator[start[i] + n], label[start[i] + n]
+            p = pair[start[i] + n]
             for j in range(classes):
-                own = posterior[i, j]
-                rates[j, n] = rate(strength, base[k, output, j], counts[k, output, j], rows[k, j], own)
+                rates[j, n] = rate(strength, base[p, j], counts[p, j], rows[owner[p], j], posterior[i, j])
                 logs[j, n] = math.log(rates[j, n])
                 total[j] += logs[j, n]
         for r in range(len(correlations)):
@@ -251,12 +314,15 @@ def score_correlation(
 def fill_base(
     first: int,
     last: int,
-    stands: Array,
-    accuracy: Array,
+    begin: Array,
+    output: Array,
+    meaning: Array,
+    hit: Array,
     right: Array,
     wrong: Array,
     own: Array,
     weight: float,
+    total: Array,
     base: Array,
 ) -> None:
     """Compute the prior mean of some annotators' rates.
@@ -265,36 +331,40 @@ def fill_base(
     ----------
     first, last : int
         Annotators.
-    stands : (L, J) bool
-        True if an output stands for a class.
-    accuracy : (K, J) float64
+    begin, output, meaning : as in `sum_pairs`
+    hit : (K, J) float64
         Probability of the outputs that stand for a class.
     right, wrong : (L, J) float64
         The crowd's shares of the outputs that stand for a class, and of those that do not.
-    own : (K, L) float64
-        Each annotator's expected wrong votes by output.
+    own : (P,) float64
+        Expected wrong votes.
     weight : float
         Number of votes that `wrong` counts as.
-    base : (K, L, J) float32
+    total : (K, J) float64
+        Overwritten: weight and own wrong votes of the outputs that do not stand for the class.
+    base : (P, J) float32
         Overwritten.
     """
-    outputs, classes = stands.shape
-    for k in range(first, last):
+    classes = hit.shape[1]
+    usual = np.zeros(classes)
+    for o in range(len(meaning)):
         for j in range(classes):
-            total = 0.0
-            good = 0
-            for output in range(outputs):
-                if stands[output, j]:
-                    good += 1
-                else:
-                    total += weight * wrong[output, j] + own[k, output]
-            hit = 1.0 if good == outputs else (0.0 if good == 0 else accuracy[k, j])
-            for output in range(outputs):
-                if stands[output, j]:
-                    base[k, output, j] = hit * right[output, j]
-                else:
-                    share = (weight * wrong[output, j] + own[k, output]) / total
-                    base[k, output, j] = (1.0 - hit) * share
+            usual[j] += weight * wrong[o, j]
+    for k in range(first, last):
+        mistakes = 0.0
+        for p in range(begin[k], begin[k + 1]):
+            mistakes += own[p]
+        for j in range(classes):
+            total[k, j] = usual[j] + mistakes
+        for p in range(begin[k], begin[k + 1]):
+            if meaning[output[p]] >= 0:
+                total[k, meaning[output[p]]] -= own[p]
+        for p in range(begin[k], begin[k + 1]):
+            o = output[p]
+            for j in range(classes):
+                base[p, j] = (1.0 - hit[k, j]) * ((weight * wrong[o, j] + own[p]) / total[k, j])
+            if meaning[o] >= 0:
+                base[p, meaning[o]] = hit[k, meaning[o]] * right[o, meaning[o]]
 
 
 @compiled(error_model="numpy")
@@ -320,25 +390,27 @@ def beta_binomial(right: Array, votes: Array, mean: float, strength: float) -> f
 
 
 @compiled(error_model="numpy")
-def polya(rows: Array, base: Array, counts: Array, strength: float) -> float:
+def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float) -> float:
     """Compute the log-likelihood of some rows of counts under Dirichlet distributed rates.
 
     Parameters
     ----------
     rows : (R, 2) int64
         Annotator and class of each row.
-    base : (K, L, J) float32
-    counts : (K, L, J) float64
+    begin : (K + 1,) int64
+        As in `sum_pairs`.
+    base : (P, J) float32
+    counts : (P, J) float64
     strength : float
     """
     score = 0.0
     for r in range(len(rows)):
         k, j = rows[r, 0], rows[r, 1]
         total = 0.0
-        for output in range(base.shape[1]):
-            count = counts[k, output, j]
+        for p in range(begin[k], begin[k + 1]):
+            count = counts[p, j]
             if count > 1e-6:
-                prior = strength * base[k, output, j]
+                prior = strength * base[p, j]
                 score += math.lgamma(prior + count) - math.lgamma(prior)
                 total += count
         score += math.lgamma(strength) - math.lgamma(strength + total)
@@ -355,7 +427,7 @@ def membership_sweep(
     mixture: Array,
     share: Array,
     total: Array,
-) -> None:
+) -> float:
     """Update the apparent class of each vote on some tasks, one vote after the other.
 
     Parameters
@@ -370,18 +442,24 @@ def membership_sweep(
         Probability of each vote's apparent class. Overwritten.
     total : (N, J) float64
         Its sum over the votes on a task. Overwritten.
+
+    Returns
+    -------
+    float
+        Sum of all changes.
     """
-    start, annotator, label = votes
+    start, pair, owner = votes
     base, strength, counts, rows = model
     classes = len(mixture)
     term = mixture.copy()
+    moved = 0.0
     for i in range(first, last):
         if known[i] >= 0 or start[i + 1] == start[i]:
             continue
         task = total[i]
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
-            mean, count, row, own = base[k, output], counts[k, output], rows[k], share[v]
+            p = pair[v]
+            mean, count, row, own = base[p], counts[p], rows[owner[p]], share[v]
             for j in range(classes):  # without a sum, for the processor to compute several at once
                 other = task[j] - own[j]
                 other = other if other > 0.0 else 0.0
@@ -398,6 +476,8 @@ def membership_sweep(
                 count[j] += change
                 row[j] += change
                 task[j] += change
+                moved += abs(change)
+    return moved
 
 
 @compiled(error_model="numpy")
@@ -425,7 +505,7 @@ def membership_without_truth(
     answer : (M, J) float64
         Summed probabilities of the votes' apparent classes. Overwritten.
     """
-    start, annotator, label = votes
+    start, pair, owner = votes
     _, _, counts, rows = model
     classes = len(mixture)
     unknown = np.full(len(start) - 1, -1, dtype=np.int16)
@@ -437,8 +517,8 @@ def membership_without_truth(
         for v in range(start[i], start[i + 1]):
             for j in range(classes):
                 change = begin[m, j] - share[v, j]
-                counts[annotator[v], label[v], j] += change
-                rows[annotator[v], j] += change
+                counts[pair[v], j] += change
+                rows[owner[pair[v]], j] += change
                 share[v, j] = begin[m, j]
         for j in range(classes):
             total[i, j] = count * begin[m, j]
@@ -449,99 +529,6 @@ def membership_without_truth(
         for v in range(start[i], start[i + 1]):
             for j in range(classes):
                 change = before[v - start[i], j] - share[v, j]
-                counts[annotator[v], label[v], j] += change
-                rows[annotator[v], j] += change
+                counts[pair[v], j] += change
+                rows[owner[pair[v]], j] += change
                 share[v, j] = before[v - start[i], j]
-
-
-@compiled(error_model="numpy")
-def expect_subtypes(
-    first: int, last: int, votes: Array, known: Array, subtypes: int, logs: Array, rates: Array, joint: Array
-) -> tuple[float, float]:
-    """Compute the joint probabilities of class and subtype of some tasks.
-
-    Parameters
-    ----------
-    first, last : int
-        Tasks.
-    votes : as in `add_counts`
-    known : (N,) int16
-        The class of a task where it is known, negative elsewhere.
-    subtypes : int
-        M.
-    logs : (J M,) float64
-        Expected logarithms of the classes' shares times those of their subtypes.
-    rates : (K, L, J M) float64
-        Expected logarithms of the annotators' rates.
-    joint : (N, J M) float64
-        Overwritten for tasks with votes.
-
-    Returns
-    -------
-    evidence, change : float
-        Sum of the logarithms of the normalisers, and of the absolute changes.
-    """
-    start, annotator, label = votes
-    columns = len(logs)
-    term = logs.copy()
-    evidence = change = 0.0
-    for i in range(first, last):
-        if start[i] == start[i + 1]:
-            continue
-        low, high = 0, columns
-        if known[i] >= 0:
-            low, high = known[i] * subtypes, (known[i] + 1) * subtypes
-        term[low:high] = logs[low:high]
-        for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
-            for column in range(low, high):
-                term[column] += rates[k, output, column]
-        evidence += normalise(term[low:high])
-        for column in range(columns):
-            value = term[column] if low <= column < high else 0.0
-            change += abs(value - joint[i, column])
-            joint[i, column] = value
-    return evidence, change
-
-
-@compiled(error_model="numpy")
-def temper_subtypes(
-    first: int,
-    last: int,
-    votes: Array,
-    subtypes: int,
-    logs: Array,
-    rates: Array,
-    correlation: float,
-    answer: Array,
-) -> None:
-    """Compute the classes' probabilities of some tasks with the votes' design effect.
-
-    Parameters
-    ----------
-    first, last : int
-    votes, subtypes, logs, rates : as in `expect_subtypes`
-    correlation : float
-        The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
-    answer : (N, J) float64
-        Overwritten for tasks with votes.
-    """
-    start, annotator, label = votes
-    columns = len(logs)
-    term = logs.copy()
-    for i in range(first, last):
-        count = start[i + 1] - start[i]
-        if count == 0:
-            continue
-        term[:] = 0.0
-        for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
-            for column in range(columns):
-                term[column] += rates[k, output, column]
-        effect = 1.0 + (count - 1) * correlation
-        for column in range(columns):
-            term[column] = term[column] / effect + logs[column]
-        normalise(term)
-        answer[i, :] = 0.0
-        for column in range(columns):
-            answer[i, column // subtypes] += term[column]

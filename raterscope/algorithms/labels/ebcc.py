@@ -205,7 +205,7 @@ def tempered_subtypes(
     (N, J) float64 or None
         Known tasks are predicted without their own class. None with too many rates.
     """
-    from raterscope.algorithms.labels._pooled_kernels import add_counts, temper_subtypes
+    from raterscope.algorithms.labels._ebcc_kernels import add_counts, temper_subtypes
 
     iterations = min(iterations, _FEW_ITERATIONS)
     settings = EBCCSettings(subtypes=_FEW_SUBTYPES, starts=1, iterations=iterations, tolerance=tolerance)
@@ -298,7 +298,7 @@ def _run(
     words: str,
 ) -> _Start:
     """Iterate from one start until it converges or falls behind; `joint` is overwritten."""
-    from raterscope.algorithms.labels._pooled_kernels import add_counts, expect_subtypes
+    from raterscope.algorithms.labels._ebcc_kernels import add_counts, expect_subtypes
 
     votes = problem.votes
     counts = np.zeros((votes.annotators, votes.outputs, joint.shape[1]))

@@ -5,8 +5,6 @@ follows from the annotator's skill, the class's accuracy and the crowd's and the
 labels; the distribution of skills, c and the classes' shares are estimated from the crowd (empirical
 Bayes).
 
-Mixed-membership model: every vote has an apparent class of its own, drawn from its task's mixture.
-
 References
 ----------
 .. [paun2018] S. Paun, B. Carpenter, J. Chamberlain, D. Hovy, U. Kruschwitz and M. Poesio, "Comparing
@@ -16,8 +14,6 @@ References
    models", Proceedings of the 25th Conference on Uncertainty in Artificial Intelligence (2009) 27-34 (the
    collapsed updates, each vote's own contribution removed).
 .. [kish1965] L. Kish, "Survey sampling", Wiley (1965) (design effect).
-.. [airoldi2008] E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic
-   blockmodels", Journal of Machine Learning Research 9 (2008) 1981-2014.
 """
 
 from __future__ import annotations
@@ -25,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
+from threading import Event
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +35,7 @@ from raterscope.algorithms.labels.data import (
     IndexArray,
     Labels,
     LabelTrace,
+    Result,
     class_shares,
     default_prior,
     run_spans,
@@ -45,8 +44,13 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.progress import Watch
 
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+
 TERMS = 1_000_000
 """Votes times classes between two reports."""
+
+LARGE = 4_000_000
+"""Votes times classes from which tasks are divided into parts."""
 
 _LEAST_ROUNDS = 13
 _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
@@ -86,22 +90,53 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Votes sorted by task, and the class that each output stands for."""
+    """Votes sorted by task, the pairs of annotator and output that occur, and what outputs stand for.
+
+    Attributes
+    ----------
+    start : (N + 1,) int64
+        The votes on task i are `start[i]` to `start[i + 1]`.
+    pair : (V,) int32
+        The pair of each vote.
+    begin : (K + 1,) int64
+        The pairs of annotator k are `begin[k]` to `begin[k + 1]`.
+    owner, output : (P,) int32, (P,) int16
+        Annotator and output of each pair.
+    known : (N,) int16
+    meaning : (L,) int16
+        The class that each output stands for, `OPEN` for none.
+    stands : (L, J) bool
+        The same as a table.
+    use : (L,) float64
+        Share of each output among the votes.
+    votes : (K,) float64
+    prior : (J, L) float64, optional
+    parts : tuple of tuples of (first, last)
+        Spans of tasks in parts with counts of their own.
+    """
 
     start: NDArray[np.int64]
-    annotator: IndexArray
-    label: ClassArray
+    pair: IndexArray
+    begin: NDArray[np.int64]
+    owner: IndexArray
+    output: ClassArray
     known: ClassArray
+    meaning: ClassArray
     stands: NDArray[np.bool_]
     use: FloatArray
     votes: FloatArray
     prior: FloatArray | None
-    spans: tuple[tuple[int, int], ...]
+    parts: tuple[Spans, ...]
 
     @property
-    def by_task(self) -> tuple[NDArray[np.int64], IndexArray, ClassArray]:
-        """Start of the votes on each task, and the annotator and label of each vote."""
-        return self.start, self.annotator, self.label
+    def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
+        """Start of the votes on each task, the pair of each vote, and the annotator of each pair."""
+        return self.start, self.pair, self.owner
+
+    @property
+    def spans(self) -> Spans:
+        """Spans of all tasks."""
+        return tuple(chain.from_iterable(self.parts))
 
     @property
     def active(self) -> NDArray[np.bool_]:
@@ -111,7 +146,26 @@ class Crowd:
 
 @dataclass(eq=False)
 class Fit:
-    """Rates of a model: prior mean and strength, expected counts, and parameters of the crowd."""
+    """Rates of a model: prior mean and strength, expected counts, and parameters of the crowd.
+
+    Attributes
+    ----------
+    counts : (P, J) float64
+        Expected votes of each pair of annotator and output, by class.
+    rows : (K, J) float64
+        Their sums over outputs.
+    base : (P, J) float32
+        Prior mean of the rates.
+    strength : float
+        Votes that it counts as.
+    skill : tuple of two floats
+        The crowd's mean skill, and the votes that it counts as.
+    shares : (J,) float64
+    accuracy : (K, J) float64
+        Prior mean of the outputs that stand for a class, together.
+    right, wrong : (L, J) float64
+        The crowd's shares of the outputs that stand for a class, and of those that do not.
+    """
 
     counts: FloatArray
     rows: FloatArray
@@ -119,30 +173,52 @@ class Fit:
     strength: float
     skill: tuple[float, float]
     shares: FloatArray
+    accuracy: FloatArray
+    right: FloatArray
+    wrong: FloatArray
 
     @property
     def model(self) -> tuple[NDArray[np.float32], float, FloatArray, FloatArray]:
         """Prior mean and strength, counts and their sums over outputs, for the kernels."""
         return self.base, self.strength, self.counts, self.rows
 
-    def rates(self) -> FloatArray:
-        """Return the expected probabilities of the outputs, (K, L, J)."""
-        rates = self.strength * self.base + self.counts
-        return np.asarray(rates / rates.sum(axis=1, keepdims=True))
+    def rates(self, crowd: Crowd) -> FloatArray:
+        """Return the expected probabilities of all outputs, (K, L, J)."""
+        base = np.zeros((len(self.rows), *crowd.stands.shape))
+        if crowd.prior is not None:
+            base[:] = (crowd.prior / crowd.prior.sum(axis=1, keepdims=True)).T
+        else:
+            own = np.zeros(base.shape[:2])
+            own[crowd.owner, crowd.output] = (self.counts * ~crowd.stands[crowd.output]).sum(axis=1)
+            mistakes = np.where(crowd.stands, 0.0, _CONFUSION_WEIGHT * self.wrong + own[:, :, None])
+            mistakes /= np.maximum(mistakes.sum(axis=1, keepdims=True), FLOOR)
+            base = np.where(
+                crowd.stands, self.right * self.accuracy[:, None], mistakes * (1 - self.accuracy[:, None])
+            )
+        base *= self.strength
+        base[crowd.owner, crowd.output] += self.counts
+        return np.asarray(base / base.sum(axis=1, keepdims=True))
 
 
 def sort_votes(labels: Labels, watch: Watch) -> Crowd:
-    """Sort the votes by task, and list the class that each output stands for."""
+    """Sort the votes by task, and list the pairs of annotator and output."""
     assert labels.meaning is not None
     votes = sort_by_task(labels, watch)
-    annotator, label = votes.unpack()
-    use = np.bincount(label, minlength=votes.outputs) + 1.0
+    occurring = np.zeros(votes.annotators * votes.outputs, dtype=np.bool_)
+    occurring[votes.pair] = True
+    pairs = np.flatnonzero(occurring)
+    number = np.cumsum(occurring, dtype=np.int32) - np.int32(1)
+    owner, output = (pairs // votes.outputs).astype(np.int32), (pairs % votes.outputs).astype(np.int16)
+    use = np.bincount(labels.label, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
-    number = np.bincount(annotator, minlength=votes.annotators).astype(np.float64)
+    given = np.bincount(labels.annotator, minlength=votes.annotators).astype(np.float64)
     spans = task_spans(votes.start, TERMS // votes.classes)
+    half = -(-len(spans) // 2)
+    parts = (spans[:half], spans[half:]) if len(labels) * votes.classes >= LARGE else (spans,)
     return Crowd(
-        votes.start, annotator, label, votes.known, stands, use / use.sum(), number, labels.prior, spans
-    )
+        votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
+        output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts,
+    )  # fmt: skip
 
 
 def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
@@ -186,66 +262,125 @@ def dawid_skene(
     """
     from raterscope.algorithms.labels._pooled_kernels import expect
 
-    fit = empty_fit(crowd, posterior)
-    active = max(1, int(crowd.active.sum()))
+    fit = empty_fit(crowd)
+    active_tasks = crowd.active
+    active = max(1, int(active_tasks.sum()))
     changes: list[float] = []
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
     draft = None if show is None else lambda: show(posterior)
+    counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
+
+    def update(following: FloatArray, at: int, first: int, last: int) -> tuple[float, float]:
+        return expect(
+            first, last, crowd.by_task, crowd.known, fit.model, fit.shares, posterior, following[at]
+        )  # fmt: skip
+
     for turn in range(1, iterations + 1):
         done = (turn - 1) / iterations
         watch(done, words, partial=draft)
-        count_votes_of(crowd, posterior, fit, watch, done, words)
-        estimate_priors(crowd, fit, by_class, turn, turn in _STRENGTH_ROUNDS, watch, done)
-        fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
+        fit.counts = counts[0]
+        estimate_priors(crowd, fit, counts, by_class, turn, turn in _STRENGTH_ROUNDS, watch, done)
+        fit.shares = posterior[active_tasks].sum(axis=0) + 1.0
         fit.shares /= fit.shares.sum()
-
-        def update(first: int, last: int) -> tuple[float, float]:
-            return expect(first, last, crowd.by_task, crowd.known, fit.model, fit.shares, posterior)
-
-        updated = run_spans(crowd.spans, update, partial(watch, done, words))
+        following = np.zeros_like(counts)
+        updated = run_parts(crowd.parts, partial(update, following), partial(watch, done, words))
         total = sum(change for change, _ in updated)
         changes.append(max((change for _, change in updated), default=0.0))
         if turn >= _LEAST_ROUNDS and total / active < tolerance:
             return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
+        counts = following
     return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
 
 
-def empty_fit(crowd: Crowd, posterior: FloatArray) -> Fit:
-    """Allocate the counts of a model."""
-    shape = (len(crowd.votes), *crowd.stands.shape)
-    classes = posterior.shape[1]
+def empty_fit(crowd: Crowd) -> Fit:
+    """Allocate the tables of a model, without the counts."""
+    outputs, classes = crowd.stands.shape
+    by_class, by_output = np.zeros((len(crowd.votes), classes)), np.zeros((outputs, classes))
     return Fit(
-        np.zeros(shape), np.zeros((shape[0], classes)), np.zeros(shape, dtype=np.float32), _USUAL[0],
-        (0.7, _USUAL[0]), np.full(classes, 1 / classes),
+        np.empty((0, classes)), by_class, np.zeros((len(crowd.owner), classes), dtype=np.float32), _USUAL[0],
+        (0.7, _USUAL[0]), np.full(classes, 1 / classes), by_class, by_output, by_output,
     )  # fmt: skip
 
 
-def count_votes_of(
-    crowd: Crowd, posterior: FloatArray, fit: Fit, watch: Watch, done: float, words: str
-) -> None:
-    """Count votes by annotator, class and label with the posterior as weights, into `fit`."""
-    from raterscope.algorithms.labels._pooled_kernels import add_counts
+def run_parts(
+    parts: tuple[Spans, ...], run: Callable[[int, int, int], Result], report: Callable[[], None]
+) -> list[Result]:
+    """Run a kernel on the spans of each part in their order, several parts at a time.
 
-    fit.counts[:] = 0.0
-    for first, last in crowd.spans:
-        watch(done, words)
-        add_counts(first, last, crowd.by_task, posterior, fit.counts)
-    fit.counts.sum(axis=1, out=fit.rows)
+    Parameters
+    ----------
+    parts : tuple of tuples of (first, last)
+    run : callable
+        Takes the number of the part, the first task, and the one after the last.
+    report : callable
+        Called several times a second; it may raise.
+
+    Returns
+    -------
+    list
+        The results of all spans in their order.
+    """
+    stopped = Event()
+
+    def run_part(at: int, _: int) -> list[Result]:
+        return [run(at, *span) for span in parts[at] if not stopped.is_set()]
+
+    def stop() -> None:
+        try:
+            report()
+        except BaseException:
+            stopped.set()  # the other parts end with their span
+            raise
+
+    if len(parts) == 1:
+        results = []
+        for span in parts[0]:
+            report()
+            results.append(run(0, *span))
+        return results
+    done = run_spans(tuple((at, at + 1) for at in range(len(parts))), run_part, stop)
+    return list(chain.from_iterable(done))
+
+
+def count_votes_of(crowd: Crowd, posterior: FloatArray, report: Callable[[], None]) -> FloatArray:
+    """Count votes by pair and class with the posterior as weights, (S, P, J) in the crowd's S parts."""
+    from raterscope.algorithms.labels._pooled_kernels import count_pairs
+
+    counts = np.zeros((len(crowd.parts), len(crowd.owner), posterior.shape[1]))
+
+    def count(at: int, first: int, last: int) -> None:
+        count_pairs(first, last, crowd.by_task, posterior, counts[at])
+
+    run_parts(crowd.parts, count, report)
+    return counts
 
 
 def estimate_priors(
-    crowd: Crowd, fit: Fit, by_class: bool, turn: int, strengthen: bool, watch: Watch, done: float
+    crowd: Crowd,
+    fit: Fit,
+    counts: FloatArray,
+    by_class: bool,
+    turn: int,
+    strengthen: bool,
+    watch: Watch,
+    done: float,
 ) -> None:
-    """Estimate the crowd's priors from the counts: skill, class accuracies, confusions, strength."""
-    from raterscope.algorithms.labels._pooled_kernels import fill_base
+    """Estimate the crowd's priors from the counts: skill, class accuracies, confusions, strength.
 
-    if crowd.prior is not None:
-        total = crowd.prior.sum(axis=1)
-        fit.base[:] = (crowd.prior / total[:, None]).T
-        fit.strength = float(total.mean())
-        return
+    `counts` are in parts (S, P, J); their sum is written to the first.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import fill_base, sum_pairs
+
     outputs, classes = crowd.stands.shape
-    right = np.einsum("klj,lj->kj", fit.counts, crowd.stands.astype(np.float64))
+    pairs = crowd.begin, crowd.output, crowd.meaning
+    right, total = np.empty((2, len(crowd.votes), classes))
+    own, together = np.empty(len(crowd.owner)), np.zeros((outputs, classes))
+    sum_pairs(0, len(crowd.votes), *pairs, counts, fit.rows, right, own, together)
+    if crowd.prior is not None:
+        shares = crowd.prior / crowd.prior.sum(axis=1, keepdims=True)
+        fit.base[:] = shares.T[crowd.output]
+        fit.strength = float(crowd.prior.sum(axis=1).mean())
+        return
     hits = right.sum(axis=1)
     if turn in _SKILL_ROUNDS:
         watch(done, "estimating the crowd's skill")
@@ -261,24 +396,19 @@ def estimate_priors(
         accuracy = 1.0 / (1.0 + np.exp(-(_logit(skill)[:, None] + shift)))
     least = _ACCURACIES[1] if classes == 2 else _ACCURACIES[0] / classes
     np.clip(accuracy, least, _ACCURACIES[2], out=accuracy)
-    together = fit.counts.sum(axis=0)
-    own = fit.counts.sum(axis=2) - np.einsum("klj,lj->kl", fit.counts, crowd.stands.astype(np.float64))
+    accuracy[:, crowd.stands.all(axis=0)] = 1.0
+    accuracy[:, ~crowd.stands.any(axis=0)] = 0.0
     wrong = np.where(crowd.stands, 0.0, together + _USE_WEIGHT * classes * crowd.use[:, None])
     wrong /= np.maximum(wrong.sum(axis=0), FLOOR)
     good = np.where(crowd.stands, together + crowd.use[:, None], 0.0)
     good /= np.maximum(good.sum(axis=0), FLOOR)
-    np.maximum(own, 0.0, out=own)
-    step = max(1, TERMS // (outputs * classes))
-    spans = tuple((first, min(first + step, len(own))) for first in range(0, len(own), step))
-
-    def fill(first: int, last: int) -> None:
-        fill_base(
-            first, last, crowd.stands, accuracy, good, wrong, own, _CONFUSION_WEIGHT, fit.base
-        )  # fmt: skip
-
-    run_spans(spans, fill, partial(watch, done, "estimating the crowd's confusions"))
+    fit.accuracy, fit.right, fit.wrong = accuracy, good, wrong
+    watch(done, "estimating the crowd's confusions")
+    fill_base(
+        0, len(crowd.votes), *pairs, accuracy, good, wrong, own, _CONFUSION_WEIGHT, total, fit.base
+    )  # fmt: skip
     if strengthen:
-        fit.strength = _strength(fit, watch, done)
+        fit.strength = _strength(crowd, fit, watch, done)
 
 
 def _logit(share: FloatArray) -> FloatArray:
@@ -313,7 +443,7 @@ def _skill(hits: FloatArray, votes: FloatArray, before: float) -> tuple[float, f
     return float(means[mean]), float(_STRENGTHS[at])
 
 
-def _strength(fit: Fit, watch: Watch, done: float) -> float:
+def _strength(crowd: Crowd, fit: Fit, watch: Watch, done: float) -> float:
     """Estimate the strength of the rates' prior by penalised maximum likelihood, on a grid."""
     from raterscope.algorithms.labels._pooled_kernels import polya
 
@@ -321,14 +451,14 @@ def _strength(fit: Fit, watch: Watch, done: float) -> float:
     if not len(annotator):
         return fit.strength
     rows = np.stack([annotator, of], axis=1)
-    most = max(1, _PRIOR_ENTRIES // fit.base.shape[1])
+    most = max(1, _PRIOR_ENTRIES // len(crowd.meaning))
     rows = rows[:: -(-len(rows) // most)]
     penalty = _penalty(_STRENGTHS)
 
     def score(point: tuple[int, ...]) -> float:
         watch(done, "estimating how much annotators differ")
         at = point[0]
-        return float(polya(rows, fit.base, fit.counts, _STRENGTHS[at])) + float(penalty[at])
+        return float(polya(rows, crowd.begin, fit.base, fit.counts, _STRENGTHS[at])) + float(penalty[at])
 
     return float(_STRENGTHS[_peak(score, (_nearest(fit.strength),), (len(_STRENGTHS),))[0]])
 
@@ -402,76 +532,3 @@ def predictive_scores(
     spans = task_spans(ends, TERMS // posterior.shape[1] // len(correlations))
     report = partial(watch, 0.0, "estimating the correlation of votes")
     return np.asarray(np.sum(run_spans(spans, score, report), axis=0))
-
-
-_ROUNDS = 30
-_MEMBERSHIP_STRENGTH_ROUNDS = (5, 15)
-_SWEEPS = 20
-"""Sweeps over each known task for its prediction from votes alone."""
-
-
-def mixed_membership(
-    crowd: Crowd,
-    posterior: FloatArray,
-    mixture: float,
-    watch: Watch,
-    judged: NDArray[np.int64] | None = None,
-    unheld: FloatArray | None = None,
-) -> tuple[FloatArray, Fit]:
-    """Fit the model from an initial posterior.
-
-    Parameters
-    ----------
-    crowd : Crowd
-    posterior : (N, J) float64
-    mixture : float
-        Prior strength of a task's mixture.
-    watch : Watch
-    judged : (M,) int64, optional
-        Known tasks with votes whose mixture is predicted without their class.
-    unheld : (M, J) float64, optional
-        Their initial probabilities.
-
-    Returns
-    -------
-    mean : (N, J) float64
-        Each task's expected mixture; for a judged task, the one without its own class.
-    fit : Fit
-        Rates given the apparent class.
-    """
-    from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
-
-    votes = np.diff(crowd.start)
-    fit = empty_fit(crowd, posterior)
-    share = np.repeat(posterior.astype(np.float32), votes, axis=0)
-    total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
-    words = "fitting mixed membership"
-    count_votes_of(crowd, posterior, fit, watch, 0.0, words)
-    fixed = crowd.known != OPEN
-    prior = mixture * fit.shares
-    # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
-    weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0)
-    of_known = posterior[fixed].sum(axis=0) + 1.0
-    fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
-    for turn in range(1, _ROUNDS + 1):
-        done = (turn - 1) / _ROUNDS
-        estimate_priors(crowd, fit, True, turn, turn in _MEMBERSHIP_STRENGTH_ROUNDS, watch, done)
-        if turn > 1:
-            fit.shares = weight @ total + weight.sum() * prior + of_known
-        fit.shares /= fit.shares.sum()
-        prior = mixture * fit.shares
-        for first, last in crowd.spans:
-            watch(done, words)
-            membership_sweep(first, last, crowd.by_task, crowd.known, fit.model, prior, share, total)
-    mean = prior + total
-    mean /= mixture + votes[:, None]
-    mean[fixed] = posterior[fixed]
-    if judged is not None and unheld is not None and len(judged):
-        watch(1.0, words)
-        answer = np.empty_like(unheld)
-        membership_without_truth(
-            judged, crowd.by_task, unheld, _SWEEPS, fit.model, prior, share, total, answer
-        )  # fmt: skip
-        mean[judged] = (prior + answer) / (mixture + votes[judged, None])
-    mean /= mean.sum(axis=1, keepdims=True)
-    return mean, fit

@@ -78,12 +78,12 @@ from raterscope.algorithms.labels.hierarchical import (
     Fit,
     correlation_of,
     dawid_skene,
-    mixed_membership,
     predictive_scores,
     smoothed_vote,
     sort_votes,
     tempered_posterior,
 )
+from raterscope.algorithms.labels.mixed_membership import mixed_membership
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
@@ -284,11 +284,15 @@ def independence(
 
     measured, fit, posterior = gain(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
     step = part(watch, 0.1, 0.2, "simulated crowds: ")
-    _, mixed = mixed_membership(sort_votes(labels, silent), posterior, mixture, step)
+    crowd = sort_votes(labels, silent)
+    _, mixed = mixed_membership(crowd, posterior, mixture, step)
     generator = np.random.default_rng(0)
     drawn = [
-        _draw(labels, model, strength, generator)
-        for model, strength in ((fit, 0.0), (mixed, mixture))
+        _draw(labels, model.shares, rates, strength, generator)
+        for model, rates, strength in (
+            (fit, fit.rates(crowd), 0.0),
+            (mixed, mixed.rates(crowd), mixture),
+        )
         for _ in range(_SIMULATED)
     ]
     stopped = Event()
@@ -329,18 +333,19 @@ def _thin(labels: Labels) -> Labels:
     )
 
 
-def _draw(labels: Labels, fit: Fit, mixture: float, generator: np.random.Generator) -> Labels:
+def _draw(
+    labels: Labels, shares: FloatArray, rates: FloatArray, mixture: float, generator: np.random.Generator
+) -> Labels:
     """Draw new labels for the same votes; without a mixture all votes on a task have one class."""
-    tasks, classes = len(labels.tasks), len(fit.shares)
+    tasks, classes = len(labels.tasks), len(shares)
     if mixture > 0:
-        weight = generator.gamma(mixture * fit.shares, size=(tasks, classes)) + 1e-300
+        weight = generator.gamma(mixture * shares, size=(tasks, classes)) + 1e-300
         weight /= weight.sum(axis=1, keepdims=True)
         apparent = _categories(weight[labels.task], generator)
     else:
-        drawn = generator.choice(classes, tasks, p=fit.shares)
+        drawn = generator.choice(classes, tasks, p=shares)
         apparent = drawn.astype(np.int16)[labels.task]
-    rates = fit.rates()[labels.annotator, :, apparent]
-    return replace(labels, label=_categories(rates, generator))
+    return replace(labels, label=_categories(rates[labels.annotator, :, apparent], generator))
 
 
 def _categories(probability: FloatArray, generator: np.random.Generator) -> NDArray[np.int16]:

@@ -1,0 +1,122 @@
+"""Inner loops of EBCC: counts, and joint probabilities of classes and subtypes."""
+
+from __future__ import annotations
+
+from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.labels._pooled_kernels import normalise
+
+
+@compiled()
+def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
+    """Add the expected votes on some tasks to the counts.
+
+    Parameters
+    ----------
+    first, last : int
+        Tasks between which to count.
+    votes : tuple
+        `start` (N + 1,) int64, and the annotator (V,) int32 and the label (V,) int16 of each vote, sorted by
+        task: the votes on task i are `start[i]` to `start[i + 1]`.
+    posterior : (N, J) float64
+    counts : (K, L, J) float64
+        Added to.
+    """
+    start, annotator, label = votes
+    for i in range(first, last):
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for j in range(posterior.shape[1]):
+                counts[k, output, j] += posterior[i, j]
+
+
+@compiled(error_model="numpy")
+def expect_subtypes(
+    first: int, last: int, votes: Array, known: Array, subtypes: int, logs: Array, rates: Array, joint: Array
+) -> tuple[float, float]:
+    """Compute the joint probabilities of class and subtype of some tasks.
+
+    Parameters
+    ----------
+    first, last : int
+        Tasks.
+    votes : as in `add_counts`
+    known : (N,) int16
+        The class of a task where it is known, negative elsewhere.
+    subtypes : int
+        M.
+    logs : (J M,) float64
+        Expected logarithms of the classes' shares times those of their subtypes.
+    rates : (K, L, J M) float64
+        Expected logarithms of the annotators' rates.
+    joint : (N, J M) float64
+        Overwritten for tasks with votes.
+
+    Returns
+    -------
+    evidence, change : float
+        Sum of the logarithms of the normalisers, and of the absolute changes.
+    """
+    start, annotator, label = votes
+    columns = len(logs)
+    term = logs.copy()
+    evidence = change = 0.0
+    for i in range(first, last):
+        if start[i] == start[i + 1]:
+            continue
+        low, high = 0, columns
+        if known[i] >= 0:
+            low, high = known[i] * subtypes, (known[i] + 1) * subtypes
+        term[low:high] = logs[low:high]
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for column in range(low, high):
+                term[column] += rates[k, output, column]
+        evidence += normalise(term[low:high])
+        for column in range(columns):
+            value = term[column] if low <= column < high else 0.0
+            change += abs(value - joint[i, column])
+            joint[i, column] = value
+    return evidence, change
+
+
+@compiled(error_model="numpy")
+def temper_subtypes(
+    first: int,
+    last: int,
+    votes: Array,
+    subtypes: int,
+    logs: Array,
+    rates: Array,
+    correlation: float,
+    answer: Array,
+) -> None:
+    """Compute the classes' probabilities of some tasks with the votes' design effect.
+
+    Parameters
+    ----------
+    first, last : int
+    votes, subtypes, logs, rates : as in `expect_subtypes`
+    correlation : float
+        The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
+    answer : (N, J) float64
+        Overwritten for tasks with votes.
+    """
+    start, annotator, label = votes
+    columns = len(logs)
+    term = logs.copy()
+    for i in range(first, last):
+        count = start[i + 1] - start[i]
+        if count == 0:
+            continue
+        term[:] = 0.0
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for column in range(columns):
+                term[column] += rates[k, output, column]
+        effect = 1.0 + (count - 1) * correlation
+        for column in range(columns):
+            term[column] = term[column] / effect + logs[column]
+        normalise(term)
+        answer[i, :] = 0.0
+        for column in range(columns):
+            answer[i, column // subtypes] += term[column]

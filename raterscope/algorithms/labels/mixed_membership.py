@@ -1,0 +1,115 @@
+"""Mixed membership: every vote has an apparent class of its own, drawn from its task's mixture.
+
+Rates and their priors are those of hierarchical Dawid-Skene, given the apparent classes.
+
+References
+----------
+.. [airoldi2008] E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic
+   blockmodels", Journal of Machine Learning Research 9 (2008) 1981-2014.
+.. [newman2009] D. Newman, A. Asuncion, P. Smyth and M. Welling, "Distributed algorithms for topic models",
+   Journal of Machine Learning Research 10 (2009) 1801-1828 (parts of the tasks with counts of their own).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, FloatArray
+from raterscope.algorithms.labels.hierarchical import (
+    Crowd,
+    Fit,
+    count_votes_of,
+    empty_fit,
+    estimate_priors,
+    run_parts,
+)
+from raterscope.algorithms.progress import Watch
+
+_ROUNDS = 30
+_STRENGTH_ROUNDS = (5, 15)
+_SWEEPS = 20
+"""Sweeps over each known task for its prediction from votes alone."""
+
+
+def mixed_membership(
+    crowd: Crowd,
+    posterior: FloatArray,
+    mixture: float,
+    watch: Watch,
+    judged: NDArray[np.int64] | None = None,
+    unheld: FloatArray | None = None,
+) -> tuple[FloatArray, Fit]:
+    """Fit the model from an initial posterior.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    posterior : (N, J) float64
+    mixture : float
+        Prior strength of a task's mixture.
+    watch : Watch
+    judged : (M,) int64, optional
+        Known tasks with votes whose mixture is predicted without their class.
+    unheld : (M, J) float64, optional
+        Their initial probabilities.
+
+    Returns
+    -------
+    mean : (N, J) float64
+        Each task's expected mixture; for a judged task, the one without its own class.
+    fit : Fit
+        Rates given the apparent class.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
+
+    votes = np.diff(crowd.start)
+    fit = empty_fit(crowd)
+    share = np.repeat(posterior.astype(np.float32), votes, axis=0)
+    total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
+    words = "fitting mixed membership"
+    counted = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
+    rows = np.zeros((len(counted), *fit.rows.shape))
+    fit.counts, fit.rows = counted[0], rows[0]
+    fit.counts += counted[1:].sum(axis=0)
+    fixed = crowd.known != OPEN
+    prior = mixture * fit.shares
+    # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
+    weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0)
+    of_known = posterior[fixed].sum(axis=0) + 1.0
+    fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
+
+    def sweep(prior: FloatArray, at: int, first: int, last: int) -> float:
+        model = fit.base, fit.strength, counted[at], rows[at]
+        return membership_sweep(first, last, crowd.by_task, crowd.known, model, prior, share, total)
+
+    for turn in range(1, _ROUNDS + 1):
+        done = (turn - 1) / _ROUNDS
+        strengthen = turn in _STRENGTH_ROUNDS
+        estimate_priors(crowd, fit, counted[:1], True, turn, strengthen, watch, done)
+        if turn > 1:
+            fit.shares = weight @ total + weight.sum() * prior + of_known
+        fit.shares /= fit.shares.sum()
+        prior = mixture * fit.shares
+        # Each part knows the changes of the others after the round ([newman2009]_).
+        before = [table[0].copy() if len(table) > 1 else table[0] for table in (counted, rows)]
+        counted[1:], rows[1:] = counted[0], rows[0]
+        moved = sum(run_parts(crowd.parts, partial(sweep, prior), partial(watch, done, words)))
+        for table, former in zip((counted, rows), before, strict=True):
+            for other in table[1:]:
+                other -= former
+                table[0] += other
+    mean = prior + total
+    mean /= mixture + votes[:, None]
+    mean[fixed] = posterior[fixed]
+    if judged is not None and unheld is not None and len(judged):
+        watch(1.0, words)
+        answer = np.empty_like(unheld)
+        membership_without_truth(
+            judged, crowd.by_task, unheld, _SWEEPS, fit.model, prior, share, total, answer
+        )  # fmt: skip
+        mean[judged] = (prior + answer) / (mixture + votes[judged, None])
+    mean /= mean.sum(axis=1, keepdims=True)
+    return mean, fit
