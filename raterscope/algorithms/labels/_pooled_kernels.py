@@ -122,19 +122,64 @@ def normalise(logs: Array) -> float:
 
 
 @compiled(error_model="numpy")
-def rate(strength: float, base: float, count: float, row: float, own: float) -> float:
-    """Return an annotator's expected rate of an output, given a class, without a vote's own contribution.
+def weigh_pairs(
+    begin: Array, base: Array, strength: float, counts: Array, rows: Array, above: Array, below: Array
+) -> None:
+    """Compute numerators and denominators of the annotators' expected rates.
 
     Parameters
     ----------
-    strength, base : float
-        Votes that the prior counts for, and its mean.
-    count, row : float
-        Expected votes for the output and for all outputs, given the class.
-    own : float
-        The vote's share of both.
+    begin : (K + 1,) int64
+        As in `sum_pairs`.
+    base : (P, J) float32
+        Prior mean of the rates.
+    strength : float
+        Votes that it counts as.
+    counts : (P, J) float64
+    rows : (K, J) float64
+        Their sums over outputs.
+    above : (P, J) floating
+        Overwritten.
+    below : (K, J) floating
+        Overwritten.
     """
-    return max(strength * base + count - own, _TINY) / (strength + row - own)
+    for k in range(len(rows)):
+        for j in range(rows.shape[1]):
+            below[k, j] = strength + rows[k, j]
+        for p in range(begin[k], begin[k + 1]):
+            for j in range(rows.shape[1]):
+                above[p, j] = strength * base[p, j] + counts[p, j]
+
+
+@compiled(error_model="numpy")
+def _multiply(
+    first: int, last: int, votes: Array, above: Array, below: Array, own: Array, product: Array
+) -> None:
+    """Multiply rates of some votes, without the votes' own contribution, up to a common factor.
+
+    Parameters
+    ----------
+    first, last : int
+        Votes.
+    votes : as in `count_pairs`
+    above, below : as in `weigh_pairs`
+    own : (J,) floating
+        A vote's share of both.
+    product : (J,) float64
+        Multiplied.
+    """
+    _, pair, owner = votes
+    least = above.dtype.type(_TINY)
+    for v in range(first, last):
+        top, bottom = above[pair[v]], below[owner[pair[v]]]
+        for j in range(len(own)):  # conditions in a form that computes several classes at once
+            rest = top[j] - own[j]
+            rest = rest if rest > least else least
+            product[j] *= rest / (bottom[j] - own[j])
+        if (v - first) % _BETWEEN == _BETWEEN - 1:
+            most = product.max()
+            for j in range(len(own)):
+                product[j] = max(product[j] / most, _FLOOR)
 
 
 @compiled(error_model="numpy")
@@ -156,10 +201,9 @@ def expect(
     votes : as in `count_pairs`
     known : (N,) int16
     model : tuple
-        Prior mean of the rates (P, J) float32, votes that the prior counts for, expected counts (P, J) and
-        their sums over outputs (K, J).
+        `above` and `below` of `weigh_pairs`.
     shares : (J,) float64
-    posterior : (N, J) float64
+    posterior : (N, J) floating
         Overwritten for tasks with votes. A known class counts as the vote of an annotator with error rate
         `_DOUBT`: a single mistake must not change the annotators' rates.
     counts : (P, J) float64
@@ -170,38 +214,34 @@ def expect(
     total, largest : float
         Sum of all changes, and the largest one.
     """
-    start, pair, owner = votes
-    base, strength, counted, rows = model
+    start, pair, _ = votes
+    above, below = model
     classes = len(shares)
     product = shares.copy()
+    own = above[0].copy()
     total = largest = 0.0
     for i in range(first, last):
         if start[i] == start[i + 1]:
             continue
         product[:] = shares
+        own[:] = posterior[i]
         if known[i] >= 0:
             for j in range(classes):
                 if j != known[i]:
                     product[j] *= _DOUBT / (1 - _DOUBT) / (classes - 1)
-        before = posterior[i]
-        for v in range(start[i], start[i + 1]):
-            mean, count, row = base[pair[v]], counted[pair[v]], rows[owner[pair[v]]]
-            for j in range(classes):
-                product[j] *= rate(strength, mean[j], count[j], row[j], before[j])
-            if (v - start[i]) % _BETWEEN == _BETWEEN - 1:
-                most = product.max()
-                for j in range(classes):
-                    product[j] = max(product[j] / most, _FLOOR)
+        _multiply(start[i], start[i + 1], votes, above, below, own, product)
         mass = product.sum()
+        row = posterior[i]
         for j in range(classes):
-            value = product[j] / mass
-            change = abs(value - before[j])
+            product[j] /= mass
+            change = abs(product[j] - row[j])
             total += change
             largest = max(largest, change)
-            before[j] = value
+            row[j] = product[j]
         for v in range(start[i], start[i + 1]):
+            count = counts[pair[v]]
             for j in range(classes):
-                counts[pair[v], j] += before[j]
+                count[j] += product[j]
     return total, largest
 
 
@@ -212,9 +252,9 @@ def temper(
     votes: Array,
     model: Array,
     shares: Array,
-    correlation: float,
+    correlations: Array,
     posterior: Array,
-    answer: Array,
+    answers: Array,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
@@ -224,30 +264,33 @@ def temper(
     ----------
     first, last : int
     votes, model, shares : as in `expect`
-    correlation : float
-    posterior : (N, J) float64
+    correlations : (R,) float64
+    posterior : (N, J) floating
         As fitted.
-    answer : (N, J) float64
+    answers : (R, N, J) floating
         Overwritten for tasks with votes.
     """
-    start, pair, owner = votes
-    base, strength, counts, rows = model
+    start, _, _ = votes
+    above, below = model
     classes = len(shares)
-    logs = shares.copy()
+    product, logs = shares.copy(), shares.copy()
+    own = above[0].copy()
     for i in range(first, last):
         count = start[i + 1] - start[i]
         if count == 0:
             continue
-        logs[:] = 0.0
-        for v in range(start[i], start[i + 1]):
-            mean, counted, row = base[pair[v]], counts[pair[v]], rows[owner[pair[v]]]
-            for j in range(classes):
-                logs[j] += math.log(rate(strength, mean[j], counted[j], row[j], posterior[i, j]))
-        effect = 1.0 + (count - 1) * correlation
+        product[:] = 1.0
+        own[:] = posterior[i]
+        _multiply(start[i], start[i + 1], votes, above, below, own, product)
         for j in range(classes):
-            logs[j] = logs[j] / effect + math.log(shares[j])
-        normalise(logs)
-        answer[i] = logs
+            product[j] = math.log(product[j])
+        for r in range(len(correlations)):
+            effect = 1.0 + (count - 1) * correlations[r]
+            for j in range(classes):
+                logs[j] = product[j] / effect + math.log(shares[j])
+            normalise(logs)
+            for j in range(classes):
+                answers[r, i, j] = logs[j]
 
 
 @compiled(error_model="numpy")
@@ -279,7 +322,7 @@ def score_correlation(
         Added to.
     """
     start, pair, owner = votes
-    base, strength, counts, rows = model
+    above, below = model
     classes = len(shares)
     rates = shares.repeat(most_votes).reshape(classes, most_votes)
     logs = rates.copy()
@@ -292,7 +335,8 @@ def score_correlation(
         for n in range(count):
             p = pair[start[i] + n]
             for j in range(classes):
-                rates[j, n] = rate(strength, base[p, j], counts[p, j], rows[owner[p], j], posterior[i, j])
+                own = posterior[i, j]
+                rates[j, n] = max(above[p, j] - own, _TINY) / (below[owner[p], j] - own)
                 logs[j, n] = math.log(rates[j, n])
                 total[j] += logs[j, n]
         for r in range(len(correlations)):
@@ -418,6 +462,21 @@ def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float
 
 
 @compiled(error_model="numpy")
+def _sum(values: Array) -> float:
+    """Return the sum in four parts, which the processor adds at once."""
+    first = second = third = fourth = 0.0
+    whole = len(values) // 4 * 4
+    for j in range(0, whole, 4):
+        first += values[j]
+        second += values[j + 1]
+        third += values[j + 2]
+        fourth += values[j + 3]
+    for j in range(whole, len(values)):
+        first += values[j]
+    return (first + second) + (third + fourth)
+
+
+@compiled(error_model="numpy")
 def membership_sweep(
     first: int,
     last: int,
@@ -434,8 +493,8 @@ def membership_sweep(
     ----------
     first, last : int
     votes, known : as in `expect`
-    model : as in `expect`
-        The counts are updated with every vote.
+    model : tuple
+        `above` and `below` of `weigh_pairs`, updated with every vote.
     mixture : (J,) float64
         Prior of a task's mixture.
     share : (V, J) float32
@@ -446,37 +505,40 @@ def membership_sweep(
     Returns
     -------
     float
-        Sum of all changes.
+        Sum over the tasks of the changes of their expected mixtures.
     """
     start, pair, owner = votes
-    base, strength, counts, rows = model
+    above, below = model
     classes = len(mixture)
     term = mixture.copy()
+    former = mixture.copy()
+    prior = mixture.sum()
     moved = 0.0
     for i in range(first, last):
         if known[i] >= 0 or start[i + 1] == start[i]:
             continue
         task = total[i]
+        former[:] = task
         for v in range(start[i], start[i + 1]):
             p = pair[v]
-            mean, count, row, own = base[p], counts[p], rows[owner[p]], share[v]
+            top, bottom, own = above[p], below[owner[p]], share[v]
             for j in range(classes):  # without a sum, for the processor to compute several at once
                 other = task[j] - own[j]
                 other = other if other > 0.0 else 0.0
-                above = strength * mean[j] + count[j] - own[j]
-                above = above if above > _TINY else _TINY
-                term[j] = (mixture[j] + other) * (above / (strength + row[j] - own[j]))
-            mass = 0.0
-            for j in range(classes):
-                mass += term[j]
+                rest = top[j] - own[j]
+                rest = rest if rest > _TINY else _TINY
+                term[j] = (mixture[j] + other) * (rest / (bottom[j] - own[j]))
+            mass = _sum(term)
             for j in range(classes):
                 before = own[j]
                 own[j] = term[j] / mass
                 change = own[j] - before
-                count[j] += change
-                row[j] += change
+                top[j] += change
+                bottom[j] += change
                 task[j] += change
-                moved += abs(change)
+        for j in range(classes):
+            former[j] = abs(task[j] - former[j])
+        moved += _sum(former) / (prior + start[i + 1] - start[i])
     return moved
 
 
@@ -506,7 +568,7 @@ def membership_without_truth(
         Summed probabilities of the votes' apparent classes. Overwritten.
     """
     start, pair, owner = votes
-    _, _, counts, rows = model
+    above, below = model
     classes = len(mixture)
     unknown = np.full(len(start) - 1, -1, dtype=np.int16)
     for m in range(len(tasks)):
@@ -517,8 +579,8 @@ def membership_without_truth(
         for v in range(start[i], start[i + 1]):
             for j in range(classes):
                 change = begin[m, j] - share[v, j]
-                counts[pair[v], j] += change
-                rows[owner[pair[v]], j] += change
+                above[pair[v], j] += change
+                below[owner[pair[v]], j] += change
                 share[v, j] = begin[m, j]
         for j in range(classes):
             total[i, j] = count * begin[m, j]
@@ -529,6 +591,6 @@ def membership_without_truth(
         for v in range(start[i], start[i + 1]):
             for j in range(classes):
                 change = before[v - start[i], j] - share[v, j]
-                counts[pair[v], j] += change
-                rows[owner[pair[v]], j] += change
+                above[pair[v], j] += change
+                below[owner[pair[v]], j] += change
                 share[v, j] = before[v - start[i], j]

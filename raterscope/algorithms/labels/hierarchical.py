@@ -18,12 +18,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
 from threading import Event
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ from raterscope.algorithms.labels.data import (
     sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, part
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -50,7 +50,14 @@ TERMS = 1_000_000
 """Votes times classes between two reports."""
 
 LARGE = 4_000_000
-"""Votes times classes from which tasks are divided into parts."""
+"""Votes times classes of a large crowd. Its tables of tasks have single precision, its tasks are divided into
+two parts with counts of their own, and each fit starts from another one."""
+
+_SAMPLE = 5_000_000
+"""Votes times classes of the part of a large crowd to which it is fitted first."""
+
+_LEAST_OF_LARGE = 3
+"""Rounds over all tasks of a large crowd."""
 
 _LEAST_ROUNDS = 13
 _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
@@ -69,7 +76,7 @@ _PRIOR_ENTRIES = 200_000
 _PRIOR_ANNOTATORS = 4_000
 """Entries and annotators at most from which the crowd's priors are estimated."""
 
-_CORRELATION_TERMS = 2_000_000
+_CORRELATION_TERMS = 1_000_000
 """Votes times classes at most from which the correlation is estimated."""
 
 _CLASS_WEIGHT = 10.0
@@ -143,6 +150,27 @@ class Crowd:
         """Tasks with votes or a known class."""
         return np.asarray((np.diff(self.start) > 0) | (self.known != OPEN))
 
+    @property
+    def large(self) -> bool:
+        """Whether tables are of single precision, and fits start from others."""
+        return bool(len(self.pair) * self.stands.shape[1] >= LARGE)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the tables of tasks."""
+        return np.float32 if self.large else np.float64
+
+    def sample(self) -> tuple[Crowd, NDArray[np.int64]]:
+        """Return the votes on about `LARGE` votes times classes, and their tasks."""
+        terms = len(self.pair) * self.stands.shape[1]
+        tasks = np.arange(0, len(self.known), max(1, terms // _SAMPLE))
+        count = np.diff(self.start)[tasks]
+        start = np.concatenate([[0], np.cumsum(count)])
+        pair = self.pair[np.repeat(self.start[tasks] - start[:-1], count) + np.arange(start[-1])]
+        votes = np.bincount(self.owner[pair], minlength=len(self.votes)).astype(np.float64)
+        parts = _divide(start, self.stands.shape[1], large=True)
+        return replace(self, start=start, pair=pair, known=self.known[tasks], votes=votes, parts=parts), tasks
+
 
 @dataclass(eq=False)
 class Fit:
@@ -177,10 +205,13 @@ class Fit:
     right: FloatArray
     wrong: FloatArray
 
-    @property
-    def model(self) -> tuple[NDArray[np.float32], float, FloatArray, FloatArray]:
-        """Prior mean and strength, counts and their sums over outputs, for the kernels."""
-        return self.base, self.strength, self.counts, self.rows
+    def tables(self, crowd: Crowd, dtype: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Return numerators (P, J) and denominators (K, J) of the expected rates; by default of its type."""
+        from raterscope.algorithms.labels._pooled_kernels import weigh_pairs
+
+        above, below = (np.empty(t.shape, dtype or crowd.dtype) for t in (self.counts, self.rows))
+        weigh_pairs(crowd.begin, self.base, self.strength, self.counts, self.rows, above, below)
+        return above, below
 
     def rates(self, crowd: Crowd) -> FloatArray:
         """Return the expected probabilities of all outputs, (K, L, J)."""
@@ -212,20 +243,25 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     use = np.bincount(labels.label, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
     given = np.bincount(labels.annotator, minlength=votes.annotators).astype(np.float64)
-    spans = task_spans(votes.start, TERMS // votes.classes)
-    half = -(-len(spans) // 2)
-    parts = (spans[:half], spans[half:]) if len(labels) * votes.classes >= LARGE else (spans,)
+    parts = _divide(votes.start, votes.classes, large=len(labels) * votes.classes >= LARGE)
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
         output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts,
     )  # fmt: skip
 
 
+def _divide(start: NDArray[np.int64], classes: int, *, large: bool) -> tuple[Spans, ...]:
+    """Divide tasks into spans, and those of large crowds into two parts."""
+    spans = task_spans(start, TERMS // classes)
+    half = -(-len(spans) // 2)
+    return (spans[:half], spans[half:]) if large else (spans,)
+
+
 def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
-    """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J)."""
+    """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J) of the crowd's type."""
     tasks, classes = len(labels.tasks), len(labels.classes)
     weight = class_shares(labels, default_prior(labels))
-    vote = np.empty((tasks, classes))
+    vote = np.empty((tasks, classes), dtype=crowd.dtype)
     for j in range(classes):
         watch(j / classes, "counting votes")
         vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
@@ -243,13 +279,16 @@ def dawid_skene(
     tolerance: float,
     watch: Watch,
     show: Callable[[FloatArray], object] | None = None,
+    like: Fit | None = None,
 ) -> tuple[Fit, LabelTrace]:
     """Fit the hierarchical model without tempering.
+
+    A large crowd is first fitted to a part of its tasks, unless the posterior is that of a similar fit.
 
     Parameters
     ----------
     crowd : Crowd
-    posterior : (N, J) float64
+    posterior : (N, J) floating
         Initial posterior; overwritten.
     by_class : bool
         Estimate an accuracy for each class.
@@ -259,46 +298,109 @@ def dawid_skene(
     watch : Watch
     show : callable, optional
         Makes a partial result from a posterior.
+    like : Fit, optional
+        Of the posterior; used with a large crowd.
     """
-    from raterscope.algorithms.labels._pooled_kernels import expect
-
-    fit = empty_fit(crowd)
-    active_tasks = crowd.active
-    active = max(1, int(active_tasks.sum()))
-    changes: list[float] = []
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
-    draft = None if show is None else lambda: show(posterior)
-    counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
-
-    def update(following: FloatArray, at: int, first: int, last: int) -> tuple[float, float]:
-        return expect(
-            first, last, crowd.by_task, crowd.known, fit.model, fit.shares, posterior, following[at]
-        )  # fmt: skip
-
-    for turn in range(1, iterations + 1):
-        done = (turn - 1) / iterations
-        watch(done, words, partial=draft)
-        fit.counts = counts[0]
-        estimate_priors(crowd, fit, counts, by_class, turn, turn in _STRENGTH_ROUNDS, watch, done)
-        fit.shares = posterior[active_tasks].sum(axis=0) + 1.0
-        fit.shares /= fit.shares.sum()
-        following = np.zeros_like(counts)
-        updated = run_parts(crowd.parts, partial(update, following), partial(watch, done, words))
-        total = sum(change for change, _ in updated)
-        changes.append(max((change for _, change in updated), default=0.0))
-        if turn >= _LEAST_ROUNDS and total / active < tolerance:
-            return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
-        counts = following
-    return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
+    fit = _Rounds(crowd, by_class, words)
+    if not crowd.large:
+        counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
+        return fit.run(posterior, counts, (_LEAST_ROUNDS, iterations), tolerance, watch, show)
+    if like is not None:
+        counts = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
+        fit = _Rounds(crowd, by_class, words, like)
+    else:
+        step = part(watch, 0.0, 0.3)
+        some, tasks = crowd.sample()
+        first = posterior[tasks]
+        counts = count_votes_of(some, first, partial(step, 0.0, words))
+        like, _ = _Rounds(some, by_class, words).run(first, counts, (_LEAST_ROUNDS,) * 2, tolerance, step)
+        posterior[np.diff(crowd.start) > 0] = 0.0  # the others contribute nothing to these rates yet
+        posterior[tasks] = first
+        counts, _, _ = fit.expect(like, posterior, part(watch, 0.3, 0.35))
+        fit = _Rounds(crowd, by_class, words, like)
+    least = min(_LEAST_OF_LARGE, iterations)
+    return fit.run(posterior, counts, (least, iterations), tolerance, part(watch, 0.35, 1.0), show)
 
 
-def empty_fit(crowd: Crowd) -> Fit:
-    """Allocate the tables of a model, without the counts."""
+class _Rounds:
+    """Rounds of a fit, each over all tasks of a crowd.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    by_class : bool
+    words : str
+        For the watch.
+    like : Fit, optional
+        To start from.
+    """
+
+    def __init__(self, crowd: Crowd, by_class: bool, words: str, like: Fit | None = None) -> None:
+        self.crowd, self.by_class, self.words = crowd, by_class, words
+        self.fit = empty_fit(crowd, like)
+        self._active = crowd.active.astype(crowd.dtype)
+        self._tasks = max(1, int(crowd.active.sum()))
+
+    def run(
+        self,
+        posterior: FloatArray,
+        counts: FloatArray,
+        rounds: tuple[int, int],
+        tolerance: float,
+        watch: Watch,
+        show: Callable[[FloatArray], object] | None = None,
+    ) -> tuple[Fit, LabelTrace]:
+        """Update rates and tasks in turn, in a least and a largest number of rounds."""
+        crowd, fit = self.crowd, self.fit
+        changes: list[float] = []
+        draft = None if show is None else lambda: show(posterior)
+        for turn in range(1, rounds[1] + 1):
+            done = (turn - 1) / rounds[1]
+            watch(done, self.words, partial=draft)
+            fit.counts = counts[0]
+            estimate_priors(
+                crowd, fit, counts, self.by_class, turn, turn in _STRENGTH_ROUNDS, watch, done
+            )  # fmt: skip
+            fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
+            fit.shares /= fit.shares.sum()
+            counts, mean, largest = self.expect(fit, posterior, part(watch, done, done))
+            changes.append(largest)
+            if turn >= rounds[0] and mean < tolerance:
+                return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
+        return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
+
+    def expect(self, fit: Fit, posterior: FloatArray, watch: Watch) -> tuple[FloatArray, float, float]:
+        """Update the tasks by the rates of a fit.
+
+        Returns
+        -------
+        counts : (S, P, J) float64
+        mean, largest : float
+            The tasks' changes.
+        """
+        from raterscope.algorithms.labels._pooled_kernels import expect
+
+        crowd, model = self.crowd, fit.tables(self.crowd)
+        counts = np.zeros((len(crowd.parts), *fit.counts.shape))
+
+        def update(at: int, first: int, last: int) -> tuple[float, float]:
+            return expect(first, last, crowd.by_task, crowd.known, model, fit.shares, posterior, counts[at])
+
+        updated = run_parts(crowd.parts, update, partial(watch, 0.0, self.words))
+        mean = sum(change for change, _ in updated) / self._tasks
+        return counts, mean, max((change for _, change in updated), default=0.0)
+
+
+def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:
+    """Allocate the tables of a model; strength and skill are usual ones, or those of another model."""
     outputs, classes = crowd.stands.shape
-    by_class, by_output = np.zeros((len(crowd.votes), classes)), np.zeros((outputs, classes))
+    rows, by_output = np.zeros((len(crowd.votes), classes)), np.zeros((outputs, classes))
+    pairs = len(crowd.owner), classes
     return Fit(
-        np.empty((0, classes)), by_class, np.zeros((len(crowd.owner), classes), dtype=np.float32), _USUAL[0],
-        (0.7, _USUAL[0]), np.full(classes, 1 / classes), by_class, by_output, by_output,
+        np.zeros(pairs), rows, np.zeros(pairs, dtype=np.float32),
+        _USUAL[0] if like is None else like.strength, (0.7, _USUAL[0]) if like is None else like.skill,
+        np.full(classes, 1 / classes), rows, by_output, by_output,
     )  # fmt: skip
 
 
@@ -484,19 +586,21 @@ def _peak(
         best = top
 
 
-def tempered_posterior(
-    crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, watch: Watch
+def tempered_posteriors(
+    crowd: Crowd, fit: Fit, posterior: FloatArray, correlations: Sequence[float], watch: Watch
 ) -> FloatArray:
-    """Compute the classes' probabilities with the design effect of correlated votes, (N, J)."""
+    """Compute the classes' probabilities with the design effects of correlated votes, (R, N, J)."""
     from raterscope.algorithms.labels._pooled_kernels import temper
 
-    answer = posterior.copy()
+    answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
+    answers[:] = posterior
+    model, effects = fit.tables(crowd), np.array(correlations)
 
     def weigh(first: int, last: int) -> None:
-        temper(first, last, crowd.by_task, fit.model, fit.shares, correlation, posterior, answer)
+        temper(first, last, crowd.by_task, model, fit.shares, effects, posterior, answers)
 
     run_spans(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
-    return answer
+    return answers
 
 
 def correlation_of(crowd: Crowd, fit: Fit, posterior: FloatArray, watch: Watch) -> float:
@@ -520,12 +624,13 @@ def predictive_scores(
     terms = int(votes[tasks].sum()) * posterior.shape[1]
     tasks = tasks[:: -(-terms // _CORRELATION_TERMS)]
     ends = np.concatenate([[0], np.cumsum(votes[tasks])])
+    model = fit.tables(crowd)
     most = int(votes[tasks].max())
 
     def score(first: int, last: int) -> FloatArray:
         scores = np.zeros(len(correlations))
         score_correlation(
-            first, last, tasks, crowd.by_task, fit.model, fit.shares, posterior, correlations, most, scores
+            first, last, tasks, crowd.by_task, model, fit.shares, posterior, correlations, most, scores
         )  # fmt: skip
         return scores
 

@@ -12,6 +12,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -30,6 +31,9 @@ from raterscope.algorithms.progress import Watch
 
 _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)
+_LEAST_OF_LARGE, _STRENGTH_ROUNDS_OF_LARGE = 6, (2, 5)
+"""Rounds at least, and those that estimate the strength, if the model starts from another one."""
+
 _SWEEPS = 20
 """Sweeps over each known task for its prediction from votes alone."""
 
@@ -41,6 +45,8 @@ def mixed_membership(
     watch: Watch,
     judged: NDArray[np.int64] | None = None,
     unheld: FloatArray | None = None,
+    like: Fit | None = None,
+    tolerance: float = 0.0,
 ) -> tuple[FloatArray, Fit]:
     """Fit the model from an initial posterior.
 
@@ -55,6 +61,10 @@ def mixed_membership(
         Known tasks with votes whose mixture is predicted without their class.
     unheld : (M, J) float64, optional
         Their initial probabilities.
+    like : Fit, optional
+        Of the initial posterior. With it, the rounds end by the tolerance.
+    tolerance : float
+        Of the change of a task's expected mixture, summed over the classes and averaged over the tasks.
 
     Returns
     -------
@@ -66,49 +76,52 @@ def mixed_membership(
     from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
 
     votes = np.diff(crowd.start)
-    fit = empty_fit(crowd)
+    fit = empty_fit(crowd, like)
     share = np.repeat(posterior.astype(np.float32), votes, axis=0)
-    total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
+    total = posterior.astype(np.float32) * votes[:, None].astype(crowd.dtype)
     words = "fitting mixed membership"
     counted = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
-    rows = np.zeros((len(counted), *fit.rows.shape))
-    fit.counts, fit.rows = counted[0], rows[0]
-    fit.counts += counted[1:].sum(axis=0)
+    fit.counts = counted.sum(axis=0)
     fixed = crowd.known != OPEN
     prior = mixture * fit.shares
     # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
-    weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0)
+    weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0).astype(crowd.dtype)
     of_known = posterior[fixed].sum(axis=0) + 1.0
-    fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
+    fit.shares = crowd.active.astype(crowd.dtype) @ posterior + 1.0
+    parts = len(crowd.parts)
+    active = max(1, int((crowd.active & ~fixed).sum()))
 
-    def sweep(prior: FloatArray, at: int, first: int, last: int) -> float:
-        model = fit.base, fit.strength, counted[at], rows[at]
-        return membership_sweep(first, last, crowd.by_task, crowd.known, model, prior, share, total)
+    def sweep(
+        tables: Sequence[tuple[FloatArray, FloatArray]], prior: FloatArray, at: int, first: int, last: int
+    ) -> float:
+        return membership_sweep(first, last, crowd.by_task, crowd.known, tables[at], prior, share, total)
 
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS
-        strengthen = turn in _STRENGTH_ROUNDS
-        estimate_priors(crowd, fit, counted[:1], True, turn, strengthen, watch, done)
+        strengthen = turn in (_STRENGTH_ROUNDS if like is None else _STRENGTH_ROUNDS_OF_LARGE)
+        estimate_priors(crowd, fit, fit.counts[None], True, turn, strengthen, watch, done)
         if turn > 1:
-            fit.shares = weight @ total + weight.sum() * prior + of_known
+            fit.shares = (weight @ total).astype(np.float64) + weight.sum() * prior + of_known
         fit.shares /= fit.shares.sum()
         prior = mixture * fit.shares
         # Each part knows the changes of the others after the round ([newman2009]_).
-        before = [table[0].copy() if len(table) > 1 else table[0] for table in (counted, rows)]
-        counted[1:], rows[1:] = counted[0], rows[0]
-        moved = sum(run_parts(crowd.parts, partial(sweep, prior), partial(watch, done, words)))
-        for table, former in zip((counted, rows), before, strict=True):
-            for other in table[1:]:
-                other -= former
-                table[0] += other
-    mean = prior + total
-    mean /= mixture + votes[:, None]
+        above, below = fit.tables(crowd, np.float64)
+        tables = [(above, below), *((above.copy(), below.copy()) for _ in range(1, parts))]
+        moved = sum(run_parts(crowd.parts, partial(sweep, tables, prior), partial(watch, done, words)))
+        base, strength = fit.base.astype(np.float64), fit.strength
+        fit.counts = sum(top for top, _ in tables) - parts * strength * base - (parts - 1) * fit.counts
+        fit.rows = sum(bottom for _, bottom in tables) - parts * strength - (parts - 1) * fit.rows
+        np.maximum(fit.counts, 0.0, out=fit.counts)
+        if like is not None and turn >= _LEAST_OF_LARGE and moved / active < tolerance:
+            break
+    mean = total + prior.astype(crowd.dtype)
+    mean /= (mixture + votes[:, None]).astype(crowd.dtype)
     mean[fixed] = posterior[fixed]
     if judged is not None and unheld is not None and len(judged):
         watch(1.0, words)
         answer = np.empty_like(unheld)
         membership_without_truth(
-            judged, crowd.by_task, unheld, _SWEEPS, fit.model, prior, share, total, answer
+            judged, crowd.by_task, unheld, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total, answer
         )  # fmt: skip
         mean[judged] = (prior + answer) / (mixture + votes[judged, None])
     mean /= mean.sum(axis=1, keepdims=True)

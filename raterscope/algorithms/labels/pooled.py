@@ -81,7 +81,7 @@ from raterscope.algorithms.labels.hierarchical import (
     predictive_scores,
     smoothed_vote,
     sort_votes,
-    tempered_posterior,
+    tempered_posteriors,
 )
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
@@ -427,9 +427,9 @@ class _Pool:
 
     def answer(self) -> FloatArray:
         """Return the mean of the logarithmic and the linear pool."""
-        answer = np.empty_like(self.logs)
+        answer = np.empty(self.logs.shape)
         for rows in _blocks(len(answer)):
-            block = _normalise(self.logs[rows] / self.weight)
+            block = _normalise(self.logs[rows].astype(np.float64) / self.weight)
             block += self.shares[rows] / self.weight
             block /= block.sum(axis=1, keepdims=True)
             answer[rows] = block
@@ -501,31 +501,39 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     free = np.zeros_like(vote)
     traces: list[LabelTrace] = []
     unheld: FloatArray | None = None
+    like: Fit | None = None
     correlation = settings.correlation
+    posterior = vote
     with _Beside[tuple[FloatArray, Fit]]() as beside:
         for name, by_class, step in (
             ("by class", True, part(watch, 0.03, 0.3)),
             ("by skill", False, part(watch, 0.3, 0.5)),
         ):
-            posterior = vote.copy()
-            fit, trace = dawid_skene(crowd, posterior, by_class, *limits, part(step, 0.0, 0.8), show)
-            estimated = correlation_of(crowd, fit, posterior, part(step, 0.8, 0.9))
+            posterior = (vote if like is None else posterior).copy()
+            fit, trace = dawid_skene(
+                crowd, posterior, by_class, *limits, part(step, 0.0, 0.7), show, like
+            )  # fmt: skip
+            estimated = correlation_of(crowd, fit, posterior, part(step, 0.7, 0.8))
             used = max(settings.correlation, estimated)
             if not traces:
                 correlation = used
                 if len(judged):
-                    unheld = tempered_posterior(crowd, fit, posterior, 0.0, silent)[judged]
-                begin = crowd, posterior, settings.mixture, beside.watch, judged, unheld
-                beside.start(partial(mixed_membership, *begin))  # half of the time, on one processor
-                del begin
-            view = tempered_posterior(crowd, fit, posterior, used, part(step, 0.9, 0.95))
-            pool.add(view, _WEIGHTS[name])
-            if estimated < used:
-                view = tempered_posterior(crowd, fit, posterior, estimated, part(step, 0.95, 1.0))
-            for rows in _blocks(len(view)):
-                free[rows] += np.log(view[rows] + FLOOR) / 2
+                    unheld = tempered_posteriors(crowd, fit, posterior, [0.0], silent)[0][judged]
+                if crowd.large:
+                    like = replace(fit)
+                    begin = crowd, posterior, settings.mixture, part(step, 0.8, 0.9), judged, unheld, like
+                    pool.add(mixed_membership(*begin, settings.tolerance)[0], _WEIGHTS["membership"])
+                else:  # half of the time, on one processor
+                    alone = crowd, posterior, settings.mixture, beside.watch, judged, unheld
+                    beside.start(partial(mixed_membership, *alone))
+            effects = [used] if estimated == used else [used, estimated]
+            views = tempered_posteriors(crowd, fit, posterior, effects, part(step, 0.9, 1.0))
+            pool.add(views[0], _WEIGHTS[name])
+            for rows in _blocks(len(free)):
+                free[rows] += np.log(views[-1][rows] + FLOOR) / 2
             traces.append(trace)
-            del fit, posterior, view
+            del fit, views
+        del posterior
         subtypes = None
         if labels.prior is None:
             subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.5, 0.65))
@@ -533,9 +541,10 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
         if settings.correlation > 0:
             step = part(watch, 0.65, 0.8)
             chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
-        mixture, _ = beside.result(lambda: watch(0.8, "fitting mixed membership"))
-    pool.add(mixture, _WEIGHTS["membership"])
-    del mixture
+        if not crowd.large:
+            mixture, _ = beside.result(lambda: watch(0.8, "fitting mixed membership"))
+            pool.add(mixture, _WEIGHTS["membership"])
+            del mixture
     if subtypes is not None:
         pool.add(subtypes, _WEIGHTS["subtypes"])
     answer = pool.answer()
