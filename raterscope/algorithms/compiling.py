@@ -78,8 +78,12 @@ def signature_text(kernel: Any, arguments: tuple[Any, ...]) -> str | None:
 def _type_text(kind: Any) -> str:
     if isinstance(kind, types.BaseNamedTuple):
         return f"{kind.instance_class.__name__}<{'|'.join(map(_type_text, kind.types))}>"
-    if isinstance(kind, types.Tuple):
-        return f"{_TUPLE}<{'|'.join(map(_type_text, kind.types))}>"
+    if isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Array):
+        kind = (kind.dtype,) * kind.count
+    elif isinstance(kind, types.Tuple):
+        kind = kind.types
+    if isinstance(kind, tuple):
+        return f"{_TUPLE}<{'|'.join(map(_type_text, kind))}>"
     return str(kind)
 
 

@@ -153,7 +153,14 @@ def weigh_pairs(
 
 @compiled(error_model="numpy")
 def _multiply(
-    first: int, last: int, votes: Array, above: Array, below: Array, own: Array, product: Array
+    first: int,
+    last: int,
+    votes: Array,
+    above: Array,
+    below: Array,
+    own: Array,
+    product: Array,
+    each_class: Array,
 ) -> None:
     """Multiply rates of some votes, without the votes' own contribution, up to a common factor.
 
@@ -167,18 +174,19 @@ def _multiply(
         A vote's share of both.
     product : (J,) float64
         Multiplied.
+    each_class : as in `expect`
     """
     _, pair, owner = votes
     least = above.dtype.type(_TINY)
     for v in range(first, last):
         top, bottom = above[pair[v]], below[owner[pair[v]]]
-        for j in range(len(own)):  # conditions in a form that computes several classes at once
+        for j in range(len(each_class)):  # conditions in a form that computes several classes at once
             rest = top[j] - own[j]
             rest = rest if rest > least else least
             product[j] *= rest / (bottom[j] - own[j])
         if (v - first) % _BETWEEN == _BETWEEN - 1:
             most = product.max()
-            for j in range(len(own)):
+            for j in range(len(each_class)):
                 product[j] = max(product[j] / most, _FLOOR)
 
 
@@ -192,6 +200,7 @@ def expect(
     shares: Array,
     posterior: Array,
     counts: Array,
+    each_class: Array,
 ) -> tuple[float, float]:
     """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
 
@@ -208,6 +217,8 @@ def expect(
         `_DOUBT`: a single mistake must not change the annotators' rates.
     counts : (P, J) float64
         The expected votes are added.
+    each_class : tuple of J numbers, or (J,) array
+        Of a tuple the length is known when the kernel is compiled: loops over few classes are unrolled.
 
     Returns
     -------
@@ -216,8 +227,8 @@ def expect(
     """
     start, pair, _ = votes
     above, below = model
-    classes = len(shares)
-    product = shares.copy()
+    classes = len(each_class)
+    product, change = shares.copy(), shares.copy()
     own = above[0].copy()
     total = largest = 0.0
     for i in range(first, last):
@@ -229,15 +240,19 @@ def expect(
             for j in range(classes):
                 if j != known[i]:
                     product[j] *= _DOUBT / (1 - _DOUBT) / (classes - 1)
-        _multiply(start[i], start[i + 1], votes, above, below, own, product)
-        mass = product.sum()
+        _multiply(start[i], start[i + 1], votes, above, below, own, product, each_class)
+        mass = 0.0
+        for j in range(classes):
+            mass += product[j]
         row = posterior[i]
         for j in range(classes):
-            product[j] /= mass
-            change = abs(product[j] - row[j])
-            total += change
-            largest = max(largest, change)
-            row[j] = product[j]
+            value = product[j] / mass
+            product[j] = value
+            change[j] = abs(value - row[j])
+            row[j] = value
+        for j in range(classes):
+            total += change[j]
+            largest = change[j] if change[j] > largest else largest
         for v in range(start[i], start[i + 1]):
             count = counts[pair[v]]
             for j in range(classes):
@@ -281,7 +296,7 @@ def temper(
             continue
         product[:] = 1.0
         own[:] = posterior[i]
-        _multiply(start[i], start[i + 1], votes, above, below, own, product)
+        _multiply(start[i], start[i + 1], votes, above, below, own, product, shares)
         for j in range(classes):
             product[j] = math.log(product[j])
         for r in range(len(correlations)):
@@ -462,21 +477,6 @@ def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float
 
 
 @compiled(error_model="numpy")
-def _sum(values: Array) -> float:
-    """Return the sum in four parts, which the processor adds at once."""
-    first = second = third = fourth = 0.0
-    whole = len(values) // 4 * 4
-    for j in range(0, whole, 4):
-        first += values[j]
-        second += values[j + 1]
-        third += values[j + 2]
-        fourth += values[j + 3]
-    for j in range(whole, len(values)):
-        first += values[j]
-    return (first + second) + (third + fourth)
-
-
-@compiled(error_model="numpy")
 def membership_sweep(
     first: int,
     last: int,
@@ -486,6 +486,7 @@ def membership_sweep(
     mixture: Array,
     share: Array,
     total: Array,
+    each_class: Array,
 ) -> float:
     """Update the apparent class of each vote on some tasks, one vote after the other.
 
@@ -501,6 +502,7 @@ def membership_sweep(
         Probability of each vote's apparent class. Overwritten.
     total : (N, J) float64
         Its sum over the votes on a task. Overwritten.
+    each_class : as in `expect`
 
     Returns
     -------
@@ -509,7 +511,7 @@ def membership_sweep(
     """
     start, pair, owner = votes
     above, below = model
-    classes = len(mixture)
+    classes = len(each_class)
     term = mixture.copy()
     former = mixture.copy()
     prior = mixture.sum()
@@ -528,17 +530,20 @@ def membership_sweep(
                 rest = top[j] - own[j]
                 rest = rest if rest > _TINY else _TINY
                 term[j] = (mixture[j] + other) * (rest / (bottom[j] - own[j]))
-            mass = _sum(term)
+            mass = 0.0
+            for j in range(classes):
+                mass += term[j]
             for j in range(classes):
                 before = own[j]
                 own[j] = term[j] / mass
-                change = own[j] - before
-                top[j] += change
-                bottom[j] += change
-                task[j] += change
+                step = own[j] - before
+                top[j] += step
+                bottom[j] += step
+                task[j] += step
+        change = 0.0
         for j in range(classes):
-            former[j] = abs(task[j] - former[j])
-        moved += _sum(former) / (prior + start[i + 1] - start[i])
+            change += abs(task[j] - former[j])
+        moved += change / (prior + start[i + 1] - start[i])
     return moved
 
 
@@ -585,7 +590,7 @@ def membership_without_truth(
         for j in range(classes):
             total[i, j] = count * begin[m, j]
         for _ in range(sweeps):
-            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total)
+            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total, mixture)
         answer[m] = total[i]
         total[i] = summed
         for v in range(start[i], start[i + 1]):

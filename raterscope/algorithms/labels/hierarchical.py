@@ -56,6 +56,9 @@ two parts with counts of their own, and each fit starts from another one."""
 _SAMPLE = 5_000_000
 """Votes times classes of the part of a large crowd to which it is fitted first."""
 
+_FEW_CLASSES = 6
+"""Classes up to which kernels are compiled for their number, for large crowds."""
+
 _LEAST_OF_LARGE = 3
 """Rounds over all tasks of a large crowd."""
 
@@ -159,6 +162,12 @@ class Crowd:
     def dtype(self) -> Any:
         """Type of the tables of tasks."""
         return np.float32 if self.large else np.float64
+
+    @property
+    def each_class(self) -> tuple[float, ...] | FloatArray:
+        """An entry for each class, for kernels compiled for few classes where that is worth the time."""
+        few = self.large and self.stands.shape[1] <= _FEW_CLASSES
+        return (0.0,) * self.stands.shape[1] if few else np.zeros(self.stands.shape[1])
 
     def sample(self) -> tuple[Crowd, NDArray[np.int64]]:
         """Return the votes on about `LARGE` votes times classes, and their tasks."""
@@ -385,7 +394,10 @@ class _Rounds:
         counts = np.zeros((len(crowd.parts), *fit.counts.shape))
 
         def update(at: int, first: int, last: int) -> tuple[float, float]:
-            return expect(first, last, crowd.by_task, crowd.known, model, fit.shares, posterior, counts[at])
+            return expect(
+                first, last, crowd.by_task, crowd.known, model, fit.shares, posterior, counts[at],
+                crowd.each_class,
+            )  # fmt: skip
 
         updated = run_parts(crowd.parts, update, partial(watch, 0.0, self.words))
         mean = sum(change for change, _ in updated) / self._tasks

@@ -94,7 +94,9 @@ def mixed_membership(
     def sweep(
         tables: Sequence[tuple[FloatArray, FloatArray]], prior: FloatArray, at: int, first: int, last: int
     ) -> float:
-        return membership_sweep(first, last, crowd.by_task, crowd.known, tables[at], prior, share, total)
+        return membership_sweep(
+            first, last, crowd.by_task, crowd.known, tables[at], prior, share, total, crowd.each_class
+        )
 
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS

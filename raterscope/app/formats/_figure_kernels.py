@@ -13,23 +13,24 @@ _NEAR_TIE = 1e-3
 
 
 @compiled()
-def write_cells(values: Array, digits: int, powers: Array, cells: Array, lengths: Array) -> None:
+def write_cells(values: Array, digits_of: Array, powers: Array, cells: Array, lengths: Array) -> None:
     """Write each number as "%.{digits}g" does, into a cell of its own.
 
     Parameters
     ----------
     values : (M,) float64
-    digits : int
-        Significant digits, at most 12.
+    digits_of : (C,) int64
+        Significant digits of the numbers of each column, at most 12; numbers are given row after row.
     powers : (23,) float64
         Powers of ten, exact.
     cells : (M, digits + 8) uint8
-        Overwritten with ASCII characters.
+        For the most digits. Overwritten with ASCII characters.
     lengths : (M,) int16
         Overwritten: the characters of each cell; 0 if a number is not finite, -1 if Python must format it.
     """
-    decimals = np.zeros(digits, dtype=np.uint8)
+    decimals = np.zeros(digits_of.max(), dtype=np.uint8)
     for m in range(len(values)):
+        digits = digits_of[m % len(digits_of)]
         value = abs(values[m])
         if not math.isfinite(value):
             lengths[m] = 0
@@ -127,5 +128,61 @@ def join_cells(cells: Array, lengths: Array, columns: int, text: Array) -> int:
             text[end] = cells[m, n]
             end += 1
         text[end] = 10 if m % columns == columns - 1 else 44
+        end += 1
+    return end
+
+
+@compiled()
+def join_lines(
+    first: Array,
+    first_ends: Array,
+    first_of: Array,
+    second: Array,
+    second_ends: Array,
+    second_of: Array,
+    cells: Array,
+    lengths: Array,
+    columns: int,
+    text: Array,
+) -> int:
+    """Join two texts and cells to each line, with commas between.
+
+    Parameters
+    ----------
+    first, second : uint8
+        Characters of texts, one after the other.
+    first_ends, second_ends : (T + 1,) int64
+        Text t is from `ends[t]` to `ends[t + 1]`.
+    first_of, second_of : (M,) int64
+        The texts of each line.
+    cells, lengths : as in `write_cells`
+        Row after row.
+    columns : int
+        Cells of a row.
+    text : uint8
+        Overwritten; room for all texts and cells and a character after each.
+
+    Returns
+    -------
+    int
+        Characters written. Each line ends with a line feed.
+    """
+    end = 0
+    for m in range(len(first_of)):
+        for at in range(first_ends[first_of[m]], first_ends[first_of[m] + 1]):
+            text[end] = first[at]
+            end += 1
+        text[end] = 44
+        end += 1
+        for at in range(second_ends[second_of[m]], second_ends[second_of[m] + 1]):
+            text[end] = second[at]
+            end += 1
+        for cell in range(m * columns, (m + 1) * columns):
+            text[end] = 44
+            end += 1
+            for at in range(lengths[cell]):
+                text[end] = cells[cell, at]
+                end += 1
+        text[end] = 10
         end += 1
     return end

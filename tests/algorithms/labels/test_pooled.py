@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels import hierarchical
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, exclude_unvoted, run, unvoted_tasks
@@ -197,3 +198,18 @@ def test_it_is_cancelled_and_shows_partial_results():
     with pytest.raises(Cancelled):
         pooled(labels, watch=watch)
     assert calls[-1][1]().posterior.sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("classes", "known"), [(3, 0), (8, 40)])
+def test_a_large_crowd_has_the_same_answer_from_fits_to_a_part_of_it(monkeypatch, classes, known):
+    labels, truth = make(2, classes, tasks=1500)
+    decided = np.where(np.arange(len(truth)) < known, truth, OPEN).astype(np.int16)
+    labels = replace(labels, known=decided)
+    whole = pooled(labels)
+    monkeypatch.setattr(hierarchical, "LARGE", 10_000)
+    monkeypatch.setattr(hierarchical, "_SAMPLE", 5_000)
+    large = pooled(labels)
+    assert np.abs(large.posterior - whole.posterior).sum(axis=1).mean() < 0.03
+    assert (large.label() == whole.label()).mean() > 0.995
+    assert large.posterior.sum(axis=1) == pytest.approx(1.0)
+    assert (large.posterior == pooled(labels).posterior).all()

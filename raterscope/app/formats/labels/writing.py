@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.output_files import escape_formula, open_text_output, write_table
+from raterscope.app.formats.output_files import escape_formula, open_output, write_table
 
 ANNOTATORS = (
     "annotator", "votes", "accuracy", "accuracy_low", "accuracy_high", "community", "change_p", "copies",
@@ -43,8 +43,12 @@ _MOST_DIGITS = 12
 _POWERS = 10.0 ** np.arange(23)
 
 _QUOTED = re.compile('[,"\n]')
+_SPECIAL = (",", '"', "\r", "\n'", "\n=", "\n+", "\n-", "\n@", "\n\t")
+"""In names that follow a line feed each: what may need an apostrophe or quotes."""
 
 Columns = Sequence[Sequence[str]]
+_Texts = tuple[Sequence[str], NDArray[np.int64]]
+"""Texts, and the text of each line."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,11 @@ def write_labels(
     chosen = [*_names(classes), ""]
     figures = _Figures(posterior.size)
 
-    def block(rows: slice) -> Columns:
+    def block(rows: slice) -> bytes:
         index = np.where(label[rows] < 0, len(classes), label[rows])
-        shares, doubt = figures.rows(posterior[rows], 12), figures.rows(entropy[rows, None], 6)
-        return [_names(tasks[rows]), _select(chosen, index), shares, doubt, _integers(votes[rows])]
+        numbers = np.column_stack([posterior[rows], entropy[rows], votes[rows]])
+        digits = [12] * len(classes) + [6, 12]
+        return figures.lines((_names(tasks[rows]), np.arange(len(index))), (chosen, index), numbers, digits)
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
@@ -187,7 +192,7 @@ def write_confusion(
     matrix = [f"{truth},{label}" for truth in true for label in output_names]
     figures = _Figures(3 * entries * len(annotator))
 
-    def block(rows: slice) -> Columns:
+    def block(rows: slice) -> bytes:
         selected = rates.chosen(annotator[rows])
         values = [selected.mean.copy(), *selected.interval(interpolated=figures.compiled)]
         if drift is not None:
@@ -199,8 +204,9 @@ def write_confusion(
             f"{annotator_names[k]},{count}"
             for k, count in zip(annotator[rows].tolist(), step[rows].tolist(), strict=True)
         ]
-        numbers = figures.rows(np.stack([value.ravel() for value in values], axis=1), 6)
-        return [[head for head in heads for _ in matrix], matrix * len(heads), numbers]
+        numbers = np.stack([value.ravel() for value in values], axis=1)
+        head, entry = np.divmod(np.arange(len(numbers)), entries)
+        return figures.lines((heads, head), (matrix, entry), numbers, [6, 6, 6])
 
     # An interval takes ten times longer than a row.
     size = max(1, _ROWS // (10 * entries))
@@ -253,9 +259,9 @@ def write_crowdkit_truth(
     known = np.flatnonzero(np.asarray(label) >= 0)
     names = _names(classes)
 
-    def block(rows: slice) -> Columns:
+    def block(rows: slice) -> bytes:
         selected = known[rows]
-        return [_names(tasks[task] for task in selected.tolist()), _select(names, label[selected])]
+        return _join([_names(tasks[task] for task in selected.tolist()), _select(names, label[selected])])
 
     return _write(path, ("task", "label"), _blocks(len(known), block, watch))
 
@@ -272,8 +278,8 @@ def write_crowdkit_probabilities(
     """
     figures = _Figures(posterior.size)
 
-    def block(rows: slice) -> Columns:
-        return [_names(tasks[rows]), figures.rows(posterior[rows], 12)]
+    def block(rows: slice) -> bytes:
+        return _join([_names(tasks[rows]), figures.rows(posterior[rows], 12)])
 
     header = ("task", *_class_columns(classes, ("task",)))
     return _write(path, header, _blocks(len(tasks), block, watch))
@@ -304,11 +310,11 @@ def write_crowdkit_confusion(
     output_names = _names(outputs)
     figures = _Figures(mean.size)
 
-    def block(rows: slice) -> Columns:
+    def block(rows: slice) -> bytes:
         annotator_names = _names(annotators[rows])
         names = [name for name in annotator_names for _ in output_names]
         shares = mean[rows].transpose(0, 2, 1).reshape(-1, len(classes))
-        return [names, output_names * len(annotator_names), figures.rows(shares, 12)]
+        return _join([names, output_names * len(annotator_names), figures.rows(shares, 12)])
 
     header = ("worker", "label", *_class_columns(classes, ("worker", "label")))
     size = max(1, _ROWS // len(outputs))
@@ -342,7 +348,7 @@ def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch
     ]
     figures = _Figures(len(labels))
 
-    def block(rows: slice) -> Columns:
+    def block(rows: slice) -> bytes:
         columns = [
             tasks[labels.task[rows]],
             annotator_names[labels.annotator[rows]],
@@ -350,8 +356,10 @@ def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch
         ]
         if len(header) > len(columns):
             assert labels.time is not None
-            return [*(column.tolist() for column in columns), figures.rows(labels.time[rows, None], 15)]
-        return [column.tolist() for column in columns]
+            return _join(
+                [*(column.tolist() for column in columns), figures.rows(labels.time[rows, None], 15)]
+            )
+        return _join([column.tolist() for column in columns])
 
     return _write(path, header, _blocks(len(labels), block, watch))
 
@@ -374,12 +382,10 @@ def _chosen_steps(
     return annotator, step + 1, np.where(step < 0, -1, drift.start[annotator] + step)
 
 
-def _blocks(
-    rows: int, block: Callable[[slice], Columns], watch: Watch, size: int = _ROWS
-) -> Iterator[Columns]:
+def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int = _ROWS) -> Iterator[bytes]:
     """Format the blocks of a table, a few in advance, in other threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        pending: deque[Future[Columns]] = deque()
+        pending: deque[Future[bytes]] = deque()
         for low in range(0, rows, size):
             watch(low / rows, "writing a table")
             pending.append(pool.submit(block, slice(low, low + size)))
@@ -389,13 +395,18 @@ def _blocks(
             yield pending.popleft().result()
 
 
-def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path:
-    """Write columns of formatted cells, block after block."""
-    with open_text_output(path) as file:
-        file.write(",".join(_names(header)) + "\n")
-        for columns in blocks:
-            file.writelines(f"{line}\n" for line in map(",".join, zip(*columns, strict=True)))
+def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes]) -> Path:
+    """Write formatted lines, block after block."""
+    with open_output(path) as file:
+        file.write((",".join(_names(header)) + "\n").encode())
+        for lines in blocks:
+            file.write(lines)
     return path
+
+
+def _join(columns: Columns) -> bytes:
+    """Join columns of formatted cells to lines."""
+    return "".join(f"{line}\n" for line in map(",".join, zip(*columns, strict=True))).encode()
 
 
 def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -405,6 +416,10 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 def _names(names: Iterable[str]) -> list[str]:
     """Format names as cells: safe for spreadsheets, and quoted if necessary."""
+    names = list(names)
+    joined = "\n".join(["", *names])
+    if joined.count("\n") == len(names) and not any(text in joined for text in _SPECIAL):
+        return names
     return [_cell(name) if _QUOTED.search(name) else name for name in map(escape_formula, names)]
 
 
@@ -418,8 +433,11 @@ def _select(names: Sequence[str], index: NDArray[np.integer]) -> list[str]:
     return [names[at] for at in index.tolist()]
 
 
-def _integers(values: NDArray[np.integer]) -> list[str]:
-    return list(map(str, values.tolist()))
+def _encode(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the characters of texts, one after the other, and the ends of the texts from 0 on."""
+    encoded = [name.encode() for name in names]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
 class _Figures:
@@ -434,6 +452,25 @@ class _Figures:
     def __init__(self, count: int) -> None:
         self.compiled = count >= _COMPILED_FROM
 
+    def lines(self, first: _Texts, second: _Texts, values: FloatArray, digits: Sequence[int]) -> bytes:
+        """Format lines of two texts and of numbers (M, C) with significant digits by column."""
+        texts = first, second
+        if not self.compiled or not values.size:
+            columns = [_select(names, index) for names, index in texts]
+            return _join([*columns, *(self.rows(values[:, [c]], digits[c]) for c in range(len(digits)))])
+        from raterscope.app.formats._figure_kernels import join_lines
+
+        first_text, first_ends = _encode(first[0])
+        second_text, second_ends = _encode(second[0])
+        cells, lengths = self._cells(values, digits)
+        room = int(np.diff(first_ends)[first[1]].sum() + np.diff(second_ends)[second[1]].sum())
+        text = np.empty(room + int(lengths.sum()) + len(lengths) + 2 * len(values), dtype=np.uint8)
+        join_lines(
+            first_text, first_ends, first[1], second_text, second_ends, second[1], cells, lengths,
+            values.shape[1], text,
+        )  # fmt: skip
+        return text.tobytes()
+
     def rows(self, values: FloatArray, digits: int) -> list[str]:
         """Format rows of numbers (M, C) with `digits` significant digits; empty if not finite.
 
@@ -442,8 +479,8 @@ class _Figures:
         list of M str
             With commas between the numbers.
         """
-        form = f"%.{digits}g"
         if not self.compiled or digits > _MOST_DIGITS or not values.size:
+            form = f"%.{digits}g"
             finite = np.isfinite(values)
             if finite.all():
                 line = ",".join([form] * values.shape[1])
@@ -453,16 +490,25 @@ class _Figures:
                 ",".join(form % value if is_finite else "" for value, is_finite in zip(*row, strict=True))
                 for row in rows
             ]
-        from raterscope.app.formats._figure_kernels import join_cells, write_cells
+        from raterscope.app.formats._figure_kernels import join_cells
 
-        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
-        cells = np.empty((len(flat), digits + 8), dtype=np.uint8)
-        lengths = np.empty(len(flat), dtype=np.int16)
-        write_cells(flat, digits, _POWERS, cells, lengths)
-        for index in np.flatnonzero(lengths < 0).tolist():
-            text = (form % flat[index]).encode()
-            cells[index, : len(text)] = list(text)
-            lengths[index] = len(text)
-        text = np.empty(cells.size + len(flat), dtype=np.uint8)
+        cells, lengths = self._cells(values, [digits] * values.shape[1])
+        text = np.empty(int(lengths.sum()) + len(lengths), dtype=np.uint8)
         end = join_cells(cells, lengths, values.shape[1], text)
         return text[: end - 1].tobytes().decode("ascii").split("\n")
+
+    def _cells(
+        self, values: FloatArray, digits: Sequence[int]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int16]]:
+        """Format numbers as characters, and count those of each."""
+        from raterscope.app.formats._figure_kernels import write_cells
+
+        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        cells = np.empty((len(flat), max(digits) + 8), dtype=np.uint8)
+        lengths = np.empty(len(flat), dtype=np.int16)
+        write_cells(flat, np.array(digits, dtype=np.int64), _POWERS, cells, lengths)
+        for index in np.flatnonzero(lengths < 0).tolist():
+            text = (f"%.{digits[index % len(digits)]}g" % flat[index]).encode()
+            cells[index, : len(text)] = list(text)
+            lengths[index] = len(text)
+        return cells, lengths
