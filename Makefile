@@ -46,9 +46,10 @@ check: to-work
 	$(python) -m mypy
 	$(environment)/bin/lint-imports
 
-# Compile the kernels once; otherwise the processes of the tests compile many of them at the same time.
+# Compile the kernels and the tests' assertions once; otherwise every process of the tests compiles them.
 kernels: to-work
 	$(environment)/bin/raterscope prepare
+	$(python) -m pytest --collect-only -qq > /dev/null
 
 # The documentation site, in build/site; a warning is an error.
 docs: to-work

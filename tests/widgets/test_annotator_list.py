@@ -14,7 +14,7 @@ from raterscope.widgets.panels.pair_browser import (
     AnnotatorList,
     AnnotatorsView,
 )
-from tests.reading import visible_words
+from tests.reading import accessible_text, visible_words
 
 
 def view(count=4, order=None, **changes) -> AnnotatorsView:
@@ -39,13 +39,9 @@ def queue(qtbot, qapp):
     qtbot.addWidget(panel)
     panel.resize(236, 600)
     panel.show()
-    panel.said = []
-    panel.chosen.connect(panel.said.append)
+    panel.selections = []
+    panel.chosen.connect(panel.selections.append)
     return panel
-
-
-def said(panel, row) -> str:
-    return panel.view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
 
 
 def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
@@ -53,7 +49,7 @@ def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
         view(behaviour=np.array([2, 1, 0, -1]), decided=np.array([OPEN, FLAGGED, CLEARED, OPEN]),
              ties=np.array([0, 0, 1, 0]), doubt=np.array([1.0, 0.9, 0.1, np.nan]))
     )  # fmt: skip
-    assert [said(queue, row) for row in range(4)] == [
+    assert [accessible_text(queue.view, row) for row in range(4)] == [
         "annotator 0, one-sided: 191 left, 9 right",
         "annotator 1, flagged by you: 191 left, 9 right, done",
         "annotator 2, cleared by you: 191 left, 9 right, 1 tied, done",
@@ -64,19 +60,19 @@ def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
 
 def test_before_a_fusion_the_counts_are_reported(queue):
     queue.set_view(view(1, behaviour=np.array([-1]), doubt=None))
-    assert said(queue, 0) == "annotator 0, 191 left, 9 right"
+    assert accessible_text(queue.view, 0) == "annotator 0, 191 left, 9 right"
 
 
 def test_going_on_passes_those_decided_and_selecting_says_nothing(queue, qtbot):
     queue.set_view(view(5, order=[4, 2, 0, 1, 3], decided=np.array([OPEN, OPEN, FLAGGED, OPEN, OPEN])))
     queue.select(4)
-    assert queue.said == []
+    assert queue.selections == []
     queue.go(1)
-    assert queue.said == [0]  # 2 is decided
+    assert queue.selections == [0]  # 2 is decided
     qtbot.keyClick(queue.view, Qt.Key.Key_Up)
-    assert queue.said == [0, 2]
+    assert queue.selections == [0, 2]
     queue.go(-1)
-    assert queue.said == [0, 2, 4]
+    assert queue.selections == [0, 2, 4]
 
 
 def test_who_is_current_stays_when_the_order_changes_and_leaves_with_the_filter(queue):
@@ -86,9 +82,9 @@ def test_who_is_current_stays_when_the_order_changes_and_leaves_with_the_filter(
     assert queue.current == 200
     assert queue.view.currentIndex().row() == 99
     queue.set_view(view(300, [7, 8]))
-    assert queue.said == []
+    assert queue.selections == []
     queue.go(1)
-    assert queue.said == [7]
+    assert queue.selections == [7]
 
 
 def test_a_hundred_thousand_annotators_need_no_line_each(queue, qtbot):
@@ -96,7 +92,7 @@ def test_a_hundred_thousand_annotators_need_no_line_each(queue, qtbot):
     queue.set_view(view(count, np.arange(count)[::-1], names=np.char.mod("a%06d", np.arange(count))))
     queue.select(77_777)
     qtbot.keyClick(queue.view, Qt.Key.Key_Down)
-    assert queue.said == [77_776]
+    assert queue.selections == [77_776]
 
 
 def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):

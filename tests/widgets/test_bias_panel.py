@@ -1,4 +1,4 @@
-"""One annotator's bias: what is said, in which colour, what the keys ask for, and the course over time."""
+"""One annotator's bias: text, colours, keys, and the course over time."""
 
 from itertools import pairwise
 
@@ -48,7 +48,7 @@ def panel(qtbot, qapp):
     return widget
 
 
-def said(widget) -> list[str]:
+def visible_labels(widget) -> list[str]:
     return [label.text() for label in widget.findChildren(QLabel) if label.isVisible() and label.text()]
 
 
@@ -61,14 +61,14 @@ def test_the_bias_is_reported_with_its_interval_its_side_and_no_more_digits_than
         "-0.42",
         "bias (prefers right)",
         "-0.55 to -0.29, 95 %",
-    } <= {*said(panel)}
+    } <= {*visible_labels(panel)}
     panel.show_annotator(view(bias=0.02, low=-0.08, high=0.12))
-    assert {"0.02", "bias (either side)"} <= {*said(panel)}
+    assert {"0.02", "bias (either side)"} <= {*visible_labels(panel)}
 
 
 def test_what_speaks_for_it_is_said_line_by_line(panel):
     panel.show_annotator(view(ties=4))
-    words = said(panel)
+    words = visible_labels(panel)
     facts = dict(pairwise(words))
     assert facts["left / right"] == "90 / 270, 4 tied"
     assert facts["agrees with the crowd"] == "61 %, crowd 84 %"
@@ -81,7 +81,7 @@ def test_what_speaks_for_it_is_said_line_by_line(panel):
 
 def test_what_is_not_known_is_not_said(panel):
     panel.show_annotator(BiasView("81", 2, 1, untested="Not tested: 3 comparisons are too few."))
-    words = said(panel)
+    words = visible_labels(panel)
     assert {"not tested", "–", "bias unknown", "2 / 1", "Not tested: 3 comparisons are too few."} <= {*words}
     assert not {"agrees with the crowd", "flagged in", "when doubtful (close pairs)"} & {*words}
 
@@ -98,7 +98,7 @@ def test_what_is_not_known_is_not_said(panel):
 )
 def test_the_number_has_the_colour_of_how_the_annotator_stands(panel, more, state, tone):
     panel.show_annotator(view(**more))
-    assert state in said(panel)
+    assert state in visible_labels(panel)
     number = next(label for label in panel.findChildren(QLabel) if label.text() == "-0.42")
     assert number.property("role") == tone
 
@@ -108,7 +108,7 @@ def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
     for button, request in (("flag", panel.flag_requested), ("clear", panel.clear_requested),
                             ("skip", panel.skip_requested)):  # fmt: skip
         request.connect(lambda what=button: requests.append(what))
-    assert "Select an annotator" in " ".join(said(panel))
+    assert "Select an annotator" in " ".join(visible_labels(panel))
     panel.show_annotator(view())
     for button in (panel.flag, panel.clear, panel.skip):
         qtbot.mouseClick(button, LEFT)
@@ -117,7 +117,7 @@ def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
     for button in (panel.flag, panel.clear, panel.skip):
         button.click()
     assert requests == ["flag", "clear", "skip"]
-    assert "ANNOTATOR" in said(panel)
+    assert "ANNOTATOR" in visible_labels(panel)
 
 
 def test_a_window_of_answers_is_pointed_at_said_and_chosen(panel, qtbot):
@@ -130,7 +130,7 @@ def test_a_window_of_answers_is_pointed_at_said_and_chosen(panel, qtbot):
     qtbot.keyClick(figure, Qt.Key.Key_Left)
     qtbot.keyClick(figure, Qt.Key.Key_Return)
     assert chosen == [5, 4]
-    assert "360 answers" in said(panel.over_time)
+    assert "360 answers" in visible_labels(panel.over_time)
 
 
 def test_windows_of_one_moment_or_without_an_interval_are_drawn_and_one_alone_is_not(panel):

@@ -1,4 +1,4 @@
-"""The regularisation path: which line is where, what is said of it, what a click and the keys do."""
+"""The regularisation path: positions of lines, their description, clicks and keys."""
 
 import numpy as np
 import pytest
@@ -42,8 +42,8 @@ def path(qtbot, qapp):
     qtbot.addWidget(widget)
     widget.resize(520, 390)
     widget.show()
-    widget.said = []
-    widget.chosen.connect(widget.said.append)
+    widget.selections = []
+    widget.chosen.connect(widget.selections.append)
     return widget
 
 
@@ -67,7 +67,7 @@ def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtb
         point = end(path, bias)
         assert path.figure.words(path.figure.part_at(point)).startswith(words)
         qtbot.mouseClick(path.figure, LEFT, pos=point.toPoint())
-        assert path.said[-1] == number
+        assert path.selections[-1] == number
 
 
 def test_before_a_bias_comes_in_its_line_cannot_be_pointed_at(path, qtbot):
@@ -84,7 +84,7 @@ def test_the_keys_walk_over_the_tested_from_the_highest_to_the_lowest(path, qtbo
     for _ in range(5):
         qtbot.keyClick(path.figure, Qt.Key.Key_Down)
     qtbot.keyClick(path.figure, Qt.Key.Key_Space)
-    assert path.said == [12, 5, 70]
+    assert path.selections == [12, 5, 70]
 
 
 def test_selecting_says_nothing_and_stays_when_the_path_is_shown_again(path, qtbot):
@@ -97,7 +97,7 @@ def test_selecting_says_nothing_and_stays_when_the_path_is_shown_again(path, qtb
     assert path.figure.grab().toImage() == lit
     path.select(None)
     assert path.figure.grab().toImage() == plain
-    assert path.said == []
+    assert path.selections == []
 
 
 def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_moves(path, qtbot):

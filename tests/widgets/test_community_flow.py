@@ -1,4 +1,4 @@
-"""Communities over time: what lies where, what is said of it, what a click and the keys do."""
+"""Communities over time: layout, description, clicks and keys."""
 
 from itertools import pairwise
 

@@ -19,8 +19,8 @@ FIELDS = [
 
 
 @pytest.fixture
-def asked(qapp):
-    """Dialogs delete themselves when closed: what they said is kept here."""
+def dialog_opener(qapp):
+    """Return a function that opens a dialog, and the list of its answers: a closed dialog deletes itself."""
     answers = []
 
     def ask(dialog: QDialog, read):
@@ -31,8 +31,8 @@ def asked(qapp):
     return ask, answers
 
 
-def test_a_common_reason_takes_two_keys(asked, qtbot):
-    ask, answers = asked
+def test_a_common_reason_takes_two_keys(dialog_opener, qtbot):
+    ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     assert not dialog.exclude.isEnabled()
     dialog.buttons[1].click()
@@ -40,8 +40,8 @@ def test_a_common_reason_takes_two_keys(asked, qtbot):
     assert answers == ["marks very little"]
 
 
-def test_ones_own_words_do_too_but_blanks_do_not(asked, qtbot):
-    ask, answers = asked
+def test_ones_own_words_do_too_but_blanks_do_not(dialog_opener, qtbot):
+    ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     qtbot.keyClicks(dialog.words, "   ")
     assert not dialog.exclude.isEnabled()
@@ -50,8 +50,8 @@ def test_ones_own_words_do_too_but_blanks_do_not(asked, qtbot):
     assert answers == ["left-handed"]
 
 
-def test_escape_excludes_nobody(asked, qtbot):
-    ask, answers = asked
+def test_escape_excludes_nobody(dialog_opener, qtbot):
+    ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert answers == []
@@ -61,8 +61,8 @@ def clicks(guess):
     return [TableKind("clicks", tuple(FIELDS), guess)]
 
 
-def test_a_table_may_be_imported_as_another_kind(asked):
-    ask, answers = asked
+def test_a_table_may_be_imported_as_another_kind(dialog_opener):
+    ask, answers = dialog_opener
     truths = (MappingField("task", "task"), MappingField("truth", "true label"))
     kinds = [*clicks({"cell": "x"}), TableKind("true labels", truths, {"cell": "task"})]
     dialog = ask(ColumnMappingDialog(["cell", "said"], [["c1", "ring"]], kinds), lambda d: d.mapping)
@@ -74,8 +74,8 @@ def test_a_table_may_be_imported_as_another_kind(asked):
     assert answers == [{"cell": "task", "said": "truth"}]
 
 
-def test_columns_are_mapped_by_hand(asked):
-    ask, answers = asked
+def test_columns_are_mapped_by_hand(dialog_opener):
+    ask, answers = dialog_opener
     dialog = ask(
         ColumnMappingDialog(
             ["wer", "px", "py", "note"], [["anna", "1", "2"]] * 9, clicks({"px": "x", "py": "y"})
@@ -91,8 +91,8 @@ def test_columns_are_mapped_by_hand(asked):
     assert answers == [{"wer": "annotator", "px": "x", "py": "y"}]
 
 
-def test_one_field_in_two_columns_is_refused(asked):
-    ask, _ = asked
+def test_one_field_in_two_columns_is_refused(dialog_opener):
+    ask, _ = dialog_opener
     dialog = ask(
         ColumnMappingDialog(["a", "b", "c"], [], clicks({"a": "annotator", "b": "x", "c": "y"})), str
     )
@@ -106,10 +106,10 @@ def test_one_field_in_two_columns_is_refused(asked):
     dialog.reject()
 
 
-def test_what_is_missing_is_listed_as_people_do(asked):
+def test_what_is_missing_is_listed_as_people_do(dialog_opener):
     names = (("annotator", "annotator"), ("x", "x, pixels"), ("y", "y, pixels"))
     kind = TableKind("clicks", tuple(MappingField(*name) for name in names), {})
-    ask, _ = asked
+    ask, _ = dialog_opener
     dialog = ask(ColumnMappingDialog(["1", "2", "3"], [], [kind]), str)
     assert dialog.problem() == "No column is selected for annotator, x and y."
     dialog.reject()
@@ -132,8 +132,8 @@ def names_of(pattern):
     return named
 
 
-def test_who_marked_each_file_is_named_by_hand(asked):
-    ask, answers = asked
+def test_who_marked_each_file_is_named_by_hand(dialog_opener):
+    ask, answers = dialog_opener
     dialog = ask(
         WhoMarkedDialog(["a.nii", "b.nii", "c.nii"], ["", "b", "c"], names_of("")), lambda d: d.names
     )
@@ -145,8 +145,8 @@ def test_who_marked_each_file_is_named_by_hand(asked):
     assert answers == [["Anna Arber", "b", None]]
 
 
-def test_a_pattern_names_all_that_it_fits(asked, qtbot):
-    ask, answers = asked
+def test_a_pattern_names_all_that_it_fits(dialog_opener, qtbot):
+    ask, answers = dialog_opener
     dialog = ask(
         WhoMarkedDialog(["a", "b", "c"], ["x", "y", "z"], names_of("{item}_{annotator}")),
         lambda d: (d.names, d.pattern),
@@ -158,8 +158,8 @@ def test_a_pattern_names_all_that_it_fits(asked, qtbot):
     assert answers == [(["anna", "ben", "z"], "{item}_{annotator}")]
 
 
-def test_one_name_for_all(asked, qtbot):
-    ask, answers = asked
+def test_one_name_for_all(dialog_opener, qtbot):
+    ask, answers = dialog_opener
     dialog = ask(WhoMarkedDialog(["a", "b"], ["x", "y"], names_of("")), lambda d: (d.names, d.pattern))
     qtbot.keyClicks(dialog.pattern_field, "anna")
     dialog.read.click()

@@ -39,9 +39,9 @@ def bars(qtbot, qapp):
     qtbot.addWidget(widget)
     widget.resize(815, 204)
     widget.show()
-    widget.asked, widget.said = [], []
-    widget.rate_changed.connect(widget.asked.append)
-    widget.chosen.connect(widget.said.append)
+    widget.rates, widget.selections = [], []
+    widget.rate_changed.connect(widget.rates.append)
+    widget.chosen.connect(widget.selections.append)
     widget.show_statistics(view())
     return widget
 
@@ -56,15 +56,15 @@ def words(bars) -> list[str]:
 
 
 def test_moving_the_slider_asks_for_a_rate_and_the_answer_says_how_many_are_flagged(bars, qtbot):
-    assert bars.asked == []  # what is shown was not asked for
+    assert bars.rates == []  # what is shown was not asked for
     assert {"q = 0.10", "2 flagged"} <= {*words(bars)}
     qtbot.keyClick(bars.slider, Qt.Key.Key_Left)
-    assert bars.asked == [0.09]
+    assert bars.rates == [0.09]
     assert "q = 0.09" in words(bars)
     bars.set_cut(cut(0.09, "fewer than 10 cannot be told"))
     assert {"0 flagged", "fewer than 10 cannot be told"} <= {*words(bars)}
     qtbot.keyClick(bars.slider, Qt.Key.Key_End)
-    assert bars.rate == bars.asked[-1] == HIGHEST_RATE
+    assert bars.rate == bars.rates[-1] == HIGHEST_RATE
 
 
 def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested(bars, qtbot):
@@ -72,7 +72,7 @@ def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested
     for _ in range(5):
         qtbot.keyClick(bars.figure, Qt.Key.Key_Return)
         qtbot.keyClick(bars.figure, Qt.Key.Key_Right)
-    order = list(dict.fromkeys(bars.said))
+    order = list(dict.fromkeys(bars.selections))
     assert order[:2] == [70, 12]
     assert {*order[2:]} == {21, 5}
 
@@ -88,9 +88,9 @@ def test_a_click_on_a_bars_column_chooses_its_annotator(bars, qtbot):
     point = QPoint(round(column(figure, 1)), 40)
     assert figure.words(figure.part_at(point.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
     qtbot.mouseClick(figure, LEFT, pos=point)
-    assert bars.said == [12]
+    assert bars.selections == [12]
     bars.select(70)
-    assert bars.said == [12]
+    assert bars.selections == [12]
 
 
 def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
@@ -130,7 +130,7 @@ def test_of_more_annotators_than_pixels_every_one_can_be_reached_and_a_flagged_o
     bars.select(1499)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
         qtbot.keyClick(figure, key)
-    assert bars.said == [1500]
+    assert bars.selections == [1500]
 
 
 def test_a_message_is_shown_without_tests_or_fusion(bars, qtbot):

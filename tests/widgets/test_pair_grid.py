@@ -1,4 +1,4 @@
-"""Comparisons for and against an annotator: what is said of them, what is framed, what is asked for."""
+"""Comparisons for and against an annotator: descriptions, frames and signals."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ def grid(qtbot, qapp):
     qtbot.addWidget(widget)
     widget.resize(360, 260)
     widget.show()
-    widget.said, widget.wanted = [], []
-    widget.chosen.connect(widget.said.append)
+    widget.selections, widget.wanted = [], []
+    widget.chosen.connect(widget.selections.append)
     widget.picture_wanted.connect(widget.wanted.append)
     return widget
 
@@ -65,11 +65,11 @@ def test_going_to_a_line_names_its_comparison(grid, qtbot):
     qtbot.mouseClick(grid.view.viewport(), Qt.MouseButton.LeftButton,
                      pos=grid.view.visualRect(grid.view.model().index(1, 0)).center())  # fmt: skip
     qtbot.keyClick(grid.view, Qt.Key.Key_Down)
-    assert grid.said == [42, 43]
+    assert grid.selections == [42, 43]
     grid.modes.set_mode("for")
-    assert grid.said == [42, 43]
+    assert grid.selections == [42, 43]
     qtbot.keyClick(grid.view, Qt.Key.Key_Down)
-    assert grid.said[-1] in (41, 44)
+    assert grid.selections[-1] in (41, 44)
 
 
 def test_annotators_are_named_where_their_answers_differ(grid):
@@ -118,16 +118,16 @@ def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
 
 
 def test_an_empty_side_and_nobody_chosen_are_reported(grid):
-    def said() -> str:
+    def visible_text() -> str:
         return "\n".join(label.text() for label in grid.findChildren(QLabel) if label.isVisible())
 
-    assert "select an annotator" in said()
+    assert "select an annotator" in visible_text()
     grid.show_pairs(view(choice=np.zeros(6)))
-    assert "No comparison is evidence against" in said()
-    assert "0 of 6" in said()
-    assert "<u>obs_13</u>" in said()
+    assert "No comparison is evidence against" in visible_text()
+    assert "0 of 6" in visible_text()
+    assert "<u>obs_13</u>" in visible_text()
     grid.show_pairs(None)
-    assert "select an annotator" in said()
+    assert "select an annotator" in visible_text()
     with pytest.raises(ValueError, match="comparisons"):
         view(others=np.zeros(2, int))
 

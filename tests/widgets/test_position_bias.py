@@ -1,4 +1,4 @@
-"""Left against right: where dots lie, what is said of them, what a click and the keys do."""
+"""Left against right counts: positions of dots, their description, clicks and keys."""
 
 from dataclasses import replace
 
@@ -31,8 +31,8 @@ def sides(qtbot, qapp):
     qtbot.addWidget(widget)
     widget.resize(310, 390)
     widget.show()
-    widget.said = []
-    widget.chosen.connect(widget.said.append)
+    widget.selections = []
+    widget.chosen.connect(widget.selections.append)
     widget.show_sides(view())
     return widget
 
@@ -58,10 +58,10 @@ def test_a_click_on_a_dot_selects_its_annotator(sides, qtbot, mode):
     sides.scale.set_mode(mode)
     for row, number in enumerate((70, 21, 40, 12)):
         qtbot.mouseClick(sides.figure, LEFT, pos=sides.figure.position_of(part(sides, row)).toPoint())
-        assert sides.said[-1] == number
+        assert sides.selections[-1] == number
     box = sides.figure.plan.box
     qtbot.mouseClick(sides.figure, LEFT, pos=QPoint(round(box.right) - 1, round(box.bottom) - 40))
-    assert len(sides.said) == 4
+    assert len(sides.selections) == 4
 
 
 def test_a_dot_says_who_it_is_its_counts_and_whether_it_is_flagged(sides):
@@ -94,10 +94,10 @@ def test_the_keys_walk_by_left_and_by_right_counts(sides, qtbot):
     sides.select(40)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
         qtbot.keyClick(sides.figure, key)
-    assert sides.said == [12]  # from whom is selected, 40 left, on to 88
+    assert sides.selections == [12]  # from whom is selected, 40 left, on to 88
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
         qtbot.keyClick(sides.figure, key)
-    assert sides.said == [12, 70]  # 270 right, then 100, then 9
+    assert sides.selections == [12, 70]  # 270 right, then 100, then 9
 
 
 def test_nobody_or_nothing_counted_is_shown_all_the_same(sides, qtbot):

@@ -36,7 +36,7 @@ def history(steps=30) -> StreamHistory:
     )  # fmt: skip
 
 
-def told(signal) -> list:
+def recorded(signal) -> list:
     messages = []
     signal.connect(lambda *values: messages.append(values[0] if values else True))
     return messages
@@ -47,7 +47,7 @@ def click(qtbot, button):
 
 
 def test_idle_it_offers_to_replay_and_to_watch_and_says_what_they_do(panel, qtbot):
-    replays, watches = told(panel.replay_requested), told(panel.watch_requested)
+    replays, watches = recorded(panel.replay_requested), recorded(panel.watch_requested)
     assert "Replay the clicks on this image" in visible_words(panel)
     assert "CSV, JSON lines or Zooniverse exports" in visible_words(panel)
     click(qtbot, panel.offers.replay)
@@ -63,7 +63,7 @@ def test_a_source_that_was_stopped_is_offered_again_as_it_is_called(panel, qtbot
     assert not panel.offers.resume.isVisible()
     panel.set_resumable("<b>clicks</b>.csv", "1,048 clicks so far.")
     assert "<b>clicks</b>.csv" in visible_words(panel)
-    resumes = told(panel.resume_requested)
+    resumes = recorded(panel.resume_requested)
     click(qtbot, panel.offers.resume)
     assert resumes == [True]
     panel.set_resumable()
@@ -73,7 +73,7 @@ def test_a_source_that_was_stopped_is_offered_again_as_it_is_called(panel, qtbot
 def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
     panel.show_replay(REPLAY)
     assert "23 of 60" in visible_words(panel)
-    steps = told(panel.position_chosen)
+    steps = recorded(panel.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Right)
     panel.show_replay(dataclasses.replace(REPLAY, position=24))
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Home)
@@ -88,7 +88,7 @@ def test_a_replay_is_steered_by_slider_buttons_and_keys(panel, qtbot):
 
 
 def test_showing_a_result_emits_no_signal_and_moves_nothing_under_the_pointer(panel):
-    steps, orders = told(panel.position_chosen), told(panel.order_chosen)
+    steps, orders = recorded(panel.position_chosen), recorded(panel.order_chosen)
     panel.show_replay(REPLAY)
     panel.show_replay(dataclasses.replace(REPLAY, position=30, order="random", batch=4, speed=7.0))
     assert panel.replay.slider.value() == 30
@@ -104,14 +104,14 @@ def test_showing_a_result_emits_no_signal_and_moves_nothing_under_the_pointer(pa
 def test_no_step_is_gone_to_that_is_not_worked_out(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, ready=40))
     assert "40 of 60 steps computed, paused" in visible_words(panel)
-    steps = told(panel.position_chosen)
+    steps = recorded(panel.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_End)
     assert steps == [40]
     assert panel.replay.slider.value() == 40
 
 
 def test_space_plays_and_pauses_wherever_the_focus_is(panel, qtbot):
-    plays, pauses = told(panel.play_toggled), told(panel.pause_toggled)
+    plays, pauses = recorded(panel.play_toggled), recorded(panel.pause_toggled)
     panel.show_replay(REPLAY)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_Space)
     panel.show_replay(dataclasses.replace(REPLAY, playing=True))
@@ -128,8 +128,12 @@ def test_order_batch_and_speed_of_a_replay_are_chosen(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, annotators=11, steps=3, ready=3, batch=5, position=3))
     assert "11 of 11" in visible_words(panel)
     assert not panel.replay.shuffle.isEnabled()
-    orders, shuffles = told(panel.order_chosen), told(panel.shuffle_requested)
-    batches, speeds, leaves = told(panel.batch_chosen), told(panel.speed_chosen), told(panel.leave_requested)
+    orders, shuffles = recorded(panel.order_chosen), recorded(panel.shuffle_requested)
+    batches, speeds, leaves = (
+        recorded(panel.batch_chosen),
+        recorded(panel.speed_chosen),
+        recorded(panel.leave_requested),
+    )
     click(qtbot, panel.replay.order.buttons["random"])
     panel.show_replay(dataclasses.replace(REPLAY, order="random"))
     click(qtbot, panel.replay.shuffle)
@@ -152,7 +156,7 @@ def test_every_batch_and_speed_is_read_whole(panel):
 
 def test_what_is_scrolled_past_keeps_its_choice(panel):
     panel.show_replay(REPLAY)
-    speeds, speed = told(panel.speed_chosen), panel.replay.speed
+    speeds, speed = recorded(panel.speed_chosen), panel.replay.speed
     speed.clearFocus()
     here = QPointF(speed.rect().center())
     turn = QWheelEvent(
@@ -180,7 +184,7 @@ def test_what_comes_next_is_shown_from_its_top(panel, qapp):
 
 def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, order="random", timed=False))
-    orders = told(panel.order_chosen)
+    orders = recorded(panel.order_chosen)
     by_time = panel.replay.order.buttons["time"]
     click(qtbot, by_time)
     assert orders == []
@@ -195,7 +199,7 @@ def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
     panel.show_live(dataclasses.replace(LIVE, since=None, refused=2, notice="<i>Line 3</i> is no click."))
     assert "none yet" in visible_words(panel)
     assert "<i>Line 3</i> is no click." in visible_words(panel)
-    pauses, stops = told(panel.pause_toggled), told(panel.stop_requested)
+    pauses, stops = recorded(panel.pause_toggled), recorded(panel.stop_requested)
     click(qtbot, panel.live.pause)
     panel.show_live(dataclasses.replace(LIVE, paused=True))
     assert panel.live.pause.text() == "Resume"
@@ -230,7 +234,7 @@ def test_where_shares_decide_the_changes_to_come_are_said_as_such(qtbot):
 def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):
     assert not panel.form.isVisible()
     assert "limit 0.05" in visible_words(panel)
-    settings = told(panel.stopping_changed)
+    settings = recorded(panel.stopping_changed)
     click(qtbot, panel.fold)
     assert panel.form.isVisible()
     limit = panel.form.editors()["limit"]

@@ -60,8 +60,8 @@ def test_who_counts_as_a_part_is_marked_with_weight_and_reason(table):
     index = table.model.index(1, column)
     assert "w-0002: counts as ¼: hasty" in index.data(Qt.ItemDataRole.ToolTipRole)
     assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "weight counts as ¼: hasty"
-    told = " ".join(label.toolTip() or label.text() for label in table.findChildren(QLabel))
-    assert "3 annotators, 1 excluded, 1 down-weighted" in told
+    texts = " ".join(label.toolTip() or label.text() for label in table.findChildren(QLabel))
+    assert "3 annotators, 1 excluded, 1 down-weighted" in texts
     table.filter.setText("hasty")
     assert order(table) == [2]
     table.filter.clear()
@@ -82,14 +82,14 @@ def test_every_column_sorts_and_the_unknown_come_last(table):
 
 
 def test_the_selected_annotator_stays_selected_when_rows_change_order(table):
-    told = []
+    selections = []
     table.select(3)
-    table.selected.connect(told.append)
+    table.selected.connect(selections.append)
     table.view.sortByColumn(2, Qt.SortOrder.DescendingOrder)
     table.set_rows([row(3), row(7), row(8)])
     table.filter.setText("w-")
     assert table.current == 3
-    assert told == []
+    assert selections == []
 
 
 def test_keys_solo_hide_and_exclude(table, qtbot):
@@ -110,13 +110,13 @@ def test_keys_solo_hide_and_exclude(table, qtbot):
 
 
 def test_walking_the_table_selects(table, qtbot):
-    told = []
-    table.selected.connect(told.append)
+    selections = []
+    table.selected.connect(selections.append)
     table.view.setFocus()
     qtbot.keyClick(table.view, Qt.Key.Key_Down)
     qtbot.keyClick(table.view, Qt.Key.Key_Down)
-    assert told[-1] in order(table)
-    assert table.current == told[-1]
+    assert selections[-1] in order(table)
+    assert table.current == selections[-1]
 
 
 def test_the_filter_looks_at_names_and_reasons(table):
@@ -131,7 +131,7 @@ def test_thousands_of_annotators_sort(table):
     assert [table.model.at(r).clicks for r in (0, 1, 4999)] == [4999, 4998, 0]
 
 
-def told(table, role=Qt.ItemDataRole.DisplayRole) -> list[list[object]]:
+def cells(table, role=Qt.ItemDataRole.DisplayRole) -> list[list[object]]:
     model = table.view.model()
     return [
         [model.index(r, c).data(role) for c in range(model.columnCount())] for r in range(model.rowCount())
@@ -139,7 +139,7 @@ def told(table, role=Qt.ItemDataRole.DisplayRole) -> list[list[object]]:
 
 
 def bold(table) -> list[list[bool]]:
-    return [[font.bold() for font in line] for line in told(table, Qt.ItemDataRole.FontRole)]
+    return [[font.bold() for font in line] for line in cells(table, Qt.ItemDataRole.FontRole)]
 
 
 def whole(value, _low, _high) -> str:
@@ -167,7 +167,7 @@ def test_the_best_run_of_each_measure_is_marked_and_the_unknown_is_not(qtbot):
         "84 true positions",
     )
     assert bold(table) == [[False, False, True, False, False], [False, False, False, True, False]]
-    assert told(table)[1] == ["k-means  11:40", "1,070", "0.70 (0.60 to 0.80)", "0.97 (0.90 to 0.99)", "–"]
+    assert cells(table)[1] == ["k-means  11:40", "1,070", "0.70 (0.60 to 0.80)", "0.97 (0.90 to 0.99)", "–"]
     chosen = []
     table.run_chosen.connect(chosen.append)
     table.view.selectRow(1)
@@ -196,9 +196,9 @@ def test_measures_can_change_and_high_lines_have_room(qtbot):
     low = table.view.rowHeight(0)
     two = Measure("two", "In two lines", write=lambda *values: "{}\n{} to {}".format(*values))
     table.set_rows([ComparisonRow(1, "OEM", "12:01", ((0.5, 0.4, 0.6),))], measures=(two,))
-    assert told(table) == [["OEM  12:01", "0.5\n0.4 to 0.6"]]
+    assert cells(table) == [["OEM  12:01", "0.5\n0.4 to 0.6"]]
     assert table.view.rowHeight(0) > low
-    assert told(table, Qt.ItemDataRole.AccessibleTextRole)[0][1] == "two 0.5, 0.4 to 0.6"
+    assert cells(table, Qt.ItemDataRole.AccessibleTextRole)[0][1] == "two 0.5, 0.4 to 0.6"
 
 
 def test_the_keys_may_come_to_the_runs_without_choosing_one(qtbot):

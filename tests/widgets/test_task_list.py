@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.widgets.panels.card_panels import TaskList, TasksView, posterior_words
-from tests.reading import visible_words
+from tests.reading import accessible_text, visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
 
@@ -34,29 +34,25 @@ def view(count=5, order=None, **changes) -> TasksView:
     return TasksView(**{**values, **changes})
 
 
-def said(panel, row) -> str:
-    return panel.view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
-
-
 def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
     decided, known = np.full(5, -1), np.full(5, -1)
     decided[1], known[2], known[1] = 1, 0, 0
     tasks.set_tasks(view(decided=decided, known=known))
-    assert said(tasks, 0) == "task 0000, posterior 0.51 / 0.49"
-    assert said(tasks, 1) == "task 0001, decided: supernova, done"
-    assert said(tasks, 2) == "task 0002, truth: not, done"
+    assert accessible_text(tasks.view, 0) == "task 0000, posterior 0.51 / 0.49"
+    assert accessible_text(tasks.view, 1) == "task 0001, decided: supernova, done"
+    assert accessible_text(tasks.view, 2) == "task 0002, truth: not, done"
 
 
 def test_of_many_classes_the_two_likeliest_are_named(tasks):
     assert posterior_words(("0", "1", "2", "3"), np.array([0.04, 0.96, 0.0, 0.0])) == "1: .96, 0: .04"
     posterior = np.array([[0.02, 0.31, 0.62, 0.05]])
     tasks.set_tasks(view(1, classes=("newt", "toad", "frog", "eft"), posterior=posterior))
-    assert said(tasks, 0) == "task 0000, frog .62, toad .31"
+    assert accessible_text(tasks.view, 0) == "task 0000, frog .62, toad .31"
 
 
 def test_before_a_fusion_the_votes_are_reported(tasks):
     tasks.set_tasks(view(1, posterior=None, entropy=None))
-    assert said(tasks, 0) == "task 0000, 14 votes"
+    assert accessible_text(tasks.view, 0) == "task 0000, 14 votes"
 
 
 def test_a_million_tasks_are_walked_and_gone_to_without_a_line_each(tasks, qtbot):

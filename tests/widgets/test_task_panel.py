@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.panels.task_panel import ClassBar, TaskPanel, TaskView, TaskVote, keys_of
-from tests.reading import visible_words
+from tests.reading import accessible_texts, visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
 
@@ -36,11 +36,6 @@ def view(**changes) -> TaskView:
     return TaskView(**{**values, **changes})
 
 
-def said(listed) -> list[str]:
-    model = listed.model()
-    return [model.index(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(model.rowCount())]
-
-
 def test_the_deciding_number_is_the_largest_text(panel):
     panel.show_task(view())
     labels = [label for label in panel.findChildren(QLabel) if label.isVisible() and label.text()]
@@ -53,7 +48,7 @@ def test_the_deciding_number_is_the_largest_text(panel):
 
 def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
     panel.show_task(view())
-    assert said(panel.votes) == [
+    assert accessible_texts(panel.votes) == [
         "w-0005, answered supernova, against the model, weight -2.5 (log-odds)",
         "<b>w-7</b>, answered supernova, against the model, weight -1.2 (log-odds), 2 Jan 12:04",
         "w-0001, answered not, weight +2.9 (log-odds)",
@@ -65,7 +60,7 @@ def test_a_vote_that_differs_from_the_model_is_reported_and_so_is_the_truth(pane
     panel.show_task(view(majority=1, majority_votes=3, known=0))
     assert "The majority says supernova (3 of 4), the model not" in visible_words(panel)
     assert "Ground truth: not." in visible_words(panel)
-    assert said(panel.bars)[0] == "not, 0.51, truth, key 1"
+    assert accessible_texts(panel.bars)[0] == "not, 0.51, truth, key 1"
     panel.show_task(view(majority=0, majority_votes=3))
     assert "The vote says" not in visible_words(panel)
 
@@ -92,14 +87,14 @@ def test_a_decision_is_shown_and_can_be_cleared(panel, qtbot):
     panel.clear.click()
     assert requests == ["skipped", "cleared"]
     assert "You decided supernova." in visible_words(panel)
-    assert said(panel.bars)[1] == "supernova, 0.49, decided, key 2"
+    assert accessible_texts(panel.bars)[1] == "supernova, 0.49, decided, key 2"
 
 
 def test_only_nine_classes_have_keys(panel):
     classes = tuple(f"class {index}" for index in range(18))
     panel.show_task(view(classes=classes, posterior=np.full(18, 1 / 18)))
-    assert "key 9" in said(panel.bars)[8]
-    assert "key" not in said(panel.bars)[9]
+    assert "key 9" in accessible_texts(panel.bars)[8]
+    assert "key" not in accessible_texts(panel.bars)[9]
 
 
 def test_blind_nothing_tells_who_voted(panel, qtbot):
@@ -109,8 +104,8 @@ def test_blind_nothing_tells_who_voted(panel, qtbot):
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == []
-    assert not any("w-" in line for line in said(panel.votes))
-    assert said(panel.votes)[0].startswith("annotator 1, answered supernova")
+    assert not any("w-" in line for line in accessible_texts(panel.votes))
+    assert accessible_texts(panel.votes)[0].startswith("annotator 1, answered supernova")
     panel.show_task(view())
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == [5]
@@ -123,10 +118,10 @@ def test_votes_hidden_until_decided_give_nothing_away(panel):
     assert "Votes are hidden until you decide." in shown
     for secret in ("0.51", "The majority says", "Ground truth", "posterior"):
         assert secret not in shown
-    assert said(panel.bars) == ["not, key 1", "supernova, key 2"]
-    assert said(panel.votes) == []
+    assert accessible_texts(panel.bars) == ["not, key 1", "supernova, key 2"]
+    assert accessible_texts(panel.votes) == []
     panel.show_task(view(hidden=True, decided=0))
-    assert len(said(panel.votes)) == 4
+    assert len(accessible_texts(panel.votes)) == 4
     assert "0.51" in visible_words(panel)
 
 

@@ -163,8 +163,8 @@ def test_it_can_be_cancelled_and_its_progress_never_falls(method: str) -> None:
 
 def test_ways_of_behaving_are_called_what_they_are() -> None:
     two, scores = ("no", "yes"), ("-1", "1", "3")
-    say = [describe_community(matrix, two, scores, (0, 1, 1)) for matrix in FIVE]
-    assert say == ["reasonable", "reliable", "always -1", "mistakes no for yes", "seldom 3"]
+    descriptions = [describe_community(matrix, two, scores, (0, 1, 1)) for matrix in FIVE]
+    assert descriptions == ["reasonable", "reliable", "always -1", "mistakes no for yes", "seldom 3"]
     maybe = ("no", "maybe", "yes")
     assert describe_community(FIVE[4], two, maybe, (0, -1, 1)) == "non-committal"
     names = ("cat", "dog", "fox")

@@ -27,12 +27,12 @@ def an_image(seed=5):
     return until(images_of(ABLE, 1, seed=seed)[0][0], 4)
 
 
-def asked(clicks, experience, annotators=None):
+def rank(clicks, experience, annotators=None):
     return rank_annotators(clicks, fuse(clicks, PLAN), PLAN, experience, annotators)
 
 
 def test_the_ablest_who_have_not_looked_come_first(experience):
-    ranked = asked(an_image(), experience)
+    ranked = rank(an_image(), experience)
     assert ranked.annotators == ("a4", "a5", "a6", "a7")
     assert (np.diff(ranked.gain) < 0).all()
     assert ranked.gain[0] > ranked.gain_of_new > ranked.gain[-1]
@@ -40,8 +40,8 @@ def test_the_ablest_who_have_not_looked_come_first(experience):
 
 
 def test_only_those_who_may_be_asked_are_ranked(experience):
-    assert asked(an_image(), experience, {"a0", "a6", "a7", "stranger"}).annotators == ("a6", "a7")
-    assert asked(an_image(), experience, ()).annotators == ()
+    assert rank(an_image(), experience, {"a0", "a6", "a7", "stranger"}).annotators == ("a6", "a7")
+    assert rank(an_image(), experience, ()).annotators == ()
 
 
 def test_stray_clicks_count_against_an_annotator():
@@ -51,26 +51,26 @@ def test_stray_clicks_count_against_an_annotator():
         wild = generator.uniform(0, 300, (40, 2))
         annotator = [*clicks.annotator, *[5] * 40]
         images.append((made([*clicks.points, *wild], annotator, 6, clicks.extent), truth))
-    ranked = asked(until(images_of(np.full(6, 0.75), 1, seed=3, strays=8.0)[0][0], 3), learnt(images))
+    ranked = rank(until(images_of(np.full(6, 0.75), 1, seed=3, strays=8.0)[0][0], 3), learnt(images))
     assert ranked.annotators[-1] == "a5"
     assert ranked.reliability[-1] < 0.5 < ranked.reliability[0]
 
 
 def test_nothing_is_known_before_the_first_image():
-    ranked = asked(an_image(), Experience.none())
+    ranked = rank(an_image(), Experience.none())
     assert len(ranked) == 0
     assert ranked.gain_of_new > 0
 
 
 @pytest.mark.parametrize("looked", [0, 1])
 def test_an_image_on_which_nothing_is_found_is_asked_about(experience, looked):
-    ranked = asked(made([], [], looked), experience)
+    ranked = rank(made([], [], looked), experience)
     assert len(ranked) == 8 - looked
     assert ranked.gain[0] >= 0
 
 
 def test_the_reason_is_one_sentence(experience):
-    words = asked(an_image(), experience).why(0)
+    words = rank(an_image(), experience).why(0)
     assert words.startswith("Marks 9")
     assert words.endswith(".")
     assert "Expected to correct" in words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,17 @@ DISPUTED = (0.1, 0.9)
 
 def everything(detections):
     return np.concatenate([detection.posterior for detection in detections])
+
+
+@functools.cache
+def smears_of(seed):
+    """Give a run, its truth, and its posteriors without decisions."""
+    run = run_of(SMEARS, seed)
+    return run, *truth_and_posterior(run)
+
+
+def truth_and_posterior(run):
+    return np.concatenate([truths for _, truths, _ in run]), everything(together(run))
 
 
 def decided(run, verdict):
@@ -50,10 +62,8 @@ def by_doubt(run, posterior, order):
     return order[np.argsort(rank[image[order]], kind="stable")]
 
 
-def reviewed(run, count, chosen=None, queued=False):
+def reviewed(run, truth, before, count, chosen=None, queued=False):
     """Decide the most disputed clusters rightly; give truth, posteriors before and after of the others."""
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
     order = np.argsort(abs(before - 0.5), kind="stable")
     if queued:
         order = by_doubt(run, before, order)
@@ -72,9 +82,8 @@ def crossed(truth, before, after):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_right_decisions_on_disputed_clusters_sharpen_the_others(seed):
-    run = run_of(SMEARS, seed)
     for count, growth in ((1, 1.03), (3, 1.0), (10, 1.0), (30, 1.0)):
-        truth, before, after = reviewed(run, count)
+        truth, before, after = reviewed(*smears_of(seed), count)
         assert log_loss(after, truth) <= growth * log_loss(before, truth)
         assert disputed(after).sum() <= 1.1 * disputed(before).sum()
         assert crossed(truth, before, after) <= 0.01
@@ -82,7 +91,7 @@ def test_right_decisions_on_disputed_clusters_sharpen_the_others(seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rejections_alone_leave_certain_structures_certain(seed):
-    truth, before, after = reviewed(run_of(SMEARS, seed), 12, chosen=False)
+    truth, before, after = reviewed(*smears_of(seed), 12, chosen=False)
     certain = truth & (before > 0.9)
     assert certain.sum() > 50
     assert (after[certain] > 0.9).mean() > 0.9
@@ -105,7 +114,7 @@ def run_of_artefacts(seed, annotators=12):
 def test_a_run_whose_spots_are_all_rejected_loses_its_structures():
     """The level of the run follows decisions that contradict it."""
     run = run_of([(0, 12), (0, 14), (0, 12), (0, 13)], seed=5)
-    truth, before, after = reviewed(run, 30)
+    truth, before, after = reviewed(run, *truth_and_posterior(run), 30)
     assert not truth.any()
     assert after.mean() < before.mean() - 0.1
 
@@ -114,15 +123,17 @@ def test_a_run_whose_spots_are_all_rejected_loses_its_structures():
 def test_twelve_rejections_clear_a_run_of_artefacts_alone(annotators):
     false = []
     for seed in range(4):
-        truth, before, after = reviewed(run_of_artefacts(seed, annotators), 12)
+        run = run_of_artefacts(seed, annotators)
+        truth, before, after = reviewed(run, *truth_and_posterior(run), 12)
         assert not truth.any()
         assert (before >= 0.5).mean() > 0.3
         false.append((after >= 0.5).mean())
     assert np.mean(false) <= 0.1
 
 
+@functools.cache
 def small_crowd(seed, annotators=12, looked=6):
-    """Votes on images of which structures and artefacts have nearly the same share."""
+    """Votes on images of which structures and artefacts have nearly the same share; truth and posteriors."""
     generator, run = np.random.default_rng([77, seed]), []
     ability, lure = generator.normal(0.1, 0.8, annotators), generator.normal(-0.5, 0.8, annotators)
     for structures, artefacts in [(18, 4), (14, 2), (22, 5), (0, 3), (16, 3), (25, 4)]:
@@ -140,7 +151,7 @@ def small_crowd(seed, annotators=12, looked=6):
         verdict = np.full(kept.sum(), -1, dtype=np.int8)
         votes = Votes(marked, marked.sum(axis=0) / marked.sum(), verdict, np.full(looked, 0.002), 1000.0)
         run.append((votes, truth[kept], [f"w{number}" for number in annotator]))
-    return run
+    return run, *truth_and_posterior(run)
 
 
 @pytest.mark.parametrize(("queued", "most"), [(True, 1.1), (False, 1.3)])
@@ -148,7 +159,7 @@ def test_right_rejections_do_not_deny_all_structures_of_a_small_crowd(queued, mo
     """What is unknown of a small crowd is wrong about many spots at once: they are not independent."""
     growth = []
     for seed in range(4):
-        truth, before, after = reviewed(small_crowd(seed), 8, chosen=False, queued=queued)
+        truth, before, after = reviewed(*small_crowd(seed), 8, chosen=False, queued=queued)
         growth.append(log_loss(after, truth) / log_loss(before, truth))
         assert crossed(truth, before, after) <= 0.02
     assert np.mean(growth) <= most
@@ -156,9 +167,7 @@ def test_right_rejections_do_not_deny_all_structures_of_a_small_crowd(queued, mo
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rejections_that_contradict_the_crowd_do_bounded_harm(seed):
-    run = run_of(SMEARS, seed)
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
+    run, truth, before = smears_of(seed)
     certain = np.flatnonzero(truth & (before > 0.8))
     verdict = np.full(len(truth), -1)
     verdict[certain[np.argsort(before[certain])][:12]] = 0
@@ -204,9 +213,7 @@ def with_views(run, verdict, left):
 
 
 def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
-    run = run_of(SMEARS, seed=2)
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
+    run, truth, before = smears_of(2)
     order = np.random.default_rng(0).permutation(np.argsort(abs(before - 0.5), kind="stable")[:40])
     rejected = order[~truth[order]][:8]
     verdict = np.full(len(truth), -1)
@@ -223,9 +230,7 @@ def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
 
 def test_one_viewed_spot_does_not_undo_what_rejections_in_order_taught():
     """Experts see spots that they do not select: the record of views adds to the order of decisions."""
-    run = run_of(SMEARS, seed=2)
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
+    run, truth, before = smears_of(2)
     order = np.argsort(abs(before - 0.5), kind="stable")
     verdict = np.full(len(truth), -1)
     verdict[order[~truth[order]][:8]] = 0
@@ -237,9 +242,7 @@ def test_one_viewed_spot_does_not_undo_what_rejections_in_order_taught():
 
 
 def test_what_an_expert_leaves_who_records_both_says_nothing():
-    run = run_of(SMEARS, seed=2)
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
+    run, truth, before = smears_of(2)
     order = np.argsort(abs(before - 0.5), kind="stable")
     verdict = np.full(len(truth), -1)
     verdict[order[:20]] = truth[order[:20]]
@@ -251,9 +254,7 @@ def test_what_an_expert_leaves_who_records_both_says_nothing():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_one_decision_in_five_wrong_does_bounded_harm(seed):
-    run = run_of(SMEARS, seed)
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
+    run, truth, before = smears_of(seed)
     chosen = np.argsort(abs(before - 0.5), kind="stable")[:30]
     verdict = np.full(len(truth), -1)
     verdict[chosen] = truth[chosen]
@@ -266,8 +267,7 @@ def test_one_decision_in_five_wrong_does_bounded_harm(seed):
 
 def test_posteriors_order_clusters_as_the_votes_do():
     """Certain clusters do not share one posterior that no vote can raise."""
-    run = run_of(SMEARS, seed=3)
-    posterior = everything(together(run))
+    run, _, posterior = smears_of(3)
     share = np.concatenate([votes.share for votes, _, _ in run])
     assert spearmanr(share, posterior).statistic > 0.85
     assert np.mean(posterior > posterior.max() - 0.001) < 0.2
@@ -345,9 +345,7 @@ def test_nothing_is_announced_where_the_crowd_agrees():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_rejections_alone_do_not_teach_that_similar_structures_are_artefacts(seed):
-    run = run_of(SMEARS, seed)
-    truth = np.concatenate([truths for _, truths, _ in run])
-    before = everything(together(run))
+    run, truth, before = smears_of(seed)
     order = np.argsort(abs(before - 0.5), kind="stable")[:24]
     verdict, viewed = np.full(len(truth), -1), np.zeros(len(truth), dtype=bool)
     verdict[order[~truth[order]]] = 0
@@ -362,9 +360,7 @@ def test_rejections_alone_do_not_teach_that_similar_structures_are_artefacts(see
 def test_spots_decided_in_no_order_do_not_speak_against_those_left(count):
     change = 0.0
     for seed in range(3):
-        run = run_of(SMEARS, seed)
-        truth = np.concatenate([truths for _, truths, _ in run])
-        before = everything(together(run))
+        run, truth, before = smears_of(seed)
         among = np.flatnonzero(disputed(before))
         chosen = np.random.default_rng([seed, count]).permutation(among)[:count]
         verdict = np.full(len(truth), -1)

@@ -27,7 +27,7 @@ PRINTED = DEMSettings(prior="none", start="paper", interval_draws=20)
 QUICK = DEMSettings(interval_draws=20)
 
 
-def found_votes(seed, annotators=25, present=40, artefacts=10, stray=0.02, positions=1000):
+def simulated_votes(seed, annotators=25, present=40, artefacts=10, stray=0.02, positions=1000):
     """Votes as clustering leaves them: dim and bright structures, artefacts, clicks that met by chance."""
     generator = np.random.default_rng(seed)
     ability = generator.normal(0.6, 1.0, annotators)
@@ -87,7 +87,7 @@ def test_as_printed_is_the_paper_written_out(start):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("prior", ["none", "beta", "crowd"])
 def test_the_objective_never_falls(prior, seed):
-    votes, _ = found_votes(seed)
+    votes, _ = simulated_votes(seed)
     for start in ("share", "majority", "weight"):
         result = dem(votes, DEMSettings(prior=prior, start=start, interval_draws=20))
         assert len(result.objective) > 1
@@ -95,7 +95,7 @@ def test_the_objective_never_falls(prior, seed):
 
 
 def test_the_best_start_is_kept():
-    votes, _ = found_votes(3)
+    votes, _ = simulated_votes(3)
     ends = {
         start: dem(votes, DEMSettings(prior="none", start=start, interval_draws=20)).objective[-1]
         for start in ("share", "majority", "weight", "paper", "best")
@@ -184,7 +184,7 @@ def test_with_priors_true_objects_survive_where_nearly_all_clusters_are_true():
     """As published it splits them in two and discards the dimmer half."""
     kept = {"none": [], "crowd": []}
     for seed in range(10):
-        votes, truth = found_votes(seed, present=60, artefacts=1, stray=0.01)
+        votes, truth = simulated_votes(seed, present=60, artefacts=1, stray=0.01)
         for prior, shares in kept.items():
             detected = dem(votes, DEMSettings(prior=prior, interval_draws=20)).detected
             shares.append(detected[truth].mean())
@@ -196,7 +196,7 @@ def test_with_priors_true_objects_survive_where_nearly_all_clusters_are_true():
 def test_chance_and_artefacts_are_distinguished_from_structures_better_than_by_any_count_of_votes(stray):
     posterior, truth, share = [], [], []
     for seed in range(20):
-        votes, present = found_votes(seed, stray=stray)
+        votes, present = simulated_votes(seed, stray=stray)
         posterior.append(dem(votes, QUICK).posterior)
         share.append(votes.marked.mean(axis=0))
         truth.append(present)
@@ -209,7 +209,7 @@ def test_chance_and_artefacts_are_distinguished_from_structures_better_than_by_a
 def test_posteriors_of_the_paper_are_surer_than_they_are_right():
     errors = []
     for prior in ("none", "crowd"):
-        parts = [found_votes(seed) for seed in range(10)]
+        parts = [simulated_votes(seed) for seed in range(10)]
         settings = DEMSettings(prior=prior, interval_draws=20)
         posterior = np.concatenate([dem(votes, settings).posterior for votes, _ in parts])
         errors.append(calibration(posterior, np.concatenate([truth for _, truth in parts])).error)
@@ -217,7 +217,7 @@ def test_posteriors_of_the_paper_are_surer_than_they_are_right():
 
 
 def test_relabelling_annotators_and_clusters_changes_nothing():
-    votes, _ = found_votes(1)
+    votes, _ = simulated_votes(1)
     generator = np.random.default_rng(0)
     rows, columns = (generator.permutation(size) for size in votes.marked.shape)
     other = type(votes)(
@@ -234,7 +234,7 @@ def test_relabelling_annotators_and_clusters_changes_nothing():
 
 
 def test_the_same_input_gives_the_same_bits():
-    votes, _ = found_votes(2)
+    votes, _ = simulated_votes(2)
     first, second = dem(votes), dem(votes)
     assert np.array_equal(first.posterior, second.posterior)
     assert np.array_equal(first.posterior_low, second.posterior_low)
@@ -268,7 +268,7 @@ def test_no_clusters_and_no_annotators():
 
 
 def test_who_marked_nothing_is_one_who_saw_nothing():
-    votes, _ = found_votes(4)
+    votes, _ = simulated_votes(4)
     with_quiet = type(votes)(
         np.vstack([votes.marked, np.zeros_like(votes.marked[:1])]),
         votes.weight,
@@ -324,7 +324,7 @@ def test_the_prior_keeps_the_direction_when_the_majority_is_adverse():
 
 
 def test_rejected_look_alikes_lower_the_posteriors_of_the_rest():
-    votes, truth = found_votes(6, present=60)
+    votes, truth = simulated_votes(6, present=60)
     sure = np.flatnonzero(truth & (dem(votes).posterior > 0.9))
     verdict = votes.verdict.copy()
     verdict[sure[:15]] = 0
@@ -345,7 +345,7 @@ def test_the_interval_holds_the_posterior_and_narrows_with_what_is_known():
 
 
 def test_expected_votes_add_up():
-    votes, _ = found_votes(9)
+    votes, _ = simulated_votes(9)
     result = dem(votes)
     assert result.true_positive + result.false_positive == pytest.approx(votes.marked.sum(axis=1))
     assert result.true_positive + result.false_negative == pytest.approx(
@@ -360,12 +360,12 @@ def test_cancelling_stops_it():
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        dem(found_votes(0)[0], watch=watch)
+        dem(simulated_votes(0)[0], watch=watch)
 
 
 def test_progress_never_falls():
     fractions = []
-    dem(found_votes(0)[0], watch=lambda fraction, *_, **__: fractions.append(fraction))
+    dem(simulated_votes(0)[0], watch=lambda fraction, *_, **__: fractions.append(fraction))
     assert (np.diff(fractions) >= 0).all()
     assert fractions[-1] == pytest.approx(1)
 
@@ -405,7 +405,7 @@ def test_one_pass_decides_as_dem_does():
     """With one iteration an annotator, where DEM makes as many as it takes."""
     right = np.zeros(3)
     for seed in range(10):
-        votes, truth = found_votes(seed)
+        votes, truth = simulated_votes(seed)
         detected = [
             recursive(votes).detected,
             dem(votes, DEMSettings(interval_draws=20)).detected,
@@ -418,7 +418,7 @@ def test_one_pass_decides_as_dem_does():
 
 
 def test_the_order_of_the_annotators_hardly_matters():
-    votes, _ = found_votes(5)
+    votes, _ = simulated_votes(5)
     first = recursive(votes).detected
     generator = np.random.default_rng(0)
     for _ in range(5):
@@ -428,7 +428,7 @@ def test_the_order_of_the_annotators_hardly_matters():
 
 
 def test_a_stream_comes_to_what_one_pass_comes_to():
-    votes, _ = found_votes(2)
+    votes, _ = simulated_votes(2)
     detection, looks = detect_online(until(votes, 10))
     for turn in range(11, len(votes.marked) + 1):
         detection, looks = detect_online(until(votes, turn), looks)
@@ -439,7 +439,7 @@ def test_a_stream_comes_to_what_one_pass_comes_to():
 def test_clusters_appear_vanish_and_change_places():
     right = np.zeros(2)
     for seed in range(10):
-        votes, truth = found_votes(seed)
+        votes, truth = simulated_votes(seed)
         generator = np.random.default_rng(seed)
         before = generator.permutation(len(truth))[:-6]
         now = generator.permutation(len(truth))[:-3]
@@ -460,14 +460,14 @@ def test_clusters_appear_vanish_and_change_places():
 
 
 def test_looks_of_other_clusters_are_refused():
-    votes, _ = found_votes(1)
+    votes, _ = simulated_votes(1)
     _, looks = detect_online(votes)
     with pytest.raises(ClicksError, match=r"the last decision was on \d+ clusters; expected 2\."):
         detect_online(votes_of_text(["11", "10"]), looks)
 
 
 def test_a_stream_whose_stray_clicks_become_known_goes_on():
-    votes, truth = found_votes(7)
+    votes, truth = simulated_votes(7)
     _, looks = detect_online(replace(until(votes, 15), stray=None, places=0.0))
     online = detect_online(votes, looks)[0]
     assert np.mean(online.detected == truth) > 0.8
@@ -475,7 +475,7 @@ def test_a_stream_whose_stray_clicks_become_known_goes_on():
 
 
 def test_known_truths_are_held_from_when_they_are_known():
-    votes, _ = found_votes(3)
+    votes, _ = simulated_votes(3)
     detection, looks = detect_online(until(votes, 20))
     verdict = votes.verdict.copy()
     verdict[:4] = 1 - detection.detected[:4]
@@ -506,7 +506,7 @@ def test_nobody_and_nothing(shape):
 
 
 def test_one_value_of_the_objective_for_each_turn():
-    votes, _ = found_votes(0, annotators=25)
+    votes, _ = simulated_votes(0, annotators=25)
     assert len(recursive(votes, RecursiveSettings(first_annotators=5)).objective) == 21
     assert len(recursive(votes, RecursiveSettings(first_annotators=100)).objective) == 1
 
@@ -516,12 +516,12 @@ def test_cancelling_stops_the_recursive_form():
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        recursive(found_votes(0)[0], watch=watch)
+        recursive(simulated_votes(0)[0], watch=watch)
 
 
 def test_progress_of_the_recursive_form_never_falls():
     fractions = []
-    recursive(found_votes(0)[0], watch=lambda fraction, *_, **__: fractions.append(fraction))
+    recursive(simulated_votes(0)[0], watch=lambda fraction, *_, **__: fractions.append(fraction))
     assert (np.diff(fractions) >= 0).all()
     assert fractions[-1] == pytest.approx(1)
 

@@ -271,7 +271,7 @@ def test_the_same_state_goes_on_to_the_same_bits():
 
 def _copied(record):
     """Copy every array as read-only, as a study returns it."""
-    made_anew = {}
+    copied_fields = {}
     for field in fields(record):
         value = getattr(record, field.name)
         if is_dataclass(value):
@@ -279,8 +279,8 @@ def _copied(record):
         elif isinstance(value, np.ndarray):
             value = value.copy()
             value.setflags(write=False)
-        made_anew[field.name] = value
-    return type(record)(**made_anew)
+        copied_fields[field.name] = value
+    return type(record)(**copied_fields)
 
 
 def test_the_order_of_those_who_come_together_makes_no_difference():

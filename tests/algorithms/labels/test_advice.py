@@ -35,7 +35,7 @@ def pathologists(seed: int) -> tuple[Labels, np.ndarray]:
     return simulated(130, 4, 4, 18, np.tile(hard, (4, 1)), seed)
 
 
-def all_said(labels: Labels, truth: np.ndarray) -> tuple[str, ...]:
+def notices_of(labels: Labels, truth: np.ndarray) -> tuple[str, ...]:
     fusion = ibcc(labels)
     model, vote = (
         assess(detection.posterior, truth, detection.classes) for detection in (fusion, majority(labels))
@@ -45,7 +45,7 @@ def all_said(labels: Labels, truth: np.ndarray) -> tuple[str, ...]:
 
 def test_no_notice_for_a_crowd_that_the_model_suits() -> None:
     right = np.random.default_rng(0).uniform(0.6, 0.95, (20, 1)) * np.ones(600)
-    assert all_said(*simulated(600, 20, 8, 3, right)) == ()
+    assert notices_of(*simulated(600, 20, 8, 3, right)) == ()
 
 
 @pytest.mark.parametrize("name", ["rte", "web"])
@@ -54,7 +54,7 @@ def test_a_model_that_is_too_sure_is_warned_of(real_data: Path, name: str) -> No
     labels, truth = read(real_data, name)
     assert any(
         sentences.startswith("The model is overconfident: its mean probability is 9")
-        for sentences in all_said(labels, truth)
+        for sentences in notices_of(labels, truth)
     )
     assert advice(labels, ibcc(labels))[0].startswith("IBCC may be overconfident")
 
@@ -62,13 +62,13 @@ def test_a_model_that_is_too_sure_is_warned_of(real_data: Path, name: str) -> No
 @pytest.mark.parametrize("name", ["bluebirds", "sp_amt"])
 def test_a_crowd_with_shared_errors_is_reported(real_data: Path, name: str) -> None:
     """Against the truth the model's log loss is 1.5 and 1.1, the vote's 0.5 and 0.2."""
-    assert any("Annotators share mistakes" in sentences for sentences in all_said(*read(real_data, name)))
+    assert any("Annotators share mistakes" in sentences for sentences in notices_of(*read(real_data, name)))
 
 
 def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> None:
     """The pooled consensus that is advised is nearly as right, and far less often sure and wrong."""
     labels, truth = read(real_data, "adult2")
-    sentences = " ".join(all_said(labels, truth))
+    sentences = " ".join(notices_of(labels, truth))
     assert "votes for each class" in sentences
     assert "the pooled consensus, which estimates the prior" in sentences
     assert "The model is overconfident" in sentences

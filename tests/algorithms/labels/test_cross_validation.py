@@ -19,11 +19,11 @@ class Spy:
     """A fusion that records the known truths of each run."""
 
     def __init__(self) -> None:
-        self.told: list[np.ndarray] = []
+        self.known: list[np.ndarray] = []
 
     def __call__(self, labels: Labels, watch: Watch) -> LabelFusion:
         assert labels.known is not None
-        self.told.append(labels.known.copy())
+        self.known.append(labels.known.copy())
         return majority(labels, watch=watch)
 
 
@@ -31,7 +31,7 @@ def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
     truth = np.array([0] * 40 + [1] * 11 + [OPEN] * 9, dtype=np.int16)
     spy = Spy()
     result = cross_validate(CROWD, truth, spy)
-    full, *folds = spy.told
+    full, *folds = spy.known
     assert np.array_equal(full, truth)
     assert len(folds) == 5
     hidden = sum((known_of_run == OPEN).astype(int) for known_of_run in folds)
@@ -56,8 +56,8 @@ def test_decisions_stay_known_but_not_for_the_task_that_is_judged() -> None:
     truth = np.array([0] * 10 + [OPEN] * 50, dtype=np.int16)
     spy = Spy()
     result = cross_validate(replace(CROWD, known=known), truth, spy)
-    assert all(known_of_run[59] == 1 for known_of_run in spy.told)
-    assert spy.told[1 + result.fold[0]][0] == OPEN
+    assert all(known_of_run[59] == 1 for known_of_run in spy.known)
+    assert spy.known[1 + result.fold[0]][0] == OPEN
     assert result.fold[59] == OPEN
 
 
@@ -75,7 +75,7 @@ def test_fewer_truths_than_folds_are_left_out_one_by_one() -> None:
     truth = np.array([0, 1, 0] + [OPEN] * 57, dtype=np.int16)
     spy = Spy()
     cross_validate(CROWD, truth, spy)
-    assert len(spy.told) == 4
+    assert len(spy.known) == 4
 
 
 @pytest.mark.parametrize(("count", "folds"), [(0, 5), (1, 5), (9, 1)])

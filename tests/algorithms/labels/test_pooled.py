@@ -1,5 +1,6 @@
 """Pooled consensus: calibration of correlated votes, decided tasks, unvoted classes, awkward crowds."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -80,13 +81,19 @@ def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlat
     )
 
 
+@functools.cache
+def undecided(seed):
+    """Simulate a crowd and fuse it without decisions."""
+    labels, truth = make(seed)
+    return labels, truth, pooled(labels)
+
+
 @pytest.mark.parametrize("wrong", [False, True])
 @pytest.mark.parametrize("count", [1, 3, 10, 30])
 def test_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count, wrong):
     before, after, crossed = [], [], []
     for seed in range(4):
-        labels, truth = make(seed)
-        first = pooled(labels)
+        labels, truth, first = undecided(seed)
         decided = np.argsort(-first.entropy(), kind="stable")[:count]
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[decided] = truth[decided]

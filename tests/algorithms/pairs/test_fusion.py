@@ -29,7 +29,7 @@ def plan(algorithm: str = "iss", **texts: str) -> PairPlan:
     return PairPlan.make(algorithm, {"rule": "knockoffs", "local": "no", **texts})
 
 
-def said(pairs: Pairs, **texts: str) -> str:
+def notices_of(pairs: Pairs, **texts: str) -> str:
     return "\n".join(fuse(pairs, plan(**texts)).notices)
 
 
@@ -195,9 +195,9 @@ def test_one_who_always_picks_left_and_nobody_else():
 
 def test_everyone_biased_the_same_way_is_warned_of():
     pairs = scattered(7, annotators=30, count=3_000, biased=30)
-    assert "30 of 30 annotators lean to the left, and " in said(pairs)
-    assert "the assumption that few are biased does not hold" in said(pairs)
-    assert "lean to" not in said(scattered(7, annotators=30, count=3_000, biased=4))
+    assert "30 of 30 annotators lean to the left, and " in notices_of(pairs)
+    assert "the assumption that few are biased does not hold" in notices_of(pairs)
+    assert "lean to" not in notices_of(scattered(7, annotators=30, count=3_000, biased=4))
 
 
 def test_copies_are_told_since_they_inflate_w():
@@ -208,21 +208,23 @@ def test_copies_are_told_since_they_inflate_w():
         pairs.annotator[second], pairs.left[second], pairs.right[second], pairs.choice[second],
         pairs.annotators, pairs.items,
     )  # fmt: skip
-    assert "repeat a pair, side and answer of the same annotator" in said(copied)
+    assert "repeat a pair, side and answer of the same annotator" in notices_of(copied)
     assert np.nanmax(fuse(copied, plan()).entry) == pytest.approx(2.0 * np.nanmax(fuse(pairs, plan()).entry))
     apart = replace(copied, time=np.arange(8_000.0))
-    assert "repeat a pair" not in said(apart)
+    assert "repeat a pair" not in notices_of(apart)
 
 
 def test_knockoff_plus_says_that_it_cannot_flag_a_few():
     pairs = scattered(9, annotators=8, count=800)
     assert (
         "knockoff+ cannot flag fewer than 10 annotators, and only 8 were tested: nobody can be flagged"
-        in said(pairs)
+        in notices_of(pairs)
     )
     subset = scattered(9, annotators=40, count=4_000, biased=4)
-    assert "fewer than 10 annotators; the t test with Benjamini-Hochberg at that rate finds" in said(subset)
-    assert "knockoff+" not in said(subset, plus="no")
+    assert "fewer than 10 annotators; the t test with Benjamini-Hochberg at that rate finds" in notices_of(
+        subset
+    )
+    assert "knockoff+" not in notices_of(subset, plus="no")
 
 
 def test_too_few_comparisons():

@@ -87,6 +87,7 @@ class TestSample:
             assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
         # Again, for the kinds whose own tests do not do so.
         monkeypatch.setattr("raterscope.app.cli.demo._show", lambda studies, pictures: 0)
+        monkeypatch.setattr("raterscope.app.cli.demo.write_report", lambda *_: None)
         first = dict(list(KINDS.items())[:2])
         monkeypatch.setattr("raterscope.app.cli.demo.KINDS", first)
         assert run("demo", folder) == 0

@@ -14,7 +14,7 @@ from raterscope.app.study import Study
 from tests.app.study.made import a_fusion, a_run, a_table
 
 
-def say(*words: object) -> None:
+def emit(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
@@ -27,11 +27,11 @@ def work(path: Path, seed: int) -> None:
         if choice < 0.15 or len(images) < 3:
             names = tuple(f"image {seed} {step} {part}" for part in range(3))
             study.add_clicks(a_table(seed * 1000 + step, names, clicks=400))
-            say("import", study.last_import())
+            emit("import", study.last_import())
         elif choice < 0.35:
             chosen = random.sample(images, 3)
             results = {image: a_fusion(study.clicks(image), seed=step, clusters=40) for image in chosen}
-            say("run", study.runs.add(a_run(log={"images": chosen, "seed": step}), results))
+            emit("run", study.runs.add(a_run(log={"images": chosen, "seed": step}), results))
         elif choice < 0.4:
             study.close()
             study = Study.open(path)
@@ -48,7 +48,7 @@ def work(path: Path, seed: int) -> None:
                     verb=verb, item=random.choice(images), subject=SpotSubject(number=step, x=x, y=y)
                 )
             done = study.record(decision)
-            say("decision", done.id, done.verb, done.undoes or 0, *place_of(done))
+            emit("decision", done.id, done.verb, done.undoes or 0, *place_of(done))
 
 
 def place_of(decision: Decision) -> list[str]:
@@ -63,13 +63,13 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             try:
-                say("begin", os.getpid())
+                emit("begin", os.getpid())
                 work(path, int(line))
             except BaseException as error:  # an unexpected end is told, and fails the test
-                say("broken", repr(error))
+                emit("broken", repr(error))
             os._exit(1)
         os.waitpid(child, 0)
-        say("end")
+        emit("end")
 
 
 if __name__ == "__main__":

@@ -292,12 +292,12 @@ def test_empty_pages_name_the_missing_input(opened, qtbot):
     opened.workspace.right_tabs.setCurrentWidget(comparing)
     idle(opened, qtbot)
 
-    def said(page: str) -> str:
+    def visible_text(page: str) -> str:
         comparing.pages.buttons[page].click()
         idle(opened, qtbot)
         return " ".join(label.text() for label in comparing.findChildren(QLabel) if label.isVisible())
 
     for page in ("runs", "roc"):
-        assert "mport ground truth" not in said(page)
-    assert "press Compare" in said("runs")
-    assert "Fuse (F5)" in said("roc")
+        assert "mport ground truth" not in visible_text(page)
+    assert "press Compare" in visible_text("runs")
+    assert "Fuse (F5)" in visible_text("roc")

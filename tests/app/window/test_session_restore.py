@@ -118,18 +118,15 @@ def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file,
     assert workspace.left_tabs.currentWidget() is workspace.stream
 
 
-@pytest.mark.parametrize(
-    "within",
-    [
+def test_a_note_with_missing_objects_is_ignored(fused):
+    before = fused.workspace.canvas.viewport
+    for within in (
         {"spot": "x", "annotator": 7, "view": [1, 2], "tabs": 3},
         {"spot": 10**9, "annotator": "nobody", "view": [1, 2, 0], "tabs": "none\nsuch"},
         {"view": ["a", None, float("nan")], "spot": [1], "annotator": []},
-    ],
-)
-def test_a_note_with_missing_objects_is_ignored(fused, within):
-    before = fused.workspace.canvas.viewport
-    fused.workspace.restore_view(within)
-    assert fused.workspace.canvas.viewport == before
+    ):
+        fused.workspace.restore_view(within)
+        assert fused.workspace.canvas.viewport == before
 
 
 def test_a_declined_offer_is_not_repeated(killed, window, qtbot):

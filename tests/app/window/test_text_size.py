@@ -76,9 +76,18 @@ def test_the_size_has_ends_and_is_remembered(qapp):
     assert preferences.text_percent() == 100
 
 
-def test_the_smallest_window_scrolls_with_text_twice_as_large(fused, qtbot):
+def test_the_smallest_window_scrolls_with_text_twice_as_large_and_has_no_bars_with_usual_text(fused, qtbot):
+    for _ in range(2):  # 150 % and 200 %
+        change_text_size(5)
+        fused.window_actions.show_keys()
+        (sheet,) = [sheet for sheet in fused.findChildren(ShortcutSheet) if sheet.isVisible()]
+        (area,) = sheet.findChildren(QScrollArea)
+        assert area.widget().width() <= area.viewport().width()
+        assert area.widget().minimumSizeHint().width() <= area.viewport().width()
+        sheet.done(0)
+        sheet.deleteLater()
+        QApplication.processEvents()
     fused.resize(960, 640)
-    change_text_size(10)
     idle(fused, qtbot)
     assert fused.width() == 960
     assert fused.height() == 640
@@ -96,17 +105,10 @@ def test_the_smallest_window_scrolls_with_text_twice_as_large(fused, qtbot):
     boxes = [region.geometry() for region in shown]
     assert all(fused.bar.rect().contains(position) for position in boxes)
     assert not boxes[0].intersects(boxes[1])
-
-
-def test_the_smallest_window_has_no_bars_in_its_regions_with_text_of_the_usual_size(fused, qtbot):
+    change_text_size(0)
     fused.resize(960, 600)
     idle(fused, qtbot)
-    change_text_size(5)
-    change_text_size(0)
-    idle(fused, qtbot)
-    regions = fused.workspace.findChildren(ScrollRegion)
-    assert regions
-    for region in regions:
+    for region in workspace.findChildren(ScrollRegion):
         for bar in (region.horizontalScrollBar(), region.verticalScrollBar()):
             assert not bar.isVisible()
             assert bar.maximum() == 0  # nor can it be scrolled away by key
@@ -128,16 +130,3 @@ def test_the_window_is_divided_again_as_it_was(fused, qtbot):
     change_text_size(0)
     QApplication.processEvents()
     assert np.array([splitter.sizes() for splitter in divided]) == pytest.approx(before, abs=1)
-
-
-def test_no_key_leaves_the_sheet_with_larger_text(fused, qtbot):
-    for steps in (5, 5):
-        change_text_size(steps)
-        fused.window_actions.show_keys()
-        (sheet,) = [sheet for sheet in fused.findChildren(ShortcutSheet) if sheet.isVisible()]
-        (area,) = sheet.findChildren(QScrollArea)
-        assert area.widget().width() <= area.viewport().width()
-        assert area.widget().minimumSizeHint().width() <= area.viewport().width()
-        sheet.done(0)
-        sheet.deleteLater()
-        QApplication.processEvents()

@@ -21,13 +21,15 @@ def test_an_empty_window_names_the_first_step(window):
     assert "No study is open" in words
 
 
-def test_without_its_study_the_window_is_empty_again(opened, qtbot):
+def test_without_its_study_the_window_is_empty_again_and_offers_it(opened, qtbot):
+    path = opened.document.contents.path
     opened.document.close()
     idle(opened, qtbot)
     words = [label.text() for label in opened.findChildren(QLabel) if label.isVisible()]
     assert "No study is open" in words
     assert "Review your annotators' work" in words
     assert not any("clicks by" in word for word in words)
+    assert str(path) in [action.text() for action in opened.menus.recent_menu.actions()]
 
 
 def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):
@@ -168,23 +170,18 @@ def test_a_moved_image_is_reported_and_found_in_another_folder(
     assert not window.notice.isVisible()
 
 
-@pytest.mark.parametrize("kind", ["detections", "annotators", "decisions", "clicks"])
-def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monkeypatch, kind):
+def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monkeypatch):
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_A)
-    out = tmp_path / f"{kind}.csv"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(out), ""))
-    action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{kind.capitalize()}…")
-    action.trigger()
-    qtbot.waitUntil(lambda: f"Exported {kind}" in fused.status.message, timeout=LONG)
-    idle(fused, qtbot)
-    with out.open(newline="", encoding="utf-8") as file:
-        assert len(list(csv.reader(file))) > 1
-
-
-def test_recent_studies_are_offered_again(fused, qtbot):
-    name = fused.document.contents.path
-    assert str(name) in [action.text() for action in fused.menus.recent_menu.actions()]
+    for kind in ("detections", "annotators", "decisions", "clicks"):
+        out = tmp_path / f"{kind}.csv"
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, out=out: (str(out), ""))
+        action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{kind.capitalize()}…")
+        action.trigger()
+        qtbot.waitUntil(lambda kind=kind: f"Exported {kind}" in fused.status.message, timeout=LONG)
+        idle(fused, qtbot)
+        with out.open(newline="", encoding="utf-8") as file:
+            assert len(list(csv.reader(file))) > 1
 
 
 def test_untrusted_names_are_shown_as_plain_text(window, qtbot, crowd_files):

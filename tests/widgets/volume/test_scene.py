@@ -21,7 +21,7 @@ def outliner(qtbot):
     instance.stop()
 
 
-def found(outliner, qtbot, index, keys):
+def outlines_of(outliner, qtbot, index, keys):
     with qtbot.waitSignal(outliner.ready):
         outliner.paths(AXIAL, index, keys)
     return outliner.paths(AXIAL, index, keys)
@@ -46,7 +46,7 @@ def test_between_two_levels_is_a_ring():
 
 def test_neighbouring_slices_are_there_before_they_are_asked_for(outliner, qtbot):
     outliner.set_shapes({"a": block(20)})
-    assert set(found(outliner, qtbot, 4, ["a"])) == {"a"}
+    assert set(outlines_of(outliner, qtbot, 4, ["a"])) == {"a"}
     qtbot.waitUntil(lambda: "a" in outliner.paths(AXIAL, 5, ["a"]))
 
 
@@ -68,7 +68,7 @@ def test_an_answer_about_a_mask_that_has_changed_is_dropped(outliner, qtbot):
 
 def test_the_old_line_stays_until_the_new_one_is_found_and_goes_with_its_mask(outliner, qtbot):
     outliner.set_shapes({"a": block(20), "b": block(8)})
-    found(outliner, qtbot, 4, ["a", "b"])
+    outlines_of(outliner, qtbot, 4, ["a", "b"])
     outliner.set_shapes({"a": block(10)})
     there = outliner.paths(AXIAL, 4, ["a", "b"])
     assert set(there) == {"a"}

@@ -28,13 +28,13 @@ def written(tmp_path):
 
 @pytest.fixture
 def refusal():
-    def said(path):
+    def message_of(path):
         with pytest.raises(InputError) as caught:
             read_points(path)
         assert caught.value.file == path
         return str(caught.value)
 
-    return said
+    return message_of
 
 
 def places(path):

@@ -42,13 +42,13 @@ def fused(tmp_path_factory):
     with Study.open(path) as study:
         first = study.images()[0].id
 
-        def say(verb, **position):
+        def decide(verb, **position):
             study.record(Decision(verb=verb, item=first, subject=SpotSubject(**position)))
 
-        say("reject", x=30.0, y=40.0)
-        say("move", x=92.0, y=41.0, from_x=90.0, from_y=40.0)
-        say("skip", x=60.0, y=120.0)
-        say("add", x=10.0, y=170.25)
+        decide("reject", x=30.0, y=40.0)
+        decide("move", x=92.0, y=41.0, from_x=90.0, from_y=40.0)
+        decide("skip", x=60.0, y=120.0)
+        decide("add", x=10.0, y=170.25)
     return path
 
 

@@ -133,7 +133,7 @@ def test_a_scale_that_was_altered_in_the_file_is_reported(study):
         study.decisions()
 
 
-def told(fields, *decisions, image=None):
+def quantities_of(fields, *decisions, image=None):
     recorded = [
         Decision(**{**vars(decision), "id": number}) for number, decision in enumerate(decisions, start=1)
     ]
@@ -144,38 +144,38 @@ def told(fields, *decisions, image=None):
 
 
 def test_a_figure_that_lacks_something_says_what_it_lacks():
-    quantities = told([sure(1, 5)])
+    quantities = quantities_of([sure(1, 5)])
     assert quantities["Per microlitre, by leukocytes"].rate is None
     assert "leukocytes" in quantities["Per microlitre, by leukocytes"].formula
     assert "thick" in quantities["Per microlitre, by volume"].formula
-    assert "scale" in told([sure(1, 5)], count(thickness=2.0))["Per microlitre, by volume"].formula
-    few = told([sure(1, 5)], count(red_cells=3))["Infected red cells, thin film"]
+    assert "scale" in quantities_of([sure(1, 5)], count(thickness=2.0))["Per microlitre, by volume"].formula
+    few = quantities_of([sure(1, 5)], count(red_cells=3))["Infected red cells, thin film"]
     assert few.rate is None
 
 
 def test_parasites_in_doubt_are_reported_with_the_interval_of_their_distribution():
     """Ten spots that are each as probably one as none make a binomial distribution."""
     half = np.full(10, 0.5)
-    rate = told([Field(1, "field 1", None, 7, half, half, half)])["Parasites"].rate
+    rate = quantities_of([Field(1, "field 1", None, 7, half, half, half)])["Parasites"].rate
     low, high = stats.binom.ppf((0.025, 0.975), 10, 0.5)
     assert (rate.value, rate.low, rate.high) == (pytest.approx(5.0), low, high)
 
 
 def test_the_formula_stands_beside_the_figure_with_its_numbers():
-    quantities = told([sure(1, 60), sure(2, 60)], count(leukocytes=200))
+    quantities = quantities_of([sure(1, 60), sure(2, 60)], count(leukocytes=200))
     density = quantities["Per microlitre, by leukocytes"]
     assert density.rate.value == pytest.approx(4_800)
     assert density.formula == "120 × 8,000 /µl / 200 leukocytes"
     assert density.in_words() == "4,800 /µl"
     assert quantities["Per field"].formula == "120 / 2 fields"
     assert quantities["Per 200 leukocytes"].rate.value == pytest.approx(120)
-    more = told([sure(1, 60), sure(2, 60)], count(leukocytes=500, leukocytes_per_microlitre=6_000))
+    more = quantities_of([sure(1, 60), sure(2, 60)], count(leukocytes=500, leukocytes_per_microlitre=6_000))
     assert more["Per microlitre, by leukocytes"].rate.value == pytest.approx(1_440)
     assert more["Per 500 leukocytes"].rate.value == pytest.approx(120)
 
 
 def test_a_thin_film_tells_the_share_of_red_cells_and_the_parasites_in_a_microlitre():
-    result = told([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
+    result = quantities_of([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
     assert result["Infected red cells, thin film"].in_words() == "1.00 %"
     density = result["Per microlitre, by red cells"]
     assert density.rate.value == pytest.approx(50_000)
@@ -183,11 +183,13 @@ def test_a_thin_film_tells_the_share_of_red_cells_and_the_parasites_in_a_microli
     # Jeffreys' interval of 50 of 5,000, by the beta distribution of another library.
     low, high = stats.beta.ppf([0.025, 0.975], 50.5, 4_950.5) * 5e6
     assert (density.rate.low, density.rate.high) == pytest.approx((low, high), rel=1e-3)
-    clumped = told([sure(1, 45), sure(2, 5)], count(red_cells=5_000))["Per microlitre, by red cells"].rate
+    clumped = quantities_of([sure(1, 45), sure(2, 5)], count(red_cells=5_000))[
+        "Per microlitre, by red cells"
+    ].rate
     assert clumped.high - clumped.low > 2 * (high - low)
-    quantities = told([sure(1, 50)], count(red_cells=5_000, red_cells_per_microlitre=4_000_000))
+    quantities = quantities_of([sure(1, 50)], count(red_cells=5_000, red_cells_per_microlitre=4_000_000))
     assert quantities["Per microlitre, by red cells"].rate.value == pytest.approx(40_000)
-    few = told([sure(1, 5)], count(red_cells=3))["Per microlitre, by red cells"]
+    few = quantities_of([sure(1, 5)], count(red_cells=3))["Per microlitre, by red cells"]
     assert few.rate is None
     assert "fewer than the parasites" in few.formula
 
@@ -221,16 +223,16 @@ def test_leukocytes_counted_image_by_image_tell_for_those_images_alone():
         count(2, everywhere=False, leukocytes=150),
     )
     fields = [sure(1, 10), sure(2, 30), sure(3, 500)]
-    assert told(fields, *decisions)["Per 200 leukocytes"].rate.value == pytest.approx(40)
-    assert told(fields, *decisions, image=1)["Per 200 leukocytes"].rate.value == pytest.approx(40)
-    assert told(fields, *decisions, image=3)["Per 200 leukocytes"].rate is None
+    assert quantities_of(fields, *decisions)["Per 200 leukocytes"].rate.value == pytest.approx(40)
+    assert quantities_of(fields, *decisions, image=1)["Per 200 leukocytes"].rate.value == pytest.approx(40)
+    assert quantities_of(fields, *decisions, image=3)["Per 200 leukocytes"].rate is None
 
 
 def test_volume_comes_from_the_scale_and_the_thickness_of_the_film():
     area = 1_280 * 960 * 0.1**2
     posterior = np.ones(4)
     field = Field(1, "one", area, 4, posterior, posterior, posterior)
-    rate = told([field], count(thickness=5.0))["Per microlitre, by volume"].rate
+    rate = quantities_of([field], count(thickness=5.0))["Per microlitre, by volume"].rate
     assert rate.value == pytest.approx(4 / (area * 5 * 1e-9))
 
 

@@ -215,14 +215,14 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
 def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(runs, "_outcome", tell_threads)
+    monkeypatch.setattr(runs, "_outcome", report_threads)
     outcomes = runs.fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 4"].problem == "1 1"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
     assert "OMP_NUM_THREADS" not in os.environ
 
 
-def tell_threads(name, *_):
+def report_threads(name, *_):
     values = " ".join(
         os.environ.get(variable, "none") for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
     )

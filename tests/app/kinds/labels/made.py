@@ -24,8 +24,8 @@ def truth() -> np.ndarray:
     return np.where(np.arange(TASKS) % 3 == 0, 0, 1)
 
 
-def said() -> np.ndarray:
-    """Give what everybody said, (tasks, people): the good are wrong on every tenth task, each on others."""
+def all_answers() -> np.ndarray:
+    """Give all answers, (tasks, people): the good are wrong on every tenth task, each on others."""
     true = truth()
     votes = np.repeat(true[:, None], len(PEOPLE), axis=1)
     for k in range(len(GOOD)):
@@ -43,7 +43,7 @@ def write_votes(path: Path, *, times: bool = False, question: str = "") -> Path:
             PEOPLE[k], f"t{t}", CLASSES[label], *([str(60 * t + k)] if times else []),
             *([question] if question else []),
         ]
-        for t, votes in enumerate(said())
+        for t, votes in enumerate(all_answers())
         for k, label in enumerate(votes)
     ]  # fmt: skip
     header = ["annotator", "task", "label", *(["time"] if times else []), *(["question"] if question else [])]

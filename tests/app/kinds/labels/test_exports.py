@@ -18,8 +18,8 @@ from tests.app.kinds.labels.made import (
     LIAR,
     PEOPLE,
     TASKS,
+    all_answers,
     make_study,
-    said,
     truth,
     write_truth,
     write_votes,
@@ -102,7 +102,7 @@ def test_votes_are_read_back_unchanged(export):
         votes[int(table.tasks[t][1:]), PEOPLE.index(table.annotators[k])] = CLASSES.index(
             table.outputs[label]
         )
-    np.testing.assert_array_equal(votes, said())
+    np.testing.assert_array_equal(votes, all_answers())
 
 
 def test_annotators_and_communities(export):

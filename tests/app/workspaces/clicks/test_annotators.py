@@ -35,7 +35,7 @@ def voted(window, fused_study, qtbot):
     return window
 
 
-def asked(window, qtbot, name="volunteer 0") -> ExclusionDialog:
+def open_exclusion(window, qtbot, name="volunteer 0") -> ExclusionDialog:
     """The dialog for an annotator, as soon as something is known."""
     choose(window, name)
     qtbot.keyClick(window.workspace.table.view, Qt.Key.Key_Delete)
@@ -59,7 +59,7 @@ def menu_entry(window, name, words):
     return result
 
 
-def asked_to_weigh(window, qtbot, name="volunteer 0") -> ExclusionDialog:
+def open_weighting(window, qtbot, name="volunteer 0") -> ExclusionDialog:
     menu_entry(window, name, "Down-weight…").trigger()
     idle(window, qtbot)
     return window.findChild(ExclusionDialog)
@@ -114,7 +114,7 @@ def test_decided_spots_do_not_change_in_the_preview(fused_study):
 
 
 def test_exclusion_is_decided_after_the_preview(voted, qtbot):
-    dialog = asked(voted, qtbot)
+    dialog = open_exclusion(voted, qtbot)
     panel, reviewing = dialog.panel, voted.workspace.reviewing
     assert panel.state == "shown"
     here, spots = reviewing.session.scene.image.name, len(reviewing.spots)
@@ -140,7 +140,7 @@ def test_exclusion_is_decided_after_the_preview(voted, qtbot):
 
 
 def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
-    panel = asked(voted, qtbot).panel
+    panel = open_exclusion(voted, qtbot).panel
     qtbot.mouseClick(panel.keep, Qt.MouseButton.LeftButton)
     idle(voted, qtbot)
     voted.workspace.table.exclude_requested.emit(0)
@@ -178,7 +178,7 @@ def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
 
 @opens_a_menu
 def test_down_weighting_is_decided_after_the_preview(voted, qtbot):
-    dialog = asked_to_weigh(voted, qtbot)
+    dialog = open_weighting(voted, qtbot)
     panel = dialog.panel
     assert (panel.state, panel.weight) == ("shown", 0.5)
     panel.choice.set_mode("0.25")
@@ -200,7 +200,7 @@ def test_down_weighting_is_decided_after_the_preview(voted, qtbot):
 
 @opens_a_menu
 def test_while_one_choice_is_worked_out_another_takes_its_place(voted, qtbot):
-    panel = asked_to_weigh(voted, qtbot).panel
+    panel = open_weighting(voted, qtbot).panel
     for mode in ("0.25", "0.75", "out"):
         panel.choice.set_mode(mode)
     idle(voted, qtbot)
@@ -223,15 +223,15 @@ def test_a_down_weighted_annotator_can_be_changed_excluded_or_restored(voted, qt
         idle(voted, qtbot)
 
     assert menu_entry(voted, "volunteer 0", "Restore annotator") is None
-    decide(asked_to_weigh(voted, qtbot), "0.25")
-    dialog = asked_to_weigh(voted, qtbot)
+    decide(open_weighting(voted, qtbot), "0.25")
+    dialog = open_weighting(voted, qtbot)
     assert dialog.panel.weight == 0.25
     decide(dialog, "0.1")
     assert voted.document.contents.review.weights == {"volunteer 0": 0.1}
-    decide(asked(voted, qtbot), "out")
+    decide(open_exclusion(voted, qtbot), "out")
     assert voted.document.contents.review.excluded == {"volunteer 0": "r"}
     assert voted.document.contents.review.weights == {}
-    decide(asked_to_weigh(voted, qtbot), "0.5")
+    decide(open_weighting(voted, qtbot), "0.5")
     assert voted.document.contents.review.excluded == {}
     menu_entry(voted, "volunteer 0", "Restore annotator").trigger()
     idle(voted, qtbot)
@@ -240,7 +240,7 @@ def test_a_down_weighted_annotator_can_be_changed_excluded_or_restored(voted, qt
 
 @opens_a_menu
 def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
-    dialog = asked_to_weigh(voted, qtbot)
+    dialog = open_weighting(voted, qtbot)
     dialog.panel.reason.words.setText("hasty")
     dialog.panel.exclude.click()
     idle(voted, qtbot)
@@ -252,7 +252,7 @@ def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     texts = {line.name: line.who for line in voted.workspace.evidence.findChild(VoterList).lines}
     assert texts["volunteer 0"] == "volunteer 0  × ½"
     assert texts["volunteer 1"] == "volunteer 1"
-    panel = asked_to_weigh(voted, qtbot).panel
+    panel = open_weighting(voted, qtbot).panel
     assert "counts these clicks at ½ already" in panel._error.text()
     panel.choice.set_mode("out")
     idle(voted, qtbot)
@@ -271,7 +271,7 @@ def test_the_key_opens_the_dialog_for_the_selected_annotator(voted, qtbot):
 
 
 def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(opened, qtbot):
-    panel = asked(opened, qtbot, "careless").panel
+    panel = open_exclusion(opened, qtbot, "careless").panel
     assert panel.state == "unknown"
     assert "Press Fuse (F5) first" in panel._error.text()
     qtbot.keyClicks(panel.reason.words, "clicks corners")
@@ -282,7 +282,7 @@ def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(open
 
 def test_blind_mode_previews_only_the_number_of_changes(voted, qtbot):
     press(voted, qtbot, Qt.Key.Key_H)
-    panel = asked(voted, qtbot).panel
+    panel = open_exclusion(voted, qtbot).panel
     assert "would change" in (panel._summary.toolTip() or panel._summary.text())
     assert not panel.changes.isVisible()
     assert "volunteer" not in panel._title.text()

@@ -226,7 +226,7 @@ def test_an_interrupted_source_is_offered_by_the_next_window(window, qtbot, tmp_
     assert any(words.startswith("The study was closed while it was watched.") for words in offer)
 
 
-def test_a_replay_runs_from_no_annotator_to_all_and_back_to_the_run(fused, qtbot):
+def test_a_replay_runs_from_no_annotator_to_all_decides_nothing_and_goes_back_to_the_run(fused, qtbot):
     workspace = fused.workspace
     before = [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots]
     workspace.stream.replay_requested.emit()
@@ -235,19 +235,23 @@ def test_a_replay_runs_from_no_annotator_to_all_and_back_to_the_run(fused, qtbot
     replay.play(False)
     replay.go_to(0)
     assert workspace.reviewing.spots == ()
+    slider = workspace.stream.findChild(QSlider)
+    qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(2, slider.height() // 2))
+    slider.setValue(3)
+    assert replay.position == 3
+    assert len(workspace.reviewing.session.scene.clicks.annotators) == 3
     replay.go_to(ANNOTATORS + 1)
     assert states(fused).count("detected") >= len(PARASITES)
     assert f"replay, {ANNOTATORS + 1} of {ANNOTATORS + 1} annotators" in fused.status._text.text()
-    workspace.stream.leave_requested.emit()
-    idle(fused, qtbot)
+    workspace.reviewing.select(0)
+    with qtbot.waitSignal(workspace.message) as signal:
+        press(fused, qtbot, Qt.Key.Key_A)
+    assert "replay" in signal.args[0]
+    assert fused.document.contents.decisions == ()
+    press(fused, qtbot, Qt.Key.Key_Escape)
+    assert not replay.on
+    assert fused.status.message == ""
     assert [(spot.x, spot.y, spot.state) for spot in workspace.reviewing.spots] == before
-
-
-def test_a_replay_plays_by_itself_to_its_end(fused, qtbot):
-    fused.workspace.stream.replay_requested.emit()
-    replay = stream_of(fused).replay
-    fused.workspace.stream.speed_chosen.emit(60.0)
-    qtbot.waitUntil(lambda: replay.position == replay.total and not replay.playing, timeout=LONG)
 
 
 def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
@@ -266,42 +270,19 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
         assert fusion.verdict[apart.argmin()] == 0
         assert not fusion.detection.detected[apart.argmin()]
         assert count_changes(before, fusion) == 1
+    workspace.stream.leave_requested.emit()
+    idle(fused, qtbot)
+    assert not replay.on
 
 
-def test_nothing_is_decided_in_a_replay(fused, qtbot):
+def test_a_replay_plays_by_itself_to_its_end_and_another_image_ends_it(fused, qtbot):
     fused.workspace.stream.replay_requested.emit()
     replay = stream_of(fused).replay
-    qtbot.waitUntil(lambda: len(replay.steps) == replay.total, timeout=LONG)
-    replay.play(False)
-    replay.go_to(replay.total)
-    fused.workspace.reviewing.select(0)
-    with qtbot.waitSignal(fused.workspace.message) as signal:
-        press(fused, qtbot, Qt.Key.Key_A)
-    assert "replay" in signal.args[0]
-    assert fused.document.contents.decisions == ()
-    press(fused, qtbot, Qt.Key.Key_Escape)
-    assert not replay.on
-    assert fused.status.message == ""
-
-
-def test_another_image_ends_the_replay(fused, qtbot):
-    fused.workspace.stream.replay_requested.emit()
-    qtbot.waitUntil(lambda: len(stream_of(fused).replay.steps) > 2, timeout=LONG)
+    fused.workspace.stream.speed_chosen.emit(60.0)
+    qtbot.waitUntil(lambda: replay.position == replay.total > 0 and not replay.playing, timeout=LONG)
     press(fused, qtbot, Qt.Key.Key_PageDown)
     assert not stream_of(fused).replay.on
     assert fused.workspace.reviewing.session.scene.stream_note == ""
-
-
-def test_the_slider_moves_the_canvas(fused, qtbot):
-    fused.workspace.stream.replay_requested.emit()
-    replay = stream_of(fused).replay
-    qtbot.waitUntil(lambda: len(replay.steps) == replay.total, timeout=LONG)
-    replay.play(False)
-    slider = fused.workspace.stream.findChild(QSlider)
-    qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(2, slider.height() // 2))
-    slider.setValue(3)
-    assert replay.position == 3
-    assert len(fused.workspace.reviewing.session.scene.clicks.annotators) == 3
 
 
 def test_annotators_to_ask_have_not_seen_the_image_and_are_blinded(waiting, qtbot, tmp_path):

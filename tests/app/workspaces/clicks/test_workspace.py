@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
@@ -40,7 +40,7 @@ def test_accept_reject_undo_and_redo_by_key_are_on_disk_at_once(fused, qtbot, st
 
 
 def test_undo_and_redo_lead_back_to_the_spot_that_they_are_about(fused, qtbot):
-    reviewing = fused.workspace.reviewing
+    workspace, reviewing = fused.workspace, fused.workspace.reviewing
     reviewing.select(0)
     decided = (reviewing.spot.x, reviewing.spot.y)
     press(fused, qtbot, Qt.Key.Key_R)
@@ -48,22 +48,25 @@ def test_undo_and_redo_lead_back_to_the_spot_that_they_are_about(fused, qtbot):
         reviewing.select(1)
         press(fused, qtbot, key, Qt.KeyboardModifier.ControlModifier)
         assert (reviewing.spot.x, reviewing.spot.y) == decided
-
-
-def test_undo_on_another_image_selects_its_spot(fused, qtbot):
-    workspace = fused.workspace
     here = workspace.current_item()
-    workspace.reviewing.select(0)
-    decided = (workspace.reviewing.spot.x, workspace.reviewing.spot.y)
-    press(fused, qtbot, Qt.Key.Key_R)
     workspace.go_to(next(image.id for image in fused.document.contents.images if image.id != here))
     idle(fused, qtbot)
     press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert workspace.current_item() == here
-    assert (workspace.reviewing.spot.x, workspace.reviewing.spot.y) == decided
+    assert (reviewing.spot.x, reviewing.spot.y) == decided
 
 
-def test_before_a_fusion_the_evidence_panel_names_the_next_step(opened, qtbot):
+def test_a_cancelled_fusion_leaves_the_study_as_it_was_and_the_evidence_panel_names_the_next_step(
+    opened, qtbot
+):
+    opened.workspace.canvas.setFocus()
+    qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: opened.workspace.fusing.job is not None, timeout=LONG)
+    opened.bar.cancel_requested.emit()
+    qtbot.waitUntil(lambda: opened.workspace.fusing.job is None)
+    idle(opened, qtbot)
+    assert opened.document.contents.runs == ()
+    assert "cancelled" in opened.status.message
     evidence = opened.workspace.evidence
     assert "Fuse (F5)" in evidence._nothing.text()
     press(opened, qtbot, Qt.Key.Key_F5)
@@ -119,15 +122,6 @@ def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot
     assert len(visited) == len({*visited})
 
 
-def test_letters_typed_into_a_filter_decide_nothing(fused, qtbot):
-    field = fused.workspace.queue.findChild(QLineEdit)
-    field.setFocus()
-    qtbot.keyClicks(field, "ars")
-    idle(fused, qtbot)
-    assert field.text() == "ars"
-    assert fused.document.contents.decisions == ()
-
-
 def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(fused, qtbot):
     workspace = fused.workspace
     number = fused.document.contents.annotators.index("careless")
@@ -147,17 +141,6 @@ def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(
     assert [(row.name, row.why) for row in excluded] == [("careless", "clicks corners")]
     press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert fused.document.contents.review.excluded == {}
-
-
-def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened, qtbot):
-    opened.workspace.canvas.setFocus()
-    qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: opened.workspace.fusing.job is not None, timeout=LONG)
-    opened.bar.cancel_requested.emit()
-    qtbot.waitUntil(lambda: opened.workspace.fusing.job is None)
-    idle(opened, qtbot)
-    assert opened.document.contents.runs == ()
-    assert "cancelled" in opened.status.message
 
 
 def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
@@ -199,13 +182,13 @@ def test_a_spot_that_was_moved_far_stays_selected(fused, qtbot):
     assert (reviewing.spot.x, reviewing.spot.y) == (spot.x + 35, spot.y + 35)
 
 
-@pytest.mark.parametrize("key", [Qt.Key.Key_N, Qt.Key.Key_M])
-def test_escape_leaves_adding_and_moving(fused, qtbot, key):
+def test_escape_leaves_adding_and_moving(fused, qtbot):
     fused.workspace.reviewing.select(0)
-    press(fused, qtbot, key)
-    assert fused.workspace.canvas.mode != "look"
-    press(fused, qtbot, Qt.Key.Key_Escape)
-    assert fused.workspace.canvas.mode == "look"
+    for key in (Qt.Key.Key_N, Qt.Key.Key_M):
+        press(fused, qtbot, key)
+        assert fused.workspace.canvas.mode != "look"
+        press(fused, qtbot, Qt.Key.Key_Escape)
+        assert fused.workspace.canvas.mode == "look"
     assert fused.document.contents.decisions == ()
 
 
@@ -238,9 +221,14 @@ def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opene
     assert opened.document.contents.runs == ()
 
 
-def test_every_part_of_the_queue_is_reached_by_tab_and_the_table_by_region(fused, qtbot):
+def test_letters_in_the_filter_decide_nothing_and_every_part_is_reached_by_key(fused, qtbot):
     queue = fused.workspace.queue
     queue.filter.setFocus()
+    qtbot.keyClicks(queue.filter, "ars")
+    idle(fused, qtbot)
+    assert queue.filter.text() == "ars"
+    assert fused.document.contents.decisions == ()
+    queue.filter.clear()
     qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
     assert fused.focusWidget() is queue.choice
     qtbot.keyClick(queue.choice, Qt.Key.Key_Tab)

@@ -145,19 +145,14 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
     switch(opened, window, qtbot, "tasks", "louvain")
     assert "Louvain" in words(opened)
     assert is_split_by(split_of(opened), is_early())
-    switch(opened, window, qtbot, "behaviour")
-    assert cards(opened) == before
-    assert "similarity" in figure.words((0, 1))
-
-
-def test_a_computed_grouping_is_shown_at_once(opened, window, qtbot):
-    switch(opened, window, qtbot, "tasks")
     started = []
     window.jobs.updated.connect(lambda job: started.append(job.title))
     switch(opened, window, qtbot, "behaviour")
+    assert cards(opened) == before
+    assert "similarity" in figure.words((0, 1))
     switch(opened, window, qtbot, "tasks")
     assert is_split_by(split_of(opened), is_early())
-    assert not any("Grouping" in title for title in started)
+    assert not any("Grouping" in title for title in started)  # both are known
 
 
 def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(opened, window, qtbot):
@@ -189,22 +184,22 @@ def held(monkeypatch):
     go.set()
 
 
-@pytest.mark.parametrize("where", ["here", "jobs"])
-def test_a_cancelled_search_keeps_the_grouping_shown(opened, window, qtbot, held, where):
+def test_a_cancelled_search_keeps_the_grouping_shown(opened, window, qtbot, held):
     grouping, before = opened.annotator_detail.grouping, cards(opened)
-    qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._aside.text(), timeout=LONG)
-    assert grouping.stop.isVisible()
-    assert cards(opened) == before
-    if where == "here":
-        qtbot.mouseClick(grouping.stop, Qt.MouseButton.LeftButton)
-    else:
-        (key,) = (job.key for job in window.jobs._jobs.values() if job.title.startswith("Grouping"))
-        window.jobs.cancel(key)
-    idle(window, qtbot)
-    assert (grouping.bases.mode, cards(opened)) == ("behaviour", before)
-    assert "2 found" in opened.cards.header._aside.text()
-    assert not grouping.stop.isVisible()
+    for where in ("here", "jobs"):
+        qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._aside.text(), timeout=LONG)
+        assert grouping.stop.isVisible()
+        assert cards(opened) == before
+        if where == "here":
+            qtbot.mouseClick(grouping.stop, Qt.MouseButton.LeftButton)
+        else:
+            (key,) = (job.key for job in window.jobs._jobs.values() if job.title.startswith("Grouping"))
+            window.jobs.cancel(key)
+        idle(window, qtbot)
+        assert (grouping.bases.mode, cards(opened)) == ("behaviour", before)
+        assert "2 found" in opened.cards.header._aside.text()
+        assert not grouping.stop.isVisible()
     held.set()
     switch(opened, window, qtbot, "tasks")
     assert is_split_by(split_of(opened), is_early())
@@ -294,12 +289,12 @@ def test_an_answer_without_communities_offers_to_find_them(window, qtbot, tmp_pa
     assert not grouping.find.isVisible()
 
 
-@pytest.mark.parametrize("basis", ["behaviour", "tasks"])
-def test_too_few_votes_are_given_as_the_reason(window, qtbot, tmp_path, basis):
+def test_too_few_votes_are_given_as_the_reason(window, qtbot, tmp_path):
     workspace = show(window, qtbot, make(tmp_path / "few.rscope", "ibcc", table(each=5)))
-    switch(workspace, window, qtbot, basis)
-    assert not cards(workspace)
-    assert "24 annotators" in workspace.cards._nothing.text()
+    for basis in ("behaviour", "tasks"):
+        switch(workspace, window, qtbot, basis)
+        assert not cards(workspace)
+        assert "24 annotators" in workspace.cards._nothing.text()
     workspace.middle_tabs.setCurrentIndex(1)
     workspace.middle_tabs.setCurrentWidget(workspace.flow)
     idle(window, qtbot)

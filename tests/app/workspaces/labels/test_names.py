@@ -13,7 +13,7 @@ from tests.app.workspaces.labels.driving import key
 from tests.app.workspaces.labels.made import LIAR
 
 
-def said(window) -> str:
+def all_words(window) -> str:
     """Give every word that can be seen or heard in the window."""
     workspace = window.workspace
     words = [window.windowTitle(), window.status.message, window.status._text.text()]
@@ -50,12 +50,12 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     idle(fused, qtbot)
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
-    assert said(fused).count("ann 11") >= 5
+    assert all_words(fused).count("ann 11") >= 5
     key(fused, qtbot, Qt.Key.Key_H)
-    assert "ann 11" not in said(fused)
+    assert "ann 11" not in all_words(fused)
     key(fused, qtbot, Qt.Key.Key_H)
-    assert "ann 11 answered healthy" in said(fused)
-    assert "exclude annotator ann 11" in said(fused)
+    assert "ann 11 answered healthy" in all_words(fused)
+    assert "exclude annotator ann 11" in all_words(fused)
 
 
 def test_names_stay_hidden_when_votes_are_read_again(fused, qtbot):
@@ -64,8 +64,8 @@ def test_names_stay_hidden_when_votes_are_read_again(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) > 1, timeout=LONG)
     idle(fused, qtbot)
-    assert "ann 11" not in said(fused)
-    assert "exclude an annotator" in said(fused)
+    assert "ann 11" not in all_words(fused)
+    assert "exclude an annotator" in all_words(fused)
 
 
 def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):

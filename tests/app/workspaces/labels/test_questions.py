@@ -8,6 +8,7 @@ from raterscope.app.importing import read_files, store
 from raterscope.app.study import Study
 from tests.app.driving import open_study
 from tests.app.workspaces.labels.driving import fuse, key
+from tests.reading import accessible_texts
 
 ASKED = {
     "Is this cell infected rather than healthy?": ("healthy", "infected"),
@@ -35,11 +36,6 @@ def two(window, qtbot, tmp_path):
     return open_study(window, qtbot, tmp_path / "two.rscope")
 
 
-def said(label_view) -> list[str]:
-    model = label_view.model()
-    return [model.index(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(model.rowCount())]
-
-
 def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_itself(two, qtbot):
     workspace = two.workspace
     first, second = ASKED
@@ -56,7 +52,7 @@ def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_it
     assert workspace.session.scene.classes == ASKED[second]
     assert workspace.session.analysis.model.judged == 1
     assert (workspace.tasks.decided < 0).all()
-    assert len(said(workspace.task_panel.bars)) == 4
+    assert len(accessible_texts(workspace.task_panel.bars)) == 4
     key(two, qtbot, Qt.Key.Key_4)
     names = [contents.name for contents in two.document.contents.of("labels")]
     ids = [contents.id for contents in two.document.contents.of("labels")]

@@ -80,20 +80,17 @@ def test_an_exclusion_without_changes_says_so(fused, qtbot):
     assert panel._asking.y() - panel._title.geometry().bottom() < 20
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
+def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot):
+    queue = fused.workspace.queue
+    for name, words in (
         ("community", "Select a community"),
         ("decided", "No decisions yet"),
         ("few", "Every task has more than a few votes"),
-    ],
-)
-def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot, name, words):
-    queue = fused.workspace.queue
-    queue.choice.setCurrentIndex(queue.choice.findData(name))
-    idle(fused, qtbot)
-    assert not queue.view.lines
-    assert words in visible_words(queue)
+    ):
+        queue.choice.setCurrentIndex(queue.choice.findData(name))
+        idle(fused, qtbot)
+        assert not queue.view.lines
+        assert words in visible_words(queue)
     queue.filter.setText("no task is called so")
     idle(fused, qtbot)
     assert "contains “no task is called so”" in visible_words(queue)

@@ -33,11 +33,13 @@ def test_a_study_of_labels_opens_on_its_tasks_and_says_that_it_is_not_fused(open
     assert "60 tasks" in opened.status._text.text()
     assert "720 votes by 12 annotators" in opened.status._text.text()
     assert "not fused yet" in opened.status._text.text()
-    assert workspace.task_panel.votes.lines  # who said what is told before there is an answer
+    assert workspace.task_panel.votes.lines  # the votes are listed before there is a result
 
 
-def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
+def test_a_fused_study_shows_all_matrices_and_accuracy_and_begins_with_the_most_disputed_task(fused):
     workspace = fused.workspace
+    first = workspace.queue.view.lines[0].key
+    assert workspace.tasks.current == first == int(np.argmax(workspace.session.analysis.entropy))
     truth, _ = votes()
     label = workspace.session.scene.fusion.label()
     assert (label == truth).mean() > 0.9
@@ -53,12 +55,6 @@ def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
     assert "accuracy" in fused.status._text.text()
 
 
-def test_after_the_first_fusion_one_begins_with_the_task_that_is_most_in_doubt(fused):
-    workspace = fused.workspace
-    first = workspace.queue.view.lines[0].key
-    assert workspace.tasks.current == first == int(np.argmax(workspace.session.analysis.entropy))
-
-
 def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbot):
     workspace = fused.workspace
     first = task_on_screen(fused)
@@ -70,11 +66,20 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.tasks(workspace.session.scene.question.id)
-    assert workspace.tasks.decided[workspace.session.scene.number_of[first]] == OPEN
+    number = workspace.session.scene.number_of[first]
+    assert workspace.tasks.decided[number] == OPEN
     assert task_on_screen(fused) == first
+    key(fused, qtbot, Qt.Key.Key_1)
+    workspace.tasks.select(number)
+    key(fused, qtbot, Qt.Key.Key_C)
+    assert workspace.tasks.decided[number] == OPEN
+    verbs = [decision.verb for decision in fused.document.contents.decisions]
+    assert len(verbs) == 4  # nothing is ever removed
 
 
 def test_a_digit_beyond_the_classes_and_letters_in_the_filter_decide_nothing(fused, qtbot):
+    key(fused, qtbot, Qt.Key.Key_X)
+    assert "Select an annotator" in fused.status.message
     key(fused, qtbot, Qt.Key.Key_3)
     key(fused, qtbot, Qt.Key.Key_1, fused.workspace.queue.filter)
     assert not fused.document.contents.decisions
@@ -91,16 +96,6 @@ def test_decisions_are_held_fixed_in_the_next_fusion(fused, qtbot):
     posterior = workspace.session.scene.fusion.posterior[workspace.session.scene.number_of[name]]
     assert posterior[against] == 1.0
     assert name not in queue(fused)
-
-
-def test_the_decision_on_the_task_is_undone_by_key(fused, qtbot):
-    workspace = fused.workspace
-    first = workspace.tasks.current
-    key(fused, qtbot, Qt.Key.Key_1)
-    workspace.tasks.select(first)
-    key(fused, qtbot, Qt.Key.Key_C)
-    assert workspace.tasks.decided[first] == OPEN
-    assert len(fused.document.contents.decisions) == 2  # nothing is ever removed
 
 
 def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbot):
@@ -147,11 +142,6 @@ def test_exclusion_previews_changes_and_is_one_decision_to_undo(fused, qtbot):
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.excluded
-
-
-def test_exclusion_without_a_selection_asks_for_one(fused, qtbot):
-    key(fused, qtbot, Qt.Key.Key_X)
-    assert "Select an annotator" in fused.status.message
 
 
 def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
@@ -270,15 +260,6 @@ def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
     assert [f"vote weight {figure}" in row.words for row in rows] == [False, True, False]
 
 
-def test_pictures_of_tasks_are_shown_if_files_exist(fused, qtbot):
-    workspace = fused.workspace
-    shown = workspace.session.scene.number_of["cell-004"]
-    workspace.tasks.select(shown)
-    qtbot.waitUntil(lambda: workspace.pictures.get(shown) is not None, timeout=LONG)
-    assert workspace.pictures.get(shown).width() == 40
-    assert workspace.pictures.get(workspace.session.scene.number_of["cell-005"]) is None
-
-
 def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, qtbot):
     workspace = fused.workspace
     workspace.describe.click()
@@ -295,7 +276,7 @@ def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, 
     assert (workspace.session.scene.fusion.label() == 1 - truth).mean() > 0.9
 
 
-def test_an_old_run_is_shown_as_it_was(fused, qtbot):
+def test_an_old_run_is_shown_as_it_was_and_a_closed_study_not_at_all(fused, qtbot):
     workspace = fused.workspace
     fused.workspace.fuse_panel.algorithm.choose("majority")
     fuse(fused, qtbot)
@@ -303,10 +284,6 @@ def test_an_old_run_is_shown_as_it_was(fused, qtbot):
     workspace.runs.choose(fused.document.contents.runs[0].id)
     idle(fused, qtbot)
     assert workspace.session.scene.run.algorithm == "pooled"
-
-
-def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
-    workspace = fused.workspace
     fused.document.close()
     idle(fused, qtbot)
     assert not workspace.session.shown
@@ -323,8 +300,15 @@ def test_a_task_that_is_passed_over_comes_last_when_the_queue_is_sorted_again(fu
     assert queue(fused)[-1] == first
 
 
-def test_pictures_that_were_moved_come_again_once_they_are_found(fused, qtbot, tmp_path):
+def test_pictures_of_tasks_are_shown_if_files_exist_and_again_after_moved_files_are_found(
+    fused, qtbot, tmp_path
+):
     workspace = fused.workspace
+    shown = workspace.session.scene.number_of["cell-004"]
+    workspace.tasks.select(shown)
+    qtbot.waitUntil(lambda: workspace.pictures.get(shown) is not None, timeout=LONG)
+    assert workspace.pictures.get(shown).width() == 40
+    assert workspace.pictures.get(workspace.session.scene.number_of["cell-005"]) is None
     moved, without = (workspace.session.scene.number_of[f"cell-{number:03}"] for number in (6, 7))
     folder = tmp_path / "elsewhere"
     folder.mkdir()

@@ -87,7 +87,7 @@ def compare(window, qtbot, *names: str):
     idle(window, qtbot)
 
 
-def told(window) -> list[dict[str, str]]:
+def table_rows(window) -> list[dict[str, str]]:
     """What the table says, run by run; figures without their intervals."""
     model = window.workspace.run_comparison.table.view.model()
     names = [model.headerData(index, Qt.Orientation.Horizontal) for index in range(model.columnCount())]
@@ -111,7 +111,7 @@ def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
     compare(opened_runs, qtbot, "wide", "exact")
     assert opened_runs.workspace.tabs.currentWidget() is opened_runs.workspace.run_comparison
     assert reference(opened_runs) == "against truth, 2 of 3 cases"
-    wide, exact = told(opened_runs)
+    wide, exact = table_rows(opened_runs)
     assert exact == {
         "run": "exact", "Dice": "1.000", "HD95, mm": "0.000", "HD, mm": "0.000", "surface, mm": "0.000",
         "volume, ml": "0.000", "p": "–",
@@ -127,7 +127,7 @@ def test_without_truth_the_vote_is_the_reference(opened_runs, qtbot):
     compare(opened_runs, qtbot, "exact", "wide")
     assert reference(opened_runs) == "by majority vote, 3 cases"
     assert "No truth is imported" in opened_runs.workspace.run_comparison.words.text()
-    assert [row["Dice"] for row in told(opened_runs)] == ["0.941", "1.000"]
+    assert [row["Dice"] for row in table_rows(opened_runs)] == ["0.941", "1.000"]
 
 
 @pytest.mark.parametrize("opened_runs", [0], indirect=True)
@@ -135,13 +135,16 @@ def test_an_excluded_rater_has_no_vote(opened_runs, qtbot):
     opened_runs.document.record(Decision(verb="exclude", annotators=("cat",), reason="draws something else"))
     idle(opened_runs, qtbot)
     compare(opened_runs, qtbot, "exact", "wide")
-    assert [row["Dice"] for row in told(opened_runs)] == ["1.000", "0.941"]  # a column by one of two is a tie
+    assert [row["Dice"] for row in table_rows(opened_runs)] == [
+        "1.000",
+        "0.941",
+    ]  # a column by one of two is a tie
 
 
 def test_only_cases_that_all_runs_have_count(opened_runs, qtbot):
     compare(opened_runs, qtbot, "exact", "two")
     assert reference(opened_runs) == "against truth, 1 of 2 cases"
-    assert [row["volume, ml"] for row in told(opened_runs)] == ["0.00", "+0.26"]
+    assert [row["volume, ml"] for row in table_rows(opened_runs)] == ["0.00", "+0.26"]
 
 
 def test_the_run_on_screen_is_held_against_the_truth(opened_runs, qtbot):
@@ -162,7 +165,7 @@ def test_a_run_chosen_in_the_table_is_shown_and_a_deleted_one_goes(opened_runs, 
     assert opened_runs.workspace.session.scene.run.algorithm == "exact"
     opened_runs.workspace.fuse_panel.run_delete_requested.emit(opened_runs.workspace.session.scene.run.id)
     idle(opened_runs, qtbot)
-    assert [row["run"] for row in told(opened_runs)] == ["wide"]
+    assert [row["run"] for row in table_rows(opened_runs)] == ["wide"]
 
 
 def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_stopped(
@@ -190,7 +193,7 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
     go_on.set()
     idle(opened_runs, qtbot)
     assert not opened_runs.workspace.run_comparison.stop.isVisible()
-    assert told(opened_runs) == []
+    assert table_rows(opened_runs) == []
 
 
 def test_runs_without_a_case_in_common_are_refused_in_words(opened_runs, qtbot):

@@ -85,16 +85,28 @@ def check_counts(window):
         assert left(window) == 0
 
 
-def test_accept_alone_reaches_every_region_of_every_structure_and_case_once(walked, qtbot):
+def test_accept_alone_reaches_every_region_once_and_changes_no_settled_one_until_it_is_chosen(walked, qtbot):
     window, path = walked
     assert left(window) == total()
     visited = walk(window, qtbot, [Qt.Key.Key_A], window.workspace.volume, lambda: check_counts(window))
     assert visited[-1] == 0
     assert sorted(visited, reverse=True) == visited
-    for _ in range(6):
-        key(window, qtbot, Qt.Key.Key_A)
-    assert "settled already" in window.status.message
-    recorded = decisions(window, path)
+    for index in (*[Qt.Key.Key_A] * 6, Qt.Key.Key_S):
+        key(window, qtbot, index)
+        assert "settled already" in window.status.message
+    workspace = window.workspace
+    workspace.region_panel.take_requested.emit("dan")
+    idle(window, qtbot)
+    assert len(window.document.contents.decisions) == total()
+    number = workspace.reviewing.region.number
+    workspace.volume.box_clicked.emit(number)
+    workspace.region_panel.take_requested.emit("dan")
+    idle(window, qtbot)
+    assert states(window)[number - 1] == "taken"
+    workspace.region_panel.take_requested.emit("ann")
+    idle(window, qtbot)
+    *recorded, taken = decisions(window, path)
+    assert taken.verb == "take"
     assert [decision.verb for decision in recorded] == ["accept"] * total()
     text = Counter(
         (decision.item, decision.subject.structure, decision.subject.number) for decision in recorded
@@ -131,26 +143,6 @@ def test_skipped_regions_come_last(walked, qtbot):
     assert [decision.verb for decision in recorded] == ["skip", *["accept"] * total()]
     last = recorded[-1]
     assert (last.item, last.subject.structure, last.subject.number) == skipped
-
-
-def test_no_key_changes_a_settled_region_until_it_is_chosen_by_hand(walked, qtbot):
-    window, path = walked
-    workspace = window.workspace
-    walk(window, qtbot, [Qt.Key.Key_A], workspace.volume)
-    for index in (Qt.Key.Key_A, Qt.Key.Key_S):
-        key(window, qtbot, index)
-        assert "settled already" in window.status.message
-    workspace.region_panel.take_requested.emit("dan")
-    idle(window, qtbot)
-    assert len(window.document.contents.decisions) == total()
-    number = workspace.reviewing.region.number
-    workspace.volume.box_clicked.emit(number)
-    workspace.region_panel.take_requested.emit("dan")
-    idle(window, qtbot)
-    assert states(window)[number - 1] == "taken"
-    workspace.region_panel.take_requested.emit("ann")
-    idle(window, qtbot)
-    assert len(decisions(window, path)) == total() + 1
 
 
 def test_undo_leads_back_to_the_structure_and_case_of_the_region(walked, qtbot):

@@ -29,6 +29,10 @@ def test_a_study_of_masks_opens_in_their_workspace_with_the_volume_on_screen(ope
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
     assert "not fused yet" in opened_masks.status._text.text()
     assert {item.detail for item in workspace.queue.shown()} == {"4 raters, not fused yet"}
+    assert workspace.region_panel._nothing.text().startswith("Press Fuse (F5)")
+    text = workspace.queue._progress.accessibleName()
+    assert "not fused yet" in text
+    assert "no disputed" not in text
 
 
 def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
@@ -45,7 +49,8 @@ def test_fusing_finds_the_place_where_one_reader_goes_beyond(fused_masks):
     assert "nothing disputed" in [item.detail for item in workspace.queue.shown()]
 
 
-def test_tab_selects_the_next_region_with_its_evidence(fused_masks, qtbot):
+def test_tab_selects_a_region_with_its_evidence_accept_settles_it_and_undo_opens_it_again(fused_masks, qtbot):
+    before = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     workspace = fused_masks.workspace
     assert workspace.reviewing.current == 0
@@ -54,11 +59,6 @@ def test_tab_selects_the_next_region_with_its_evidence(fused_masks, qtbot):
     region = workspace.reviewing.region.dispute
     at = workspace.volume.crosshair
     assert all(a <= b < a + n for a, b, n in zip(region.origin, at, region.shape, strict=True))
-
-
-def test_to_accept_settles_the_region_and_undo_opens_it_again(fused_masks, qtbot):
-    before = consensus(fused_masks)
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
     key(fused_masks, qtbot, Qt.Key.Key_A)
     assert states(fused_masks) == ["accepted"]
     np.testing.assert_array_equal(consensus(fused_masks), before)
@@ -82,7 +82,9 @@ def test_trust_and_queue_show_the_results_of_left_out_raters(fused_masks, qtbot)
     assert "1 disputed region" in text or "1 left in the study" in text
 
 
-def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region(fused_masks, qtbot):
+def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region_and_is_restored(
+    fused_masks, qtbot, masks_study
+):
     before = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     region = fused_masks.workspace.reviewing.region.dispute
@@ -93,6 +95,13 @@ def test_taking_a_raters_mask_changes_the_consensus_only_in_the_region(fused_mas
     there[tuple(slice(a, a + n) for a, n in zip(region.origin, region.shape, strict=True))] = region.voxels()
     np.testing.assert_array_equal(consensus(fused_masks), np.where(there, drawn()["dan"], before))
     assert "take dan in region 1" in fused_masks.menus.undo_action.text()
+    settled = consensus(fused_masks)
+    fused_masks.document.close()
+    idle(fused_masks, qtbot)
+    open_study(fused_masks, qtbot, masks_study)
+    go_to(fused_masks, qtbot, "first")
+    np.testing.assert_array_equal(consensus(fused_masks), settled)
+    assert states(fused_masks) == ["taken"]
 
 
 def test_a_settled_region_is_held_in_the_next_fusion(fused_masks, qtbot):
@@ -136,14 +145,6 @@ def test_a_digit_in_an_open_menu_takes_that_rater(fused_masks, qtbot):
     assert workspace.volume._scene.solo is None
 
 
-def test_before_a_fusion_the_region_panel_names_the_next_step(opened_masks):
-    workspace = opened_masks.workspace
-    assert workspace.region_panel._nothing.text().startswith("Press Fuse (F5)")
-    text = workspace.queue._progress.accessibleName()
-    assert "not fused yet" in text
-    assert "no disputed" not in text
-
-
 def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
     fused_masks, qtbot, masks_study
 ):
@@ -160,19 +161,6 @@ def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     key(fused_masks, qtbot, Qt.Key.Key_A)
     assert states(fused_masks) == ["accepted"]
-
-
-def test_decisions_are_restored_when_the_study_is_opened_again(fused_masks, qtbot, masks_study):
-    key(fused_masks, qtbot, Qt.Key.Key_Tab)
-    fused_masks.workspace.region_panel.take_requested.emit("dan")
-    idle(fused_masks, qtbot)
-    settled = consensus(fused_masks)
-    fused_masks.document.close()
-    idle(fused_masks, qtbot)
-    open_study(fused_masks, qtbot, masks_study)
-    go_to(fused_masks, qtbot, "first")
-    np.testing.assert_array_equal(consensus(fused_masks), settled)
-    assert states(fused_masks) == ["taken"]
 
 
 def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
@@ -239,7 +227,12 @@ def test_estimates_on_screen_equal_those_of_the_files(fused_masks, qtbot):
     assert workspace.local_weight._header.words()[0] == "Local tau, dan"
 
 
-def test_every_kind_has_a_tab_and_an_empty_one_names_its_files(fused_masks, qtbot):
+def test_a_digit_shows_one_reader_and_with_ctrl_a_kind(fused_masks, qtbot):
+    scene = fused_masks.workspace.volume._scene
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    assert scene.solo == "ben"
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    assert scene.solo is None
     fused_masks.bar._tabs["clicks"].click()
     assert fused_masks.workspace is None
     assert not fused_masks.bar.fuse.isVisible()
@@ -249,14 +242,6 @@ def test_every_kind_has_a_tab_and_an_empty_one_names_its_files(fused_masks, qtbo
     words = [action.text() for action in fused_masks.menus.review_menu.actions()]
     assert "Next disputed region" in words
     assert QKeySequence("B") in [action.shortcut() for action in fused_masks.menus.review_menu.actions()]
-
-
-def test_solo_shows_one_reader_beside_the_consensus(fused_masks, qtbot):
-    key(fused_masks, qtbot, Qt.Key.Key_2)
-    scene = fused_masks.workspace.volume._scene
-    assert scene.solo == "ben"
-    key(fused_masks, qtbot, Qt.Key.Key_2)
-    assert scene.solo is None
 
 
 def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, qtbot):
@@ -276,7 +261,11 @@ def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, 
     assert workspace.session.scene.run.id == alone.id
 
 
-def test_fusing_twice_at_once_makes_one_run(opened_masks, qtbot):
+def test_a_cancelled_fusion_leaves_the_study_as_it_was_and_two_at_once_make_one_run(opened_masks, qtbot):
+    with pytest.MonkeyPatch.context() as patch:
+        cancel_a_fusion(opened_masks, qtbot, patch)
+    assert opened_masks.document.contents.runs == ()
+    assert "cancelled" in opened_masks.status.message
     opened_masks.workspace.fuse_again()
     opened_masks.workspace.fuse_again()
     qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
@@ -323,12 +312,6 @@ def test_after_cancelling_the_convergence_of_the_run_on_screen_is_plotted(fused_
     fused_masks.workspace.bound.set_trace(trace.objective[:1])
     cancel_a_fusion(fused_masks, qtbot, monkeypatch)
     assert np.array_equal(fused_masks.workspace.bound._trace.objective, trace.objective)
-
-
-def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, monkeypatch):
-    cancel_a_fusion(opened_masks, qtbot, monkeypatch)
-    assert opened_masks.document.contents.runs == ()
-    assert "cancelled" in opened_masks.status.message
 
 
 def in_sight(window) -> set[str]:

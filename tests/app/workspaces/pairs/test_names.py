@@ -11,7 +11,7 @@ from tests.app.driving import LONG, idle
 from tests.app.workspaces.pairs.driving import key
 
 
-def said(window) -> str:
+def all_words(window) -> str:
     """Give every word that can be seen or heard in the window."""
     workspace = window.workspace
     words = [window.windowTitle(), window.status.message, window.status._text.text()]
@@ -54,18 +54,18 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     assert fused.menus.undo_action.text() == "Undo flag annotator ann 05"
     looked_at(fused, qtbot, 3)
     workspace._on_pair(0, 1)
-    assert said(fused).count("ann 03") >= 5
-    assert "flag annotator ann 05" in said(fused)
+    assert all_words(fused).count("ann 03") >= 5
+    assert "flag annotator ann 05" in all_words(fused)
     key(fused, qtbot, Qt.Key.Key_H)
     qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
     assert fused.status.message == "Names are hidden."
-    assert "ann 0" not in said(fused)
-    assert "annotator 4" in said(fused)
-    assert "flag an annotator" in said(fused)
+    assert "ann 0" not in all_words(fused)
+    assert "annotator 4" in all_words(fused)
+    assert "flag an annotator" in all_words(fused)
     assert fused.menus.undo_action.text() == "Undo flag an annotator"
     key(fused, qtbot, Qt.Key.Key_H)
     assert fused.status.message == "Names are shown."
-    assert said(fused).count("ann 03") >= 5
+    assert all_words(fused).count("ann 03") >= 5
 
 
 def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
@@ -82,7 +82,7 @@ def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     assert workspace.queue.current == 3
     assert not workspace.path.filled
     assert "once you have decided" in workspace.path._nothing.text()
-    assert f"{workspace.flagged.sum()} flagged" in said(fused)
+    assert f"{workspace.flagged.sum()} flagged" in all_words(fused)
     assert plotted(workspace.bars) == []  # the model's word on others would give away hers
     line = next(line for line in workspace.queue.view.lines[:] if line.key == 3)
     assert line.score is None

@@ -66,7 +66,7 @@ def test_a_rate_without_guarantee_is_reported(opened, qtbot):
     )
 
 
-def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
+def test_another_rate_moves_the_cut_and_has_the_detectable_biases_of_a_run_at_that_rate(fused, qtbot):
     workspace = fused.workspace
     fusion = workspace.session.scene.fusion
     workspace.bars.slider.setValue(25)
@@ -77,30 +77,14 @@ def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
     assert workspace.bars.figure.table().columns[2] == "q value"
     order = [line.key for line in workspace.queue.view.lines[:]]
     assert (np.diff(fusion.p_value[order]) >= 0).all()  # the strongest evidence first
-
-
-def test_the_evidence_names_the_smallest_bias_that_would_be_found(fused, qtbot):
-    workspace = fused.workspace
-    fusion = workspace.session.scene.fusion
-    workspace.choose(20)
-    idle(fused, qtbot)
-    shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
-    assert "smallest detectable bias" in shown
-    reached = fusion.detectable[20]
-    assert (f"{reached:.2f}" if np.isfinite(reached) else "none: too few answers") in shown
-    assert any(text.startswith(("p = ", "p < ")) and ", q " in text for text in shown)
-    assert BEHAVIOURS[fusion.behaviour[20]] in shown
-
-
-def test_another_rate_has_the_detectable_biases_of_a_run_at_that_rate(fused, qtbot):
-    workspace = fused.workspace
-    before = workspace.session.scene.fusion.detectable
+    before = fusion.detectable
     workspace.bars.slider.setValue(1)
-    qtbot.waitUntil(
-        lambda: not np.array_equal(workspace.rate_cut.cut.detectable, before, equal_nan=True), timeout=LONG
-    )
     expected = fuse(workspace.session.scene.pairs, PairPlan.make("iss", {"rate": "0.01"}))
-    np.testing.assert_allclose(workspace.rate_cut.cut.detectable, expected.detectable)
+    assert not np.array_equal(expected.detectable, before, equal_nan=True)
+    qtbot.waitUntil(
+        lambda: np.allclose(workspace.rate_cut.cut.detectable, expected.detectable, equal_nan=True),
+        timeout=LONG,
+    )
     assert workspace.rate_cut.cut.decidable.tolist() == expected.decidable.tolist()
     workspace.choose(20)
     idle(fused, qtbot)
@@ -130,22 +114,6 @@ def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
     qtbot.waitUntil(lambda: (workspace.rate_cut.ranking.before == workspace.rate_cut.ranking.after).all())
 
 
-def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_it_back(fused, qtbot):
-    workspace = fused.workspace
-    workspace.choose(3)
-    idle(fused, qtbot)
-    judge(fused, qtbot, Qt.Key.Key_C, "the sides of the items explain it")
-    assert not workspace.flagged[3]
-    judged = fused.document.contents.review.judged(workspace.session.scene.question.id)
-    assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the sides of the items explain it")
-    assert "fuse" not in fused.workspace.fuse_panel._changes.text()  # nothing has to be fitted again
-    assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [False]
-    fused.menus.undo_action.trigger()
-    idle(fused, qtbot)
-    assert workspace.flagged[3]
-    assert workspace.queue.current == 3
-
-
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, of itself
 def test_the_context_menu_of_an_annotator_offers_the_decisions(fused, qtbot):
     queue = fused.workspace.queue
@@ -173,12 +141,20 @@ def test_flagging_an_unbiased_annotator_changes_the_ranking(fused, qtbot):
     assert int(workspace.flagged.sum()) == BIASED + 1
 
 
-def test_the_evidence_tells_counts_share_of_draws_and_the_bias(fused, qtbot):
+def test_the_evidence_shows_counts_bias_and_the_smallest_detectable_bias(fused, qtbot):
     workspace = fused.workspace
+    fusion = workspace.session.scene.fusion
+    workspace.choose(20)
+    idle(fused, qtbot)
+    shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
+    assert "smallest detectable bias" in shown
+    reached = fusion.detectable[20]
+    assert (f"{reached:.2f}" if np.isfinite(reached) else "none: too few answers") in shown
+    assert any(text.startswith(("p = ", "p < ")) and ", q " in text for text in shown)
+    assert BEHAVIOURS[fusion.behaviour[20]] in shown
     pairs = crowd()
     workspace.choose(0)
     idle(fused, qtbot)
-    qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
     mine = pairs.choice[pairs.annotator == 0]
     assert (int(workspace.session.analysis.left[0]), int(workspace.session.analysis.right[0])) == (
         int((mine > 0).sum()),
@@ -189,18 +165,14 @@ def test_the_evidence_tells_counts_share_of_draws_and_the_bias(fused, qtbot):
     assert (text.left, text.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
 
 
-def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
+def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fused, qtbot):
+    workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_X)
     assert set(fused.document.contents.review.excluded) == {f"ann {n:02}" for n in range(BIASED)}
     assert len(fused.document.contents.decisions) == 1
     key(fused, qtbot, Qt.Key.Key_X)
     assert "already excluded" in fused.status.message
-    assert "Different annotators are excluded" in fused.workspace.fuse_panel._changes.text()
-
-
-def test_a_fusion_after_exclusion_lists_the_excluded_annotators(fused, qtbot):
-    workspace = fused.workspace
-    key(fused, qtbot, Qt.Key.Key_X)
+    assert "Different annotators are excluded" in workspace.fuse_panel._changes.text()
     assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [True]
     workspace.fuse_panel.algorithm.choose("lasso")
     key(fused, qtbot, Qt.Key.Key_F5)
@@ -232,44 +204,42 @@ def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     assert "0 flagged at a rate of 0.10" in fused.status._text.text()
 
 
-def test_the_queue_is_narrowed_by_behaviour_and_by_name(fused, qtbot):
+def test_the_queue_is_narrowed_by_behaviour_and_by_name_and_a_pair_of_items_lists_answers(fused, qtbot):
     workspace = fused.workspace
     workspace.queue.filter_changed.emit("", "flagged")
     assert len(workspace.queue.view.lines) == BIASED
     workspace.queue.filter_changed.emit("ann 3", "all")
     assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
-
-
-def test_comparisons_of_two_items_are_listed_with_annotators(fused):
-    workspace = fused.workspace
     workspace.ranking.pair_chosen.emit(0, 1)
     assert workspace.left_tabs.currentWidget() is workspace.comparisons
 
 
-def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
-    workspace = fused.workspace
-    fused.document.close()
-    idle(fused, qtbot)
-    assert not workspace.session.shown
-    assert workspace.queue.current is None
-
-
-def test_a_decided_annotator_leaves_the_list_and_the_next_is_selected(fused, qtbot):
+def test_a_cleared_annotator_loses_the_flag_and_leaves_the_list_until_undo(fused, qtbot):
     workspace = fused.workspace
     assert workspace.queue.choice.currentData() == "undecided"
     below = [workspace.queue.view.lines[row].key for row in (2, 3)]
     workspace.choose(below[0])
     idle(fused, qtbot)
+    assert workspace.flagged[below[0]]
     judge(fused, qtbot, Qt.Key.Key_C, "the sides of the items explain it")
+    assert not workspace.flagged[below[0]]
+    decision = fused.document.contents.review.judged(workspace.session.scene.question.id)[
+        f"ann {below[0]:02}"
+    ]
+    assert (decision.verb, decision.reason) == ("clear", "the sides of the items explain it")
+    assert "fuse" not in workspace.fuse_panel._changes.text()  # nothing has to be fitted again
+    assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [False]
     assert workspace.queue.current == below[1]
     assert len(workspace.queue.view.lines) == PEOPLE - 1
     assert below[0] not in [line.key for line in workspace.queue.view.lines[:]]
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
+    assert workspace.flagged[below[0]]
+    assert workspace.queue.current == below[0]
     assert len(workspace.queue.view.lines) == PEOPLE
 
 
-def test_f6_cycles_through_the_regions_without_a_selection(fused, qtbot):
+def test_f6_cycles_through_the_regions_without_a_selection_and_a_closed_study_leaves_nothing(fused, qtbot):
     workspace = fused.workspace
     fused.activateWindow()
     qtbot.waitUntil(fused.isActiveWindow)
@@ -281,6 +251,10 @@ def test_f6_cycles_through_the_regions_without_a_selection(fused, qtbot):
     assert focused[0] is workspace.bars.figure
     assert any(workspace.ranking.isAncestorOf(widget) for widget in focused)
     assert any(workspace.queue.isAncestorOf(widget) for widget in focused)
+    fused.document.close()
+    idle(fused, qtbot)
+    assert not workspace.session.shown
+    assert workspace.queue.current is None
 
 
 def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtbot):
