@@ -177,15 +177,12 @@ def test_a_terminal_that_lacks_letters(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 class TestTerminal:
-    @pytest.fixture
-    def clicks(self, tmp_path):
-        """So many clicks that the work lasts until it is interrupted."""
+    def write_clicks(self, path, count):
         rng = np.random.default_rng(0)
         rows = [
             f"w{n % 40},i{n % 800},{x:.1f},{y:.1f}"
-            for n, (x, y) in enumerate(rng.uniform(0, 900, (240_000, 2)))
+            for n, (x, y) in enumerate(rng.uniform(0, 900, (count, 2)))
         ]
-        path = tmp_path / "clicks.csv"
         path.write_text("\n".join(["annotator,image,x,y", *rows]))
         return path
 
@@ -199,9 +196,10 @@ class TestTerminal:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
 
-    def test_progress_is_one_line_and_interrupting_is_quiet(self, clicks):
+    def test_progress_is_one_line_and_interrupting_is_quiet(self, tmp_path):
         import pty
 
+        clicks = self.write_clicks(tmp_path / "clicks.csv", 240_000)  # the work lasts until it is interrupted
         ours, theirs = pty.openpty()
         program = self.begin(clicks, theirs)
         os.close(theirs)
@@ -224,12 +222,11 @@ class TestTerminal:
         assert content.endswith(b"\r\x1b[K")
         assert not (clicks.parent / "out" / "detections.csv").exists()
 
-    def test_no_progress_into_a_file(self, clicks, tmp_path):
-        lines = clicks.read_text().splitlines()[:20]
-        clicks.write_text("\n".join(lines))
-        with (tmp_path / "said").open("wb") as output:
+    def test_no_progress_into_a_file(self, tmp_path):
+        clicks = self.write_clicks(tmp_path / "clicks.csv", 20)
+        with (tmp_path / "errors").open("wb") as output:
             program = self.begin(clicks, output)
             with program.stdout as out:
                 assert b"detections" in out.read()
             assert program.wait(300) == 0
-        assert (tmp_path / "said").read_bytes() == b""
+        assert (tmp_path / "errors").read_bytes() == b""

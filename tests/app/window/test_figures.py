@@ -91,19 +91,20 @@ def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
     assert " of run 1 (oem" in drawing
     words = ElementTree.parse(next(saved[0].glob("*.svg"))).getroot().iter()
     assert any("run 1 (oem" in (word.text or "") for word in words if word.tag.endswith("text"))
-
-
-def test_a_name_that_a_spreadsheet_would_run_leaves_harmless(fused, qtbot, saved):
-    folder, _ = saved
+    # A name that a spreadsheet would run is exported as text.
     plot = fused.workspace.reliability
     plot.set_annotators(np.array([3]), np.array([0.5]), ["=cmd|' /C calc'!A0"])
     save(fused, qtbot, plot.menu.csv)
-    assert "'=cmd" in (folder / "small-reliability-clicks-run-1.csv").read_text(encoding="utf-8")
+    assert "'=cmd" in (saved[0] / "small-reliability-clicks-run-1.csv").read_text(encoding="utf-8")
 
 
-def test_where_a_file_cannot_be_written_one_sentence_says_so_and_nothing_is_lost(
+def test_a_cancelled_dialog_writes_nothing_and_a_file_that_cannot_be_written_is_one_sentence(
     fused, qtbot, monkeypatch, tmp_path
 ):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    fused.workspace.objective.menu.png.trigger()
+    idle(fused, qtbot)
+    assert not fused.notice.isVisible()
     occupied = tmp_path / "taken.svg"
     occupied.mkdir()
     (occupied / "kept").write_text("kept", encoding="utf-8")
@@ -114,13 +115,6 @@ def test_where_a_file_cannot_be_written_one_sentence_says_so_and_nothing_is_lost
     assert "is a folder" in fused.notice.text
     assert (occupied / "kept").read_text(encoding="utf-8") == "kept"
     assert not list(tmp_path.glob(".taken*"))
-
-
-def test_a_dialog_that_is_left_writes_nothing(fused, qtbot, monkeypatch):
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
-    fused.workspace.objective.menu.png.trigger()
-    idle(fused, qtbot)
-    assert not fused.notice.isVisible()
 
 
 @pytest.mark.parametrize("kind", ["clicks", "masks", "labels", "pairs"])
@@ -228,10 +222,6 @@ def test_the_curve_marks_the_spot_selected_and_a_click_on_it_selects_a_spot(agai
     click_on_value(qtbot, plot.figure, float(drawn.false_positive_rate[1]), float(drawn.sensitivity[1]))
     assert workspace.reviewing.spot.posterior == pytest.approx(float(drawn.threshold[1]))
     assert workspace.canvas._selected == workspace.reviewing.current
-
-
-def test_precision_recall_is_a_word_of_the_same_switch(against_truth):
-    workspace = against_truth.workspace
     workspace.run_comparison.pages.buttons["precision-recall"].click()
     assert workspace.run_comparison.plot.table().columns == ("curve", "sensitivity", "precision")
 

@@ -305,13 +305,21 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
         assert study.runs.all() == []
 
 
-def test_saving_it_where_that_is_not_possible_either_loses_nothing(unsaved, qtbot, tmp_path):
+def test_saving_where_that_is_not_possible_loses_nothing_and_discarding_needs_confirmation(
+    unsaved, qtbot, tmp_path
+):
     window, _ = unsaved
     window.unsaved_results.save_elsewhere(tmp_path / "nowhere" / "copy.rscope")
     qtbot.waitUntil(window.notice.isVisible, timeout=LONG)
     idle(window, qtbot)
     assert "there is no folder" in window.notice.text
     assert window.unsaved_bar.isVisible()
+    qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
+    answer(window, qtbot, "Cancel")
+    assert window.unsaved_bar.isVisible()
+    qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
+    assert answer(window, qtbot, "Discard") == "Discard the finished fusion of 2 images?"
+    assert not window.unsaved_bar.isVisible()
 
 
 def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, qtbot, tmp_path, study_file):
@@ -338,16 +346,6 @@ def test_closing_with_an_unsaved_run_needs_confirmation(unsaved, qtbot):
     window.close()
     answer(window, qtbot, "Close and discard")
     assert not window.isVisible()
-
-
-def test_discarding_needs_confirmation(unsaved, qtbot):
-    window, _ = unsaved
-    qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
-    answer(window, qtbot, "Cancel")
-    assert window.unsaved_bar.isVisible()
-    qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
-    assert answer(window, qtbot, "Discard") == "Discard the finished fusion of 2 images?"
-    assert not window.unsaved_bar.isVisible()
 
 
 def test_an_import_that_cannot_be_saved_is_kept(opened, qtbot, tmp_path):

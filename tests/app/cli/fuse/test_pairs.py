@@ -18,6 +18,15 @@ def crowd(tmp_path):
     return write(tmp_path / "crowd.csv", HEADER, answers())
 
 
+@pytest.fixture(scope="session")
+def crowd_results(tmp_path_factory):
+    """Give the results of the crowd by the defaults, to compare with."""
+    folder = tmp_path_factory.mktemp("crowd")
+    path = write(folder / "crowd.csv", HEADER, answers())
+    assert main(["fuse", "pairs", str(path), "-o", str(folder / "out")]) == 0
+    return folder / "out"
+
+
 def flagged(folder):
     return {row["annotator"] for row in rows_of(folder / "annotators.csv") if row["flagged"] == "1"}
 
@@ -26,8 +35,10 @@ def record(folder):
     return json.loads((folder / "run.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
 
 
-def test_the_tables_hold_what_was_planted(fuse, crowd):
+def test_the_tables_hold_what_was_planted_and_are_the_same_each_time(fuse, crowd, crowd_results):
     out, output = fuse(crowd)
+    for name in ("annotators.csv", "ranking.csv", "path.csv"):
+        assert (out / name).read_bytes() == (crowd_results / name).read_bytes()
     rows = rows_of(out / "annotators.csv")
     assert list(rows[0])[: len(COLUMNS)] == COLUMNS
     people = {row["annotator"]: row for row in rows}
@@ -86,13 +97,6 @@ def test_the_record_says_how_it_was_made(fuse, crowd):
     assert question["bradley_terry_correlation"] > 0.95
 
 
-def test_the_same_input_gives_the_same_bytes(fuse, crowd):
-    first, _ = fuse(crowd, folder="one")
-    second, _ = fuse(crowd, folder="other")
-    for name in ("annotators.csv", "ranking.csv", "path.csv"):
-        assert (first / name).read_bytes() == (second / name).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [(["plus=no"], "the plain knockoff"), (["share=0.3"], "30 % of the draws"), (["draws=1"], None)],
@@ -125,16 +129,15 @@ def test_ties_alone_rank_nothing(fuse, tmp_path):
     assert "explains" not in output
 
 
-def test_comparisons_of_two_files_are_one_crowd(fuse, crowd, tmp_path):
+def test_comparisons_of_two_files_are_one_crowd(fuse, crowd_results, tmp_path):
     rows = answers()
     halves = [
         write(tmp_path / f"half{n}.csv", HEADER, part) for n, part in enumerate((rows[:3001], rows[3001:]))
     ]
-    complete, _ = fuse(crowd, folder="whole")
     out, output = fuse(*halves, halves[0])
     assert "6,600 comparisons" in output
     for name in ("annotators.csv", "ranking.csv", "path.csv"):
-        assert (out / name).read_bytes() == (complete / name).read_bytes()
+        assert (out / name).read_bytes() == (crowd_results / name).read_bytes()
 
 
 def test_a_file_without_a_question_joins_the_only_one_on_the_same_items(fuse, tmp_path):
@@ -183,15 +186,14 @@ def test_excluded_annotators_are_as_if_they_had_not_been_there(fuse, crowd, tmp_
     ],
     ids=["crowd-kit", "arena", "numbers"],
 )  # fmt: skip
-def test_other_layouts_tell_the_same(fuse, crowd, tmp_path, header, cells):
+def test_other_layouts_give_the_same(fuse, crowd_results, tmp_path, header, cells):
     same = write(tmp_path / "same.csv", header, [cells(*row) for row in answers()])
-    expected, _ = fuse(crowd, folder="expected")
     out, _ = fuse(same)
     for name in ("annotators.csv", "ranking.csv"):
-        assert (out / name).read_bytes() == (expected / name).read_bytes()
+        assert (out / name).read_bytes() == (crowd_results / name).read_bytes()
 
 
-def test_grades_count_unless_the_side_alone_shall(fuse, crowd, tmp_path):
+def test_grades_count_unless_the_side_alone_shall(fuse, crowd, crowd_results, tmp_path):
     rng = np.random.default_rng(3)
     rows = answers()
     grade = rng.choice([1, 2, 3], len(rows)).tolist()
@@ -199,21 +201,19 @@ def test_grades_count_unless_the_side_alone_shall(fuse, crowd, tmp_path):
         (a, x, y, size if c == "left" else -size) for (a, x, y, c), size in zip(rows, grade, strict=True)
     ]
     path = write(tmp_path / "graded.csv", HEADER, graded)
-    expected, _ = fuse(crowd, folder="expected")
     out, _ = fuse(path, "--set", "graded=no", folder="sides")
     run_record = record(out)["questions"][0]
     assert run_record["inconsistency"] == pytest.approx(run_record["disagreement"] + run_record["cyclic"])
     for name in ("annotators.csv", "ranking.csv"):
-        assert (out / name).read_bytes() == (expected / name).read_bytes()
+        assert (out / name).read_bytes() == (crowd_results / name).read_bytes()
     out, _ = fuse(path)
-    assert rows_of(out / "ranking.csv")[0]["score"] != rows_of(expected / "ranking.csv")[0]["score"]
+    assert rows_of(out / "ranking.csv")[0]["score"] != rows_of(crowd_results / "ranking.csv")[0]["score"]
     _, output = fuse(path, crowd)
     assert "graded.csv has graded choices and crowd.csv none above 1" in output
 
 
-def test_a_path_that_nobody_could_open_is_skipped_with_a_notice(fuse, crowd, monkeypatch):
-    out, _ = fuse(crowd)
-    assert (out / "path.csv").exists()
+def test_a_path_that_nobody_could_open_is_skipped_with_a_notice(fuse, crowd, crowd_results, monkeypatch):
+    assert (crowd_results / "path.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MOST_ENTRIES", 43)
     out, output = fuse(crowd)
     assert "path.csv is left out" in output
