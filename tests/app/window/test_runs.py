@@ -330,10 +330,13 @@ def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, originals, window,
         latest = entries[max(entries)]
         assert (latest.algorithm, latest.settings) == (entries[shown].algorithm, entries[shown].settings)
     if kind == "labels":  # settings of the panel override those of the run shown
-        window.workspace.fuse_panel.algorithm.choose("majority")
         runs.choose(2)
         idle(window, qtbot)
-        assert entries[2].algorithm == "ibcc"
+        assert window.workspace.fuse_panel.algorithm.algorithm == "ibcc"
+        window.workspace.fuse_panel.algorithm.choose("majority")
+        runs.choose(3)
+        idle(window, qtbot)
+        assert entries[3].algorithm == "ibcc"
         with qtbot.waitSignal(runs.fusing.stored, timeout=LONG):
             window.workspace.fuse_again()
         idle(window, qtbot)

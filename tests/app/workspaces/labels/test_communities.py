@@ -145,11 +145,11 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
     switch(opened, window, qtbot, "tasks", "louvain")
     assert "Louvain" in words(opened)
     assert is_split_by(split_of(opened), is_early())
-    started = []
-    window.jobs.updated.connect(lambda job: started.append(job.title))
     switch(opened, window, qtbot, "behaviour")
     assert cards(opened) == before
     assert "similarity" in figure.words((0, 1))
+    started = []
+    window.jobs.updated.connect(lambda job: started.append(job.title))
     switch(opened, window, qtbot, "tasks")
     assert is_split_by(split_of(opened), is_early())
     assert not any("Grouping" in title for title in started)  # both are known
