@@ -62,13 +62,13 @@ def digest_of_images(files: Sequence[ImageFile | VolumeFile], watch: Watch) -> l
     return [digest for digest in digests if digest is not None]
 
 
-def digest_of_image(path: Path, watch: Watch = silent, words: str = "reading") -> str:
+def digest_of_image(path: Path, watch: Watch = silent) -> str:
     """Compute the digest of an image: of a PNG by its checksums, else of the whole file."""
     refuse_special(path)
     with path.open("rb") as file:
         is_png = file.read(len(SIGNATURE)) == SIGNATURE
         digest = read_chunks(file).digest if is_png else None
-    return digest or digest_of_file(path, watch, words)
+    return digest or digest_of_file(path, watch)
 
 
 def has_digest(path: Path, digest: str, watch: Watch = silent, words: str = "reading") -> bool:
@@ -83,12 +83,12 @@ def has_digest(path: Path, digest: str, watch: Watch = silent, words: str = "rea
     return True
 
 
-def digest_of_files(paths: Sequence[Path], watch: Watch = silent, words: str = "reading") -> str:
+def digest_of_files(paths: Sequence[Path], watch: Watch = silent) -> str:
     """Compute the SHA-256 of several files' digests, in order."""
     machine = hashlib.sha256()
     for index, path in enumerate(paths):
         step = part(watch, index / len(paths), (index + 1) / len(paths))
-        machine.update(digest_of_file(path, step, words).encode())
+        machine.update(digest_of_file(path, step).encode())
     return f"sha256:{machine.hexdigest()}"
 
 

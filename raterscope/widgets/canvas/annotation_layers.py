@@ -405,8 +405,8 @@ def state_style(state: str) -> StateStyle:
 class SpotLayer:
     """Layer of M spots; the canvas paints the selection."""
 
-    def __init__(self, coverage: float = 0.95) -> None:
-        self.coverage = coverage
+    def __init__(self) -> None:
+        self.coverage = 0.95
         self.set_spots(DetectionMarks.none())
 
     def set_spots(self, spots: DetectionMarks) -> None:

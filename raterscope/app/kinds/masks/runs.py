@@ -294,7 +294,7 @@ _FUSED_TOGETHER = 0.8  # share of the time, the rest is measuring
 _ROUNDED = 1e-3
 
 
-def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
+def stack_structures(case: Case) -> Masks:
     """Combine the masks of all structures as labels, or as probabilities if any are.
 
     A rater who marked some structures is assumed to have seen none of the others. Decisions are not held
@@ -308,7 +308,7 @@ def stack_structures(case: Case, margin: float = MARGIN) -> Masks:
     names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
     keys = [(structure, name) for structure, raters in case.records.items() for name in raters]
     all_masks = {f"{n}": case.records[structure][name] for n, (structure, name) in enumerate(keys)}
-    laid = assemble(all_masks, case.grid, "all", margin=margin)
+    laid = assemble(all_masks, case.grid, "all", margin=MARGIN)
     structures, shape = tuple(case.records), laid.shape
     values: Any
     if laid.values.dtype == np.float32:
