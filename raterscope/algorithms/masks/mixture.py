@@ -342,7 +342,7 @@ def _words(masks: Masks, mixed: _Mixed, order: NDArray[np.intp], as_printed: boo
         return
     follows = mixed.responsibility.argmax(axis=1)
     sides = "; ".join(
-        ", ".join(masks.annotators[p] for p in range(raters) if follows[p] == m) or "nobody" for m in order
+        ", ".join(masks.annotators[p] for p in range(raters) if follows[p] == m) or "none" for m in order
     )
     yield f"The raters follow {len(order)} consensuses: {sides}."
     if mixed.gain:

@@ -246,7 +246,7 @@ class PairSettings(Settings):
         "choices to reveal it is not decidable.", minimum=0.01, maximum=1.0,
     )  # fmt: skip
     gate: float = number(
-        0.04, "Crowd test", "Nobody is flagged if the p value of the crowd is larger. 1 removes this "
+        0.04, "Crowd test", "No annotator is flagged if the p value of the crowd is larger. 1 removes this "
         "safeguard and finds more single offenders. For the flip test.",
         minimum=0.001, maximum=1.0, advanced=True,
     )  # fmt: skip
@@ -260,8 +260,8 @@ class PairSettings(Settings):
         minimum=0.01, maximum=1.0,
     )  # fmt: skip
     plus: bool = switch(
-        True, "Knockoff+", "Controls the rate itself; with nobody biased it flags nobody, where the plain "
-        "knockoff flags somebody in half of all crowds. It cannot flag fewer than 1 / rate.",
+        True, "Knockoff+", "Controls the rate itself; without biased annotators it flags none, where the "
+        "plain knockoff flags some in half of all crowds. It cannot flag fewer than 1 / rate.",
     )  # fmt: skip
     knockoffs: str = choice(
         "entropy", "Knockoffs", "Distance of knockoffs from their annotators, where these are hard to "
@@ -293,7 +293,7 @@ class LBISettings(PairSettings):
     """Settings of the linearised Bregman iteration."""
 
     kappa: float = number(
-        100.0, "Kappa", "Larger is closer to the inverse scale space, and slower; 1 finds nobody.",
+        100.0, "Kappa", "Larger is closer to the inverse scale space, and slower; 1 finds none.",
         minimum=1.0, maximum=1e5, advanced=True,
     )  # fmt: skip
     steps: int = integer(

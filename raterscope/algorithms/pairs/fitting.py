@@ -94,7 +94,7 @@ def noise_notices(pairs: Pairs, residual: float, freedom: int, tested: int) -> l
     result = []
     if tested and residual == 0.0:
         result.append(
-            "Scores and biases fit every choice without any noise, so that no bias can be tested: nobody is "
+            "Scores and biases fit every choice without any noise, so that no bias can be tested: none is "
             "flagged."
         )
         annotators = np.flatnonzero(one_sided(pairs))
@@ -132,7 +132,7 @@ def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, b
         return []
     words = f"At a rate of {settings.rate:g}, knockoff+ cannot flag fewer than {fewest:,} annotators"
     if tested < fewest:
-        return [f"{words}, and only {tested:,} were tested: nobody can be flagged. See the t test."]
+        return [f"{words}, and only {tested:,} were tested: none can be flagged. See the t test."]
     if by_t_test:
         return [f"{words}; the t test with Benjamini-Hochberg at that rate finds {by_t_test:,}."]
     return []
@@ -145,7 +145,7 @@ def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) ->
         return []
     return [
         f"{_many(flagged_count, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd "
-        f"shows no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
+        f"shows no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): none is flagged. Set the "
         "crowd test to 1 to flag them."
     ]
 

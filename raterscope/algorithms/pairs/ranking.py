@@ -322,7 +322,7 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         factor, failed = lapack.dpotrf(block, lower=1, overwrite_a=1)
         inverse, failed_too = lapack.dpotri(factor, lower=1, overwrite_c=1)
         if failed or failed_too:
-            raise PairsError("the comparisons of these items cannot be told apart from rounding errors.")
+            raise PairsError("the comparisons of these items cannot be distinguished from rounding errors.")
         inverse += np.tril(inverse, -1).T - np.triu(inverse, 1)
         inverse -= 1.0 / (weight * count * count)
         return np.asarray(inverse)

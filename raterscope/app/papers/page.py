@@ -143,7 +143,7 @@ def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = No
     )
     facts = (
         ("Written by", f"Raterscope {__version__}"),
-        ("Reproduce", "raterscope papers -o FOLDER (minutes); --full (hours; goes on where it was stopped)"),
+        ("Reproduce", "raterscope papers -o FOLDER (minutes); --full (hours; continues where it stopped)"),
         ("Open data", "raterscope papers -o FOLDER --data DATA" if data is None else str(data)),
     )
     return Contents("The papers", facts, (Section("", (Prose((("", _LEGEND),)), summary)), *sections))

@@ -143,8 +143,8 @@ def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:
                 ", ".join(f"{verb} {count:,}" for verb, count in verbs.most_common()),
             )
         )
-    columns = ("Who", "Decisions", "In effect", "First (UTC)", "Last (UTC)", "What")
-    return Table("By whom", columns, rows, words=frozenset({3, 4, 5}))
+    columns = ("Expert", "Decisions", "In effect", "First (UTC)", "Last (UTC)", "Kinds")
+    return Table("Decisions by expert", columns, rows, words=frozenset({3, 4, 5}))
 
 
 def _row(decision: Decision, items: str, state: ReviewState) -> Sequence[str]:

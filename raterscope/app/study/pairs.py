@@ -163,7 +163,7 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
     question = max(shared, key=lambda number: shared[number], default=None)
     if question is None or shared[question] < 2:
         raise InputError(
-            "ranks items that nobody compared in the study; import the comparisons first", file=table.path
+            "ranks items without comparisons in the study; import the comparisons first", file=table.path
         )
     record = RankingRecord(pack_names(table.items), table.place, table.group)
     with study.change() as connection:

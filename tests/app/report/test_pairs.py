@@ -117,7 +117,7 @@ def test_a_crowd_of_which_nothing_can_be_told_has_a_report(tmp_path, page):
         add_pairs(study, read_pairs(path)[0])
         fuse(study)
         text = page(study).text
-    assert "Nobody is flagged" in text
+    assert "No annotator is flagged" in text
     assert "2 groups that no comparison links" in text
 
 

@@ -129,7 +129,7 @@ def _of_annotators(plan: PairPlan, fusion: PairFusion, other_result: OtherResult
         return
     yield _flagged(plan, fusion, counted(tested_count, "tested annotator"))
     by_t_test, both = int(other_result.by_t_test.sum()), int((other_result.by_t_test & fusion.flagged).sum())
-    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} % finds {by_t_test or 'nobody'}"
+    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g} % finds {by_t_test or 'none'}"
     yield words + (f", {both or 'none'} of them flagged too" if by_t_test else "")
 
 

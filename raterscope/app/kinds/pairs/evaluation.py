@@ -118,7 +118,7 @@ class PairsTrust(Trust):
                 sentences.append("More flags are false than the rate allows.")
         if self.draws:
             sentences.append(
-                f"With the sides of these comparisons drawn again {self.draws} times, so that nobody is "
+                f"With the sides of these comparisons drawn again {self.draws} times, so that none is "
                 f"biased, {percent(self.share_below, 1)} of the p values were below {_LOOKED_AT:g}, and "
                 f"annotators were flagged in {self.accused} of {self.draws} draws."
             )

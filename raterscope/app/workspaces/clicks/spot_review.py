@@ -167,7 +167,7 @@ class SpotReview(QObject):
         if spot.decided and (verb == "skip" or not self._by_hand):
             self.message.emit(
                 f"Spot {spot.number} is decided already ({spot.state}). Undo, or click it, to change that; "
-                "Tab goes on."
+                "press Tab for the next one."
             )
             return
         scene = self._session.scene

@@ -237,7 +237,7 @@ class TaskReview(QObject):
             return True
         self.message.emit(
             f"{scene.labels.tasks[task]} is decided already ({scene.classes[self.decided[task]]}). "
-            "Press C to undo that, or select it in the list, to change that; Tab goes on."
+            "Press C to undo that, or select it in the list, to change that; press Tab for the next one."
         )
         return False
 

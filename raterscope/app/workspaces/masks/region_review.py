@@ -26,7 +26,9 @@ from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_it
 from raterscope.widgets.volume.scene import Stroke
 
 DRAW_FIRST = "Draw it first with the brush (B), or erase (E). Then press A to settle it as you drew it."
-UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
+UNCOVERED = "The masks of the raters and the result of the model are visible now. Press Tab to continue."
+    "The masks of the raters and the result of the model are visible now. Press Tab for the next region."
+)
 
 
 class RegionReview(QObject):
@@ -200,7 +202,7 @@ class RegionReview(QObject):
         how = f"taken from {region.rater}" if region.rater and not self.covered else region.state
         self.message.emit(
             f"Region {region.number} is settled already ({how}). Undo, or click its box, to change that; "
-            "Tab goes on."
+            "press Tab for the next one."
         )
         return False
 

@@ -122,7 +122,7 @@ class BiasReview(PairsPart):
             how = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
             self.message.emit(
                 f"{scene.names[annotator]} is {how} by you already. Undo, or select them in the list, "
-                "to change that; Tab goes on."
+                "to change that; press Tab for the next one."
             )
             return
         if verb == "skip":

@@ -96,7 +96,7 @@ class Scene:
         """Message that the test of the crowd prevents flags; empty if it does not."""
         if self.fusion is None or self.fusion.crowd_p <= self.fusion.gate:
             return ""
-        return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): nobody is flagged"
+        return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): none is flagged"
 
 
 def error_probabilities(question: int, study: Study) -> dict[str, float] | None:

@@ -291,7 +291,7 @@ def flagged_table(question: ComparedQuestion) -> Table:
         reason = plain(question.excluded.get(name, ""), _REASON) or "no reason given"
         rows.append([plain(name, 40), *blank[1:], f"excluded: {reason}"])
     if not rows:
-        return Table("Flagged annotators", ("Nobody is flagged.",), [])
+        return Table("Flagged annotators", ("No annotator is flagged.",), [])
     if flips:
         note = (
             "Bias: the mean choice on a pair of equal items, + to the left, with its 95 % interval. p: of "
@@ -319,7 +319,7 @@ def truth_table(question: ComparedQuestion) -> Table | None:
     """Compare both rankings with the imported ground truth; None without one."""
     if question.truth is None:
         return None
-    both = (("All answers", question.truth.original), ("Biases taken out", question.truth.corrected))
+    both = (("All answers", question.truth.original), ("Biases removed", question.truth.corrected))
     best = [k for k, _ in question.truth.original.best]
     columns = ("Ranking", "Kendall's tau", "Pairs in order", "Pairs reversed", *(f"Best {k}" for k in best))
     rows = [
