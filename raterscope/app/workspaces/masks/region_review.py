@@ -27,8 +27,6 @@ from raterscope.widgets.volume.scene import Stroke
 
 DRAW_FIRST = "Draw it first with the brush (B), or erase (E). Then press A to settle it as you drew it."
 UNCOVERED = "The masks of the raters and the result of the model are visible now. Press Tab to continue."
-    "The masks of the raters and the result of the model are visible now. Press Tab for the next region."
-)
 
 
 class RegionReview(QObject):
