@@ -195,7 +195,7 @@ def _with_unseen(problem: Problem, ascent: Ascent, levels: FloatArray, donors: F
         lost, marked = unseen_chance(rate, levels, problem.worth)
         total = donors @ now.structure / np.maximum(1 - lost, EDGE)
         counts = (total * lost).sum(axis=0) + now.structure.sum(axis=0)
-        hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, total)
+        hits = problem.marks.sums(now.present) + np.einsum("qrk,qk->r", marked, total)
         before = np.broadcast_to(counts, rate.shape)
         odds = log_odds(hits, before, prior.shift, (prior.hit, prior.miss), state.odds)
         share = counts + usual
@@ -239,7 +239,7 @@ def donors_of(problem: Problem, level: IntArray, levels: int) -> FloatArray:
 
     Clusters that the expert added are excluded: the crowd did not find them.
     """
-    marked = np.diff(problem.marks_by_cluster.indptr)
+    marked = np.diff(problem.marks.first)
     added = problem.known & (problem.truth == 1) & (marked < 2)
     chosen: FloatArray = ((level == np.arange(levels)[:, None]) & ~added).astype(np.float64)
     return chosen

@@ -170,7 +170,7 @@ def reviews_of(
 def _review(
     problem: Problem, known: BoolArray, log_odds: FloatArray, look: FloatArray, skipped: FloatArray
 ) -> Review | None:
-    marked = np.diff(problem.marks_by_cluster.indptr)
+    marked = np.diff(problem.marks.first)
     decided = known & ((problem.truth == 0) | (marked >= FEWEST))
     rows = decided | (skipped > NEGLIGIBLE)
     if not rows.any():

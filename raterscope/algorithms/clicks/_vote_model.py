@@ -30,12 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
-from raterscope.algorithms.clicks.result import Votes
+from raterscope.algorithms.clicks.result import Marks, Votes
 from raterscope.algorithms.progress import Watch, silent
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ class Prior:
 class Problem:
     """Votes of R annotators on M clusters, sparse, and known truths of the clusters."""
 
-    marks: Any  # (R, M)
-    marks_by_cluster: Any  # (M, R)
+    marks: Marks
     count: FloatArray  # (M,) who marked each, by how much they count
     crowd: float  # all annotators, so
     weights: FloatArray  # (R,) how much each counts; empty where all count fully
@@ -122,7 +121,7 @@ class Problem:
     @property
     def worth(self) -> FloatArray:
         """(R,) the weights, or ones."""
-        return self.weights if len(self.weights) else np.ones(self.marks.shape[0])
+        return self.weights if len(self.weights) else np.ones(self.marks.annotators)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,16 +173,13 @@ class Ascent:
 
 def make_problem(votes: Votes, prior: Prior) -> Problem:
     """Prepare votes and known truths for EM."""
-    from scipy.sparse import csr_array
     from scipy.special import betaln, xlogy
 
-    marks = csr_array(votes.marked.astype(np.float64))
     count, number = votes.count, votes.crowd or 1.0
     quiet = np.maximum(votes.crowd - count, 0)
     (first, second), trust = prior.artefact, prior.trust
     return Problem(
-        marks=marks,
-        marks_by_cluster=marks.T.tocsr(),
+        marks=Marks.of(votes.marked),
         count=count,
         crowd=votes.crowd,
         weights=np.empty(0) if votes.worth is None else votes.worth,
@@ -283,17 +279,17 @@ class Stack:
         from raterscope.algorithms.clicks._vote_kernels import StackedPrior, StackedVotes
 
         priors = [problem.prior for problem in problems]
-        votes = [problem.marks_by_cluster for problem in problems]
+        votes = [problem.marks for problem in problems]
         first = [np.zeros(1, dtype=np.int32)]
         for own in votes:
-            first.append(own.indptr[1:] + first[-1][-1])
+            first.append(own.first[1:] + first[-1][-1])
         return cls(
             problems,
             StackedVotes(
                 clusters=np.cumsum([0, *(len(problem.count) for problem in problems)]),
                 annotators=np.cumsum([0, *(len(prior.hit) for prior in priors)]),
                 first=np.concatenate(first),
-                annotator=np.concatenate([own.indices for own in votes]),
+                annotator=np.concatenate([own.annotator for own in votes]),
                 count=np.concatenate([problem.count for problem in problems]),
                 weighted=np.array([len(problem.weights) > 0 for problem in problems]),
                 weights=np.concatenate([problem.worth for problem in problems]),
@@ -480,7 +476,7 @@ def _judge(problem: Problem, start: FloatArray | Looks) -> State:
     prior = problem.prior
     now = start if isinstance(start, Looks) else initial_looks(problem, start)
     state = State(
-        np.full(problem.marks.shape[0], 0.0), np.zeros(problem.marks.shape[0]), prior.kinds, prior.share
+        np.full(problem.marks.annotators, 0.0), np.zeros(problem.marks.annotators), prior.kinds, prior.share
     )
     state = _maximise(problem, now, state)
     return state if now is start else replace(state, share=prior.share)
@@ -491,7 +487,7 @@ def carry_looks(problem: Problem, state: State) -> State | None:
 
     None where the prior is now of another kind.
     """
-    prior, new = problem.prior, problem.marks.shape[0] - len(state.odds)
+    prior, new = problem.prior, problem.marks.annotators - len(state.odds)
     if len(state.share) != len(prior.share) or not len(state.odds):
         return None
     return State(
@@ -531,9 +527,9 @@ def _maximise(problem: Problem, now: Looks, state: State) -> State:
     """Run an M step (eqs. 27-29) with the prior's votes."""
     from raterscope.algorithms.clicks._vote_kernels import tally
 
-    prior, votes, nodes = problem.prior, problem.marks_by_cluster, now.structure.shape[1]
+    prior, votes, nodes = problem.prior, problem.marks, now.structure.shape[1]
     hits, false, sums = np.zeros(len(state.odds)), np.zeros(len(state.odds)), np.zeros(nodes + 2)
-    tally(votes.indptr, votes.indices, now.structure, now.artefact, now.chance, hits, false, sums)
+    tally(votes.first, votes.annotator, now.structure, now.artefact, now.chance, hits, false, sums)
     quiet = sums[-1] - false
     counts = np.array([sums[:-2].sum(), sums[-2], sums[-1]]) + prior.kinds
     share = sums[:-2] + prior.strength * prior.share

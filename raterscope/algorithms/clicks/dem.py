@@ -324,7 +324,7 @@ def judge(
             ascent.objective, ascent.converged,
         )  # fmt: skip
     low, high = _intervals(problem, ascent, posterior, honesty, settings, watch)
-    hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
+    hit, false = problem.marks.sums(posterior), problem.marks.sums(1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
     quiet = np.maximum(len(posterior) - posterior.sum() - false, 0)
     return Detection(
@@ -409,9 +409,9 @@ def _intervals(
 
     generator = np.random.default_rng(settings.detection_seed)
     prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
-    hit, structures = problem.marks @ seen.present, float(seen.present.sum())
+    hit, structures = problem.marks.sums(seen.present), float(seen.present.sum())
     learnt = 0.0 if prior.places else 1.0
-    false, absent = learnt * (problem.marks @ seen.chance), learnt * float(seen.chance.sum())
+    false, absent = learnt * problem.marks.sums(seen.chance), learnt * float(seen.chance.sum())
     size = (draws, len(hit))
     right = hit + np.maximum(prior.hit, 0.5)
     wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)
@@ -434,14 +434,14 @@ def _intervals(
     log_odds = honesty.log_odds(problem.count / (problem.crowd or 1.0))
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
-    share, votes = np.log(ascent.state.share), problem.marks_by_cluster
+    share, votes = np.log(ascent.state.share), problem.marks
     counts, level = np.unique(problem.count, return_inverse=True)
     drawn = np.empty((draws, len(posterior)))
-    block = max(DRAWN_AT_ONCE // (len(votes.indices) + len(share) * (len(hit) + len(counts)) + 1), 1)
+    block = max(DRAWN_AT_ONCE // (len(votes.annotator) + len(share) * (len(hit) + len(counts)) + 1), 1)
     for begin in range(0, draws, block):
         end = min(begin + block, draws)
         draw(
-            begin, end, votes.indptr, votes.indices, counts, level, problem.weights, problem.artefact,
+            begin, end, votes.first, votes.annotator, counts, level, problem.weights, problem.artefact,
             problem.rest, prior.trust, odds, chance, kinds, prior.shift, share, drawn,
         )  # fmt: skip
         if prior.places:

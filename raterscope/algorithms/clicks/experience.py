@@ -310,8 +310,8 @@ def _looks(stack: Stack, fusion: Fusion) -> Looks:
     """Estimate the ease of structures on an image, given which clusters are structures."""
     (problem,), present = stack.problems, fusion.detection.posterior
     prior = problem.prior
-    odds, share = np.zeros(problem.marks.shape[0]), prior.share
-    hits = problem.marks @ present
+    odds, share = np.zeros(problem.marks.annotators), prior.share
+    hits = problem.marks.sums(present)
     for _ in range(ROUNDS):
         joint = prior.trust * log_votes(stack, odds, prior.shift) + np.log(share)
         structure = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None]) * present[:, None]

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.clicks._vote_model import Problem
 from raterscope.algorithms.clicks.baseline_clustering import CEMSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
@@ -299,7 +300,12 @@ def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
 
 
 def learn_from_each_other(
-    clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, watch: Watch = silent
+    clicks: Sequence[Clicks],
+    fusions: Sequence[Fusion],
+    plan: FusionPlan,
+    watch: Watch = silent,
+    *,
+    shared: SharedVotes | None = None,
 ) -> list[Fusion]:
     """Detect again on every image of a run, with priors from the other images.
 
@@ -313,6 +319,8 @@ def learn_from_each_other(
         Fusion of each image by `fuse`, with the same plan, rated or not.
     plan : FusionPlan
     watch : Watch
+    shared : SharedVotes, optional
+        Of these images, as `share_votes` gives them.
 
     Returns
     -------
@@ -329,7 +337,7 @@ def learn_from_each_other(
     """
     if not learns_across_images(plan):
         return list(fusions)
-    shared = share_votes(clicks, fusions, plan)
+    shared = share_votes(clicks, fusions, plan) if shared is None else shared
     detections = shared.learn(plan, part(watch, 0.0, 0.9))
     learnt = []
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
@@ -351,25 +359,37 @@ class SharedVotes:
         For each image, the names of its annotators.
     posteriors : list of (M,) float64
         Of each image alone.
+    problems : list of Problem
+        Empty until `prepare`.
     """
 
     images: list[int]
     votes: list[Votes]
     annotators: list[tuple[str, ...]]
     posteriors: list[FloatArray]
+    problems: list[Problem] = field(default_factory=list)
+
+    def prepare(self, plan: FusionPlan) -> None:
+        """Prepare the votes once, if several selections of the images are to learn here."""
+        assert isinstance(plan.detection, DEMSettings)
+        if not self.problems:
+            self.problems.extend(problem_of(votes, plan.detection) for votes in self.votes)
 
     def only(self, images: Collection[int]) -> SharedVotes:
         """Select some images of the run."""
         rows = [row for row, image in enumerate(self.images) if image in images]
-        columns = (self.images, self.votes, self.annotators, self.posteriors)
-        return SharedVotes(*([column[row] for row in rows] for column in columns))  # type: ignore[arg-type]
+        columns = (self.images, self.votes, self.annotators, self.posteriors, self.problems)
+        return SharedVotes(*([column[row] for row in rows if column] for column in columns))  # type: ignore[arg-type]
 
     def learn(self, plan: FusionPlan, watch: Watch, *, rated: bool = True) -> dict[int, Detection]:
         """Detect again on every image; nothing with fewer than two images. `rated` as for `judge`."""
         assert isinstance(plan.detection, DEMSettings)
         if len(self.images) < 2:
             return {}
-        detections = learn(self.votes, self.annotators, self.posteriors, plan.detection, watch, rated=rated)
+        detections = learn(
+            self.votes, self.annotators, self.posteriors, plan.detection, watch, rated=rated,
+            problems=self.problems or None,
+        )  # fmt: skip
         return dict(zip(self.images, detections, strict=True))
 
 

@@ -78,6 +78,7 @@ def learn(
     watch: Watch,
     *,
     rated: bool = True,
+    problems: Sequence[Problem] | None = None,
 ) -> list[Detection]:
     """Detect structures on several images together.
 
@@ -103,6 +104,8 @@ def learn(
     watch : Watch
     rated : bool
         As for `judge`.
+    problems : sequence of Problem, optional
+        Of the images, as `problem_of` gives them.
 
     Returns
     -------
@@ -112,7 +115,7 @@ def learn(
     order = sorted(range(len(votes)), key=lambda i: _content(votes[i], annotators[i]))
     names = {name: row for row, name in enumerate(sorted({name for image in annotators for name in image}))}
     rows = [np.array([names[name] for name in annotators[i]], dtype=np.int64) for i in order]
-    problems = [problem_of(votes[i], settings) for i in order]
+    problems = [problem_of(votes[i], settings) if problems is None else problems[i] for i in order]
     run = Run.of(problems, rows, len(names))
     starts = [
         posteriors[i] if votes[i].score is None else posterior_by_votes(votes[i], settings, silent)

@@ -152,6 +152,38 @@ class Clustering:
 
 
 @dataclass(frozen=True, eq=False)
+class Marks:
+    """Which of R annotators marked which of M clusters, sparse, sorted by cluster.
+
+    Attributes
+    ----------
+    first : (M + 1,) int32
+        First mark of each cluster.
+    annotator : (marks,) int32
+        Who marked each cluster, rising within a cluster.
+    annotators : int
+        R.
+    """
+
+    first: NDArray[np.int32]
+    annotator: NDArray[np.int32]
+    annotators: int
+
+    @classmethod
+    def of(cls, marked: BoolArray) -> Marks:
+        """Return the marks of `Votes.marked`."""
+        cluster, annotator = np.nonzero(marked.T)
+        first = np.zeros(marked.shape[1] + 1, dtype=np.int32)
+        np.cumsum(np.bincount(cluster, minlength=marked.shape[1]), out=first[1:])
+        return cls(first, annotator.astype(np.int32), len(marked))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Add up the values, (M,), of the clusters that each annotator marked: (R,)."""
+        each = np.repeat(values, np.diff(self.first))
+        return np.bincount(self.annotator, each, minlength=self.annotators).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Votes:
     """The input of detection: who marked which of M clusters.
 

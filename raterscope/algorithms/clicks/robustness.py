@@ -287,6 +287,8 @@ def add_half_detections(
     learnt: Sequence[Fusion],
     plan: FusionPlan,
     watch: Watch = silent,
+    *,
+    shared: SharedVotes | None = None,
 ) -> list[Fusion]:
     """Add to fusions the detections from fusing half of the images at a time.
 
@@ -301,6 +303,8 @@ def add_half_detections(
     plan : FusionPlan
         Plan of both.
     watch : Watch
+    shared : SharedVotes, optional
+        Of these images, as `share_votes` gives them.
 
     Returns
     -------
@@ -310,7 +314,8 @@ def add_half_detections(
     halves = halves_of(clicks, plan)
     if not halves:
         return list(learnt)
-    shared = share_votes(clicks, alone, plan)
+    shared = share_votes(clicks, alone, plan) if shared is None else shared
+    shared.prepare(plan)
     detected = [
         detect_together(
             shared.only(set(half)), plan, part(watch, number / len(halves), (number + 1) / len(halves))

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from hashlib import blake2b
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -28,6 +28,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError, plain
 from raterscope.app.review import (
     BiasSubject,
@@ -300,6 +301,61 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
         writer.writerow([escape_formula(name) for name in columns])
         writer.writerows([_cell(cell) for cell in row] for row in rows)
     return path
+
+
+Column = FloatArray | tuple[Sequence[str], IntArray]
+"""Numbers; or texts, and the index of the text in each row."""
+
+_ROWS_AT_ONCE = 100_000
+
+
+def write_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -> Path:
+    """Write the CSV table of `write_table` from columns of N rows, several times as fast.
+
+    Numbers are written by `format_number`.
+
+    Parameters
+    ----------
+    path : Path
+    names : sequence of str
+        Header of the columns, two or more.
+    columns : sequence of Column
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    count = len(columns[0] if isinstance(columns[0], np.ndarray) else columns[0][1])
+    cells = [
+        column if isinstance(column, np.ndarray) else (np.array(quoted(column[0]), dtype=object), column[1])
+        for column in columns
+    ]
+    with open_text_output(path) as file:
+        file.write(",".join(quoted(names)) + "\n")
+        for begin in range(0, count, _ROWS_AT_ONCE):
+            rows = slice(begin, begin + _ROWS_AT_ONCE)
+            texts = [
+                list(map(format_number, cell[rows].tolist()))
+                if isinstance(cell, np.ndarray)
+                else cell[0][cell[1][rows]].tolist()
+                for cell in cells
+            ]
+            file.write("\n".join(map(",".join, zip(*texts, strict=True))) + "\n")
+    return path
+
+
+def quoted(texts: Sequence[str]) -> list[str]:
+    """Return texts as the cells of a CSV table, in quotes where they need it."""
+    quotes = StringIO()
+    writer = csv.writer(quotes, lineterminator="\n")
+    cells = []
+    for text in texts:
+        writer.writerow((_cell(text), ""))
+        cells.append(quotes.getvalue()[:-2])
+        quotes.seek(0)
+        quotes.truncate()
+    return cells
 
 
 def escape_formula(text: str) -> str:

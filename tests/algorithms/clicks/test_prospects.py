@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from scipy.special import betaln
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
@@ -21,6 +20,7 @@ from raterscope.algorithms.clicks._vote_model import looks
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
+from raterscope.algorithms.clicks.result import Marks
 from raterscope.algorithms.clicks.stopping import count_changes, image_model_of, predict_outlook, votes_on
 from tests.algorithms.clicks.crowds import made, until
 from tests.algorithms.clicks.test_stopping import crowd
@@ -134,11 +134,11 @@ def test_a_new_cluster_is_a_detection_as_often_as_em_says(annotators):
         node = generator.choice(len(model.state.share), 4000, p=model.state.share)
         marked = generator.random((annotators, 4000)) < model.rate[:, node]
         for marks in (2, 3):
-            drawn = marked[:, marked.sum(axis=0) == marks].astype(np.float64)
+            drawn = marked[:, marked.sum(axis=0) == marks]
             count = drawn.sum(axis=0)
             problem, (first, second) = model.problem, model.problem.prior.artefact
             problem = replace(
-                problem, marks=csr_array(drawn), marks_by_cluster=csr_array(drawn.T), count=count,
+                problem, marks=Marks.of(drawn), count=count,
                 known=np.zeros(len(count), dtype=bool), truth=np.zeros(len(count)), rest=np.zeros(len(count)),
                 artefact=betaln(first + count, second + problem.crowd - count) - betaln(first, second),
             )  # fmt: skip

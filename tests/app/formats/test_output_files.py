@@ -14,7 +14,9 @@ from raterscope.app.formats.output_files import (
     DECISIONS,
     decision_rows,
     escape_formula,
+    format_number,
     open_text_output,
+    write_columns,
     write_table,
 )
 from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject, WeightSubject
@@ -49,6 +51,17 @@ def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None
 def test_a_header_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", ["=1+1: yes", "x"], [["=2", 1]])
     assert path.read_text() == "'=1+1: yes,x\n'=2,1\n"
+
+
+def test_a_table_by_columns_is_the_same_file_as_by_rows(tmp_path: Path) -> None:
+    texts = ["plain", "", 'a "quoted" one', "two\nlines", "a,b", "=1+1", "'=2", "-3", " x", "ü"]
+    index, numbers = np.array([*range(len(texts)), 0, 5]), np.array([0.1, -2.5e-12, np.nan, 1 / 3] * 3)
+    rows = [
+        (texts[text], format_number(number)) for text, number in zip(index, numbers.tolist(), strict=True)
+    ]
+    by_rows = write_table(tmp_path / "rows.csv", ["=text", "number"], rows)
+    by_columns = write_columns(tmp_path / "columns.csv", ["=text", "number"], [(texts, index), numbers])
+    assert by_columns.read_bytes() == by_rows.read_bytes()
 
 
 @pytest.mark.parametrize("text", ["", "ann", "a=b", "-5", "+1.5e-3", "-.5", "'tis", "O'Neil", "#1"])

@@ -20,7 +20,14 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.masks.naming import strip_suffixes
-from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
+from raterscope.app.formats.output_files import (
+    Column,
+    format_number,
+    remove_file,
+    write_columns,
+    write_record,
+    write_table,
+)
 from raterscope.app.formats.points.writing import (
     Detection,
     ImageDetections,
@@ -94,25 +101,10 @@ def write_results(folder: Path, results: Results) -> list[Path]:
         for row in detection_rows(name, image_fusion)
     )
     names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
-    threshold = results.plan.assignment.outlier_threshold
-    timed = any(image_clicks.time is not None for image_clicks in results.clicks.values())
-    rows_of = {
-        name: click_rows(
-            name,
-            image_clicks,
-            *judge_clicks(fusions.get(name), image_clicks.annotator, threshold),
-            timed=timed,
-        )
-        for name, image_clicks in results.clicks.items()
-    }
-    order = results.order or [
-        name for name, image_clicks in results.clicks.items() for _ in range(len(image_clicks))
-    ]
-    clicks = (next(rows_of[name]) for name in order)
     paths = [
         write_table(folder / "detections.csv", header, detections),
         write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
-        write_table(folder / "clicks.csv", TIMED_CLICKS if timed else CLICKS, clicks),
+        _write_all_clicks(folder / "clicks.csv", results, fusions),
     ]
     if results.evaluations is not None:
         rows = evaluation_rows(results.evaluations)
@@ -120,6 +112,46 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     else:
         remove_file(folder / "evaluation.csv")
     return [*paths, write_record(folder / "run.json", results.record)]
+
+
+def _write_all_clicks(path: Path, results: Results, fusions: Mapping[str, Fusion]) -> Path:
+    """Write clicks.csv of all images, see `judge_clicks`, in the order of the input if it is known."""
+    threshold = results.plan.assignment.outlier_threshold
+    timed = any(clicks.time is not None for clicks in results.clicks.values())
+    index: dict[str, int] = {}
+    judged = []
+    for name, clicks in results.clicks.items():
+        judged.append(
+            (
+                np.array(
+                    [index.setdefault(annotator, len(index)) for annotator in clicks.annotators],
+                    dtype=np.int64,
+                )[clicks.annotator],
+                clicks.x,
+                clicks.y,
+                np.full(len(clicks), np.nan) if clicks.time is None else clicks.time,
+                *judge_clicks(fusions.get(name), clicks.annotator, threshold),
+            )
+        )
+    annotator, x, y, time, inlier, cluster, vote = (
+        np.concatenate(column) for column in zip(*judged, strict=True)
+    )
+    image = np.repeat(np.arange(len(judged)), [len(clicks) for clicks in results.clicks.values()])
+    rows = np.arange(len(image))
+    if results.order:
+        number = {name: row for row, name in enumerate(results.clicks)}
+        rows[np.argsort([number[name] for name in results.order], kind="stable")] = np.arange(len(image))
+    columns: list[Column] = [
+        (tuple(index), annotator[rows]),
+        (tuple(results.clicks), image[rows]),
+        x[rows],
+        y[rows],
+    ]
+    if timed:
+        columns.append(time[rows])
+    clusters = ("", *map(str, range(1, int(cluster.max(initial=-1)) + 2)))
+    columns += [inlier[rows], (clusters, cluster[rows] + 1), (("", "0", "1"), vote[rows] + 1)]
+    return write_columns(path, TIMED_CLICKS if timed else CLICKS, columns)
 
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:

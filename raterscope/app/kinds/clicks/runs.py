@@ -476,8 +476,10 @@ def _fuse_jointly(
         fusions = [*fused.values(), *renewed]
         if workers.running:
             return _learn_in_processes(all_clicks, fusions, plan, workers, watch)
-        learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5))
-        return add_half_detections(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0))
+        shared = share_votes(all_clicks, fusions, plan)
+        shared.prepare(plan)
+        learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5), shared=shared)
+        return add_half_detections(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0), shared=shared)
 
     learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)
