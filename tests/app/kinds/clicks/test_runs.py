@@ -126,7 +126,7 @@ def test_an_image_that_failed_keeps_out_of_what_the_others_learn(strays, monkeyp
 
 
 def test_where_learning_fails_no_image_has_an_answer(strays, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise KeyError("what")
 
     monkeypatch.setattr(runs, "learn_from_each_other", broken)
