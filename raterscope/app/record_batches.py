@@ -62,7 +62,7 @@ class RecordBatch(Generic[Record]):
         """
         kind: Any = type(records[0])
         names = [field.name for field in dataclasses.fields(kind)]
-        columns = {name: _column([getattr(record, name) for record in records]) for name in names}
+        columns = {name: to_column([getattr(record, name) for record in records]) for name in names}
         return cls(kind, len(records), columns)
 
     def records(self) -> list[Record]:
@@ -77,7 +77,10 @@ class RecordBatch(Generic[Record]):
         return records
 
 
-def _column(values: list[Any]) -> Any:
+def to_column(values: list[Any]) -> Any:
+    """Return records or arrays of one kind as a batch, and other values as they are."""
+    if not values:
+        return values
     first = values[0]
     if any(type(value) is not type(first) for value in values):
         return values
@@ -99,3 +102,8 @@ def _values(column: Any) -> Sequence[Any] | Iterator[Any]:
     if isinstance(column, _Arrays):
         return column.split()
     return column.records() if isinstance(column, RecordBatch) else column
+
+
+def from_column(column: Any) -> list[Any]:
+    """Return the values that `to_column` was given."""
+    return list(_values(column))

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import (
     FusionPlan,
+    SharedVotes,
     carries_reliability,
     fuse,
     learn_from_each_other,
@@ -36,7 +37,7 @@ from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app import outcome
 from raterscope.app.errors import counted
 from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
-from raterscope.app.record_batches import RecordBatch
+from raterscope.app.record_batches import RecordBatch, from_column, to_column
 from raterscope.app.review import Decision, ReviewState, View, Weighed, fold, known_spots, viewed_places
 from raterscope.app.study import RunEntry, Study, digest_of
 from raterscope.app.study.records import TruePoints
@@ -495,20 +496,35 @@ def _learn_in_processes(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, workers: Workers, watch: Watch
 ) -> list[Fusion]:
     """Learn from all images, and from each half of them, in worker processes."""
+    if not fusions:
+        return []
     halves = halves_of(clicks, plan)
     shared = share_votes(clicks, fusions, plan)
     tasks: dict[str, tuple[Any, ...]] = {
-        str(number): (detect_together, shared.only(set(half)), plan) for number, half in enumerate(halves)
+        str(number): (_detect_half, *map(to_column, vars(shared.only(set(half))).values()), plan)
+        for number, half in enumerate(halves)
     }
-    tasks = {"all": (learn_from_each_other, clicks, fusions, plan), **tasks}
+    everything = RecordBatch.of(clicks), RecordBatch.of(fusions), plan
+    tasks = {"all": (_learn_from_all, *everything), **tasks}
     answers = workers.answer(
         _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
     )
-    results = [
+    learnt, *detected = [
         answers.get(name) or function(*arguments)  # it failed or its process died: say why here
         for name, (function, *arguments) in tasks.items()
     ]
-    return with_halves(results[0], fusions, halves, results[1:])
+    return with_halves(learnt.records(), fusions, halves, detected)
+
+
+def _learn_from_all(
+    clicks: RecordBatch[Clicks], fusions: RecordBatch[Fusion], plan: FusionPlan
+) -> RecordBatch[Fusion]:
+    return RecordBatch.of(learn_from_each_other(clicks.records(), fusions.records(), plan))
+
+
+def _detect_half(*columns: Any) -> dict[int, BoolArray]:
+    *fields, plan = columns
+    return detect_together(SharedVotes(*map(from_column, fields)), plan)
 
 
 def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
