@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, median
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
@@ -71,7 +71,7 @@ def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lamb
     name, and clicks at one position are sorted by it. The order of the input therefore makes no difference.
     `tick` is called between the steps.
     """
-    centre = np.array([np.median(clicks.x), np.median(clicks.y)])
+    centre = np.array([median(clicks.x), median(clicks.y)])
     x, y = clicks.x - centre[0], clicks.y - centre[1]
     left, top, width, height = float(x.min()), float(y.min()), float(np.ptp(x)), float(np.ptp(y))
     most = min(MAXIMUM_CELLS, 4 * len(x) + 16)
@@ -309,14 +309,18 @@ class Crowd:
         yield from zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
 
     def sweep(
-        self, times: int, tick: Callable[[], None], *, renew: bool = True, number: int | None = None
+        self, times: int, tick: Callable[[], None], *, fixed: int = 0, number: int | None = None
     ) -> None:
-        """Run EM over all components, or the first ones; without `renew` only the E step."""
+        """Run EM over all components, or the first ones, after `fixed` rounds of E steps alone."""
         from raterscope.algorithms.clicks._crowd_kernels import sweep
 
-        for _ in range(times):
-            for begin, end in self.blocks(number):
-                sweep(begin, end, renew, self.marks, self.parts, self.pairs, self.hands, self.rules)
+        blocks = list(self.blocks(number))
+        rounds = [(1, 0)] * fixed + [(0, 1)] * times
+        if len(blocks) == 1 and int(self.pairs.last[blocks[0][1] - 1]) * len(rounds) <= VISITS:
+            rounds = [(fixed, times)]
+        for still, moving in rounds:
+            for begin, end in blocks:
+                sweep(begin, end, still, moving, self.marks, self.parts, self.pairs, self.hands, self.rules)
                 tick()
 
     def survey(self, tick: Callable[[], None]) -> None:
@@ -495,8 +499,7 @@ def fit_crowd(
     crowd.set_rules()
     crowd.gather(tick)
     words = f"fitting {len(crowd)} components"
-    crowd.sweep(2, tick, renew=False)
-    crowd.sweep(5, tick)
+    crowd.sweep(5, tick, fixed=2)
     crowd.survey(tick)
     crowd.learn()
     converged, value = False, -math.inf
@@ -504,8 +507,7 @@ def fit_crowd(
         words = f"fitting {len(crowd)} components"
         crowd.gather(tick)
         crowd.set_rules()
-        crowd.sweep(2, tick, renew=False)
-        crowd.sweep(3, tick)
+        crowd.sweep(3, tick, fixed=2)
         crowd.survey(tick)
         crowd.set_rules()
         value = crowd.evidence
@@ -539,8 +541,7 @@ def fit_crowd(
     while not settled:
         crowd.gather(tick)
         crowd.set_rules()
-        crowd.sweep(2, tick, renew=False)
-        crowd.sweep(6, tick)
+        crowd.sweep(6, tick, fixed=2)
         crowd.survey(tick)
         settled = not crowd.drop_isolated()
     note(crowd.evidence)

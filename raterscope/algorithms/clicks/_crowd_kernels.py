@@ -255,14 +255,16 @@ def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, ru
 
 @compiled(error_model="numpy")
 def sweep(
-    begin: int, end: int, renew: bool, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules
-) -> None:
-    """Run an M step, if `renew`, and an E step for one component after the other."""
-    for m in range(begin, end):
-        if parts.alive[m]:
-            if renew:
-                _maximise(m, marks, parts, pairs, hands, rules)
-            _expect(m, marks, parts, pairs, hands, rules)
+    begin: int, end: int, fixed: int, moving: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands,
+    rules: Rules,
+) -> None:  # fmt: skip
+    """Run rounds over one component after the other: `fixed` E steps, then `moving` M and E steps."""
+    for iteration in range(fixed + moving):
+        for m in range(begin, end):
+            if parts.alive[m]:
+                if iteration >= fixed:
+                    _maximise(m, marks, parts, pairs, hands, rules)
+                _expect(m, marks, parts, pairs, hands, rules)
 
 
 @compiled(error_model="numpy")

@@ -117,7 +117,7 @@ def update_model(
     def settle(times: int, again: int = 1) -> None:
         """Adapt the components near new clicks; all others stay fixed."""
         crowd.set_rules()
-        crowd.sweep(again, tick, renew=False)
+        crowd.sweep(0, tick, fixed=again)
         crowd.sweep(times, tick, number=int(near.sum()))
         crowd.survey(tick)
 

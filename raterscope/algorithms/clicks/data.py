@@ -227,6 +227,15 @@ class Clicks:
         return clicks, mark
 
 
+def median(values: FloatArray) -> float:
+    """Return the median of one or more finite values; `numpy.median` takes five times as long for few."""
+    middle = len(values) // 2
+    if len(values) % 2:
+        return float(np.partition(values, middle)[middle])
+    low, high = np.partition(values, (middle - 1, middle))[middle - 1 : middle + 1].tolist()
+    return float((low + high) / 2)
+
+
 def _coordinates(values: object, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:

@@ -13,7 +13,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form, Path, walk
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray, median
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
@@ -451,7 +451,7 @@ def learn_habits(clicks: Clicks) -> Habits:
     """
     resolution = _resolution(clicks)
     rows = _sample(clicks)
-    x, y = clicks.x[rows] - np.median(clicks.x), clicks.y[rows] - np.median(clicks.y)
+    x, y = clicks.x[rows] - median(clicks.x), clicks.y[rows] - median(clicks.y)
     span = max(float(np.ptp(x)), float(np.ptp(y)), resolution)
     area = clicks.area if len(rows) == len(clicks) else span**2
     habits = _judge_habits(
@@ -527,7 +527,7 @@ def _sample(clicks: Clicks) -> IntArray:
     own clicks. Of a large crowd, few annotators with many clicks are taken: with one click of each, no pair
     of own clicks would remain.
     """
-    x, y = clicks.x - np.median(clicks.x), clicks.y - np.median(clicks.y)
+    x, y = clicks.x - median(clicks.x), clicks.y - median(clicks.y)
     rows = _sample_clicks(clicks, _shuffled(x, y))
     if len(rows) > WINDOW:
         away = np.maximum(np.abs(x[rows]), np.abs(y[rows]))
@@ -536,12 +536,10 @@ def _sample(clicks: Clicks) -> IntArray:
     counts, worth = np.bincount(clicks.annotator[rows], minlength=len(clicks.annotators)), clicks.worth
     most = int(BUSY * max(_median(counts[counts > 0], worth[counts > 0]), 1))
     share = min(1.0, MOST / float((worth * np.minimum(counts, most)).sum()))
-    kept = []
-    for r in np.flatnonzero(counts):
-        own = rows[clicks.annotator[rows] == r] if counts[r] else rows[:0]
-        target = min(len(own), max(1, round(share * min(len(own), most))))
-        kept.append(own[:target])
-    return np.concatenate(kept).astype(np.int64)
+    targets = np.maximum(np.rint(share * np.minimum(counts, most)), 1)
+    order = np.argsort(clicks.annotator[rows], kind="stable")
+    rank = np.arange(len(rows)) - (np.cumsum(counts) - counts)[clicks.annotator[rows[order]]]
+    return rows[order[rank < targets[clicks.annotator[rows[order]]]]]
 
 
 def _median(values: IntArray, worth: FloatArray) -> float:

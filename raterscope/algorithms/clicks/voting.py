@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.baseline_clustering import floored
-from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots, median
 from raterscope.algorithms.clicks.result import Clustering, Detection, Votes
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
@@ -221,7 +221,7 @@ def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | N
     if not len(clustering) or (clustering.inlier == 1).all():
         return None, 0.0
     outliers = np.bincount(clicks.annotator, 1 - clustering.inlier, minlength=len(clicks.annotators))
-    size = float(np.pi * REACH * np.sqrt(np.median(np.linalg.det(clustering.covariance))))
+    size = float(np.pi * REACH * np.sqrt(median(np.linalg.det(clustering.covariance))))
     positions = max(clicks.area / size, 1.0)
     return np.asarray(1 - np.exp(-(outliers + 0.5) / positions), dtype=np.float64), positions
 
