@@ -4,11 +4,11 @@ Clustering finds the structures that are easily seen. Without the others the cro
 structures more alike, than they are. EM therefore continues with the structures that were not found added to
 the M step by expectation: each structure found at a node represents (1 - pi) / pi that were not.
 
-A run reports a mixture of the answers with and without decisions while these are few (`decision_weight`), and
-knows more than the votes of one image. The model follows both. Its looks and its parameters are mixed with
-the same weight: EM continues from either answer by itself, as an E step would undo a mixture. And the odds of
-each cluster are multiplied by the ratio between the posterior that the run reported and the model's own,
-which further votes do not change.
+A run reports a mixture of the answers with and without decisions (`decision_weight`), and knows more than the
+votes of one image. The model follows both. Its looks and its parameters are mixed with the same weight: EM
+continues from either answer by itself, as an E step would undo a mixture. And the odds of each cluster are
+multiplied by the ratio between the posterior that the run reported and the model's own, which further votes
+do not change.
 """
 
 from __future__ import annotations

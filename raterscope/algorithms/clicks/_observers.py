@@ -47,7 +47,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -274,15 +274,26 @@ def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits:
     For undecided clusters, careful experts' wrong decisions are taken at their mean share, which hardly
     matters.
     """
+    honest = (1 / (1 + np.exp(-(level[:, None] + slope * log_odds))) for log_odds in review.log_odds)
+    return _log_likelihood(review, honest, (len(level), len(slope)), habits)
+
+
+def expected_log_likelihood(review: Review, honest: FloatArray, habits: int) -> FloatArray:
+    """Return the log probability (E, H) of an image's review with a fixed h of its (K,) clusters."""
+    every = _log_likelihood(review, (np.full((1, 1), value) for value in honest), (1, 1), habits)
+    return np.asarray(every[0, 0])
+
+
+def _log_likelihood(
+    review: Review, honest: Iterable[FloatArray], shape: tuple[int, int], habits: int
+) -> FloatArray:
     every = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
     record = every if habits > 1 else np.ones((1, 2))
-    decided = np.zeros((len(level), len(slope), len(WRONG), 1))
-    undecided = np.zeros((len(level), len(slope), len(WRONG) - len(CAREFUL) + 1, habits))
+    decided = np.zeros((*shape, len(WRONG), 1))
+    undecided = np.zeros((*shape, len(WRONG) - len(CAREFUL) + 1, habits))
     share = np.append(CAREFUL.mean(), WRONG[len(CAREFUL) :])[:, None]
-    for log_odds, look, outcome, times in zip(
-        review.log_odds, review.look, review.outcome, review.times, strict=True
-    ):
-        chance = (look / (1 + np.exp(-(level[:, None] + slope * log_odds))))[:, :, None, None]
+    for at_nodes, look, outcome, times in zip(honest, review.look, review.outcome, review.times, strict=True):
+        chance = (look * at_nodes)[:, :, None, None]
         if outcome < 0:
             judged = chance * (1 - 2 * share) + share
             undecided += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))

@@ -11,8 +11,11 @@ A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2); or far
 a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without acceptances make them
 large.
 
-The expert's decisions update a, u and b (see `_observers`). The posterior by votes is multiplied by the
-likelihood ratio of a program's scores, if there are any. All sums run over a grid.
+The expert's decisions update a, u and b (see `_observers`). They may also show nothing that the votes did not
+predict. The answer with decisions is therefore averaged with the answer without them, where h keeps its mean.
+Its weight follows from the Bayes factor ([kass1995]_) and the number of decisions (`decision_weight`). The
+posterior by votes is multiplied by the likelihood ratio of a program's scores, if there are any. All sums run
+over a grid.
 
 Votes distinguish a run of artefacts alone from one with structures only by the distribution of the clusters'
 votes. With artefacts alone, shares follow a falling Beta distribution. The prior probability of such a run is
@@ -29,6 +32,8 @@ References
 ----------
 .. [gelman1998] A. Gelman and X.-L. Meng, "Simulating normalizing constants: from importance sampling to
    bridge sampling to path sampling", Statistical Science 13 (1998) 163-185, doi:10.1214/ss/1028905934.
+.. [kass1995] R. E. Kass and A. E. Raftery, "Bayes factors", Journal of the American Statistical Association
+   90 (1995) 773-795, doi:10.1080/01621459.1995.10476572.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ from raterscope.algorithms.clicks._observers import (
     WRONG_PRIOR,
     Review,
     ScoredClusters,
+    expected_log_likelihood,
     fit_scores,
     gather_scores,
     habit_prior,
@@ -230,10 +236,11 @@ SPARSE = 0.2
 annotator marks little, the absolute share carries no information."""
 
 PREDICTED_AFTER = 0.5
-"""Weight of EM's predictions after the decisions in the evidence against a run without structures."""
+"""Weight of EM's predictions after the decisions in the evidence."""
 
-FEW = 8.0
-"""Decisions at which the answers with and without them have equal weight (development crowds: 8 to 12)."""
+FEW = 24.0
+"""Decisions at which the answers with and without them have equal weight if both predict the decisions
+equally well (development crowds: 20 to 30)."""
 
 TINY = 1e-12
 
@@ -250,7 +257,8 @@ class Honesty:
     shift : float
         Log odds that are added to those of a share, see `SPARSE`.
     doubted : float
-        Weight of the answer without decisions: they are few, or were recorded by their outcome.
+        Weight of the looks without decisions: the decisions turned out as expected, are few, or were recorded
+        by their outcome.
     ratio : (T, M) float64
         Likelihood ratio of the score of each cluster, for T relations between scores and structures; empty
         without scores.
@@ -368,9 +376,10 @@ def honesty_of(
     )
     habits = habit_prior(first)
     prior = prior[:, :, :, None, None] + np.log(WRONG_PRIOR)[:, None] + habits
-    common = _common(prior, first, second, loss, spread, watch)
+    common, evidence = _common(prior, first, second, loss, spread, watch)
     blurred = _blurred(spread, common.sum(axis=(2, 3)))
-    trust = decision_weight(decisions)
+    surprise = evidence - _expected_evidence(first, before, habits)
+    trust = decision_weight(decisions, surprise)
     doubted = 1 - trust * (1 - selected_probability(common.sum(axis=(0, 1, 2))))
     honesties = []
     for image, ((problem, _), shift, review) in enumerate(zip(judged, shifts, second, strict=True)):
@@ -388,19 +397,43 @@ def honesty_of(
     return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
 
 
-def decision_weight(decisions: int) -> float:
+def decision_weight(decisions: int, surprise: float = 0.0) -> float:
     """Return the weight of the answer with so many decisions, against the answer without them.
 
-    After few decisions EM and h may change to another explanation of the whole crowd, which later decisions
-    refute. The two answers are mixed until there are clearly more decisions than `FEW`: a mixture loses at
-    most its weight of what the worse answer loses.
+    A few decisions may change EM and h to another explanation of the whole crowd, which later decisions
+    refute. The two answers are therefore averaged as models. The prior odds of the answer with decisions grow
+    with their number. They are multiplied by the Bayes factor: how much better it predicts the decisions.
+    Decisions that turn out as expected leave the undecided clusters as they were; decisions that contradict
+    the votes soon have full weight.
+
+    Parameters
+    ----------
+    decisions : int
+    surprise : float
+        Log Bayes factor of the answer with decisions.
 
     Examples
     --------
-    >>> [round(decision_weight(n), 3) for n in (1, 3, 10, 30)]
-    [0.002, 0.05, 0.661, 0.981]
+    >>> [round(decision_weight(n), 3) for n in (1, 3, 10, 30, 100)]
+    [0.0, 0.002, 0.067, 0.661, 0.986]
+    >>> [round(decision_weight(10, surprise), 3) for surprise in (2.0, 4.0, 6.0)]
+    [0.348, 0.798, 0.967]
     """
-    return decisions**3 / (decisions**3 + FEW**3)
+    if not decisions:
+        return 0.0
+    log_odds = 3 * np.log(decisions / FEW) + surprise
+    return float(1 / (1 + np.exp(-np.clip(log_odds, -500, 500))))
+
+
+def _expected_evidence(reviews: Sequence[Review | None], before: FloatArray, habits: FloatArray) -> float:
+    """Return the log probability of the decisions if h keeps its mean `before` them, and EM does not move."""
+    at_nodes = before.ravel() @ _chances(1)
+    likely = np.log(WRONG_PRIOR)[:, None] + habits
+    for review in reviews:
+        if review is not None:
+            honest = np.interp(review.log_odds, SHARE, at_nodes)
+            likely = likely + expected_log_likelihood(review, honest, len(habits))
+    return float(np.logaddexp.reduce(likely, axis=None))
 
 
 def _common(
@@ -410,8 +443,8 @@ def _common(
     loss: float,
     spread: FloatArray,
     watch: Watch,
-) -> FloatArray:
-    """Return the posterior (A, B, E, H) of the parameters that all images share.
+) -> tuple[FloatArray, float]:
+    """Return the posterior (A, B, E, H) of the parameters that all images share, and the log evidence.
 
     Decisions also enter EM, which then predicts them. The kind of run therefore follows from the predictions
     of EM before the decisions, and the rest from what EM left unexplained. This assumes clusters that are
@@ -433,12 +466,12 @@ def _common(
         np.logaddexp.reduce(np.broadcast_to(prior + evidence, _whole(prior)).reshape(len(prior), -1), axis=1)
         for evidence in likely
     )
-    gain = np.logaddexp.reduce(after[:-1]) - max(loss, 0.0) - np.logaddexp.reduce(before[:-1])
-    kinds = before + np.append(np.full(len(before) - 1, PREDICTED_AFTER * max(gain, 0.0)), 0.0)
+    kinds = before + PREDICTED_AFTER * np.maximum(after - max(loss, 0.0) - before, 0.0)
+    total = float(np.logaddexp.reduce(kinds))
     post = np.broadcast_to(prior + likely[1], _whole(prior))
     post = np.exp(post - post.max(axis=axes, keepdims=True))
-    post *= np.exp(kinds - kinds.max())[:, None, None, None, None] / post.sum(axis=axes, keepdims=True)
-    return np.asarray(post.sum(axis=0))
+    post *= np.exp(kinds - total)[:, None, None, None, None] / post.sum(axis=axes, keepdims=True)
+    return np.asarray(post.sum(axis=0)), total - float(np.logaddexp.reduce(prior, axis=None))
 
 
 def _whole(prior: FloatArray) -> tuple[int, ...]:

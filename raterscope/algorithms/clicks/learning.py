@@ -89,8 +89,8 @@ def learn(
     zero: the two kinds are swapped.
 
     Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar to the
-    recorded ones, and few decisions may change the explanation of the whole crowd. To that degree, looks
-    without decisions are used (`decision_weight`).
+    recorded ones, and few decisions may change the explanation of the whole crowd. To that degree, or if the
+    decisions turned out as expected, looks without decisions are used (`decision_weight`).
 
     Parameters
     ----------

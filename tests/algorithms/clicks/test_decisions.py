@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, Votes, fuse, learn_from_each_other
+from raterscope.algorithms.clicks._structure_share import decision_weight
 from raterscope.algorithms.clicks.robustness import absence_notice, decision_notice
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import made
@@ -157,12 +158,14 @@ def small_crowd(seed, annotators=12, looked=6):
 @pytest.mark.parametrize(("queued", "most"), [(True, 1.1), (False, 1.3)])
 def test_right_rejections_do_not_deny_all_structures_of_a_small_crowd(queued, most):
     """What is unknown of a small crowd is wrong about many spots at once: they are not independent."""
-    growth = []
+    growth, more = [], []
     for seed in range(4):
         truth, before, after = reviewed(*small_crowd(seed), 8, chosen=False, queued=queued)
         growth.append(log_loss(after, truth) / log_loss(before, truth))
+        more.append(disputed(after).sum() / disputed(before).sum())
         assert crossed(truth, before, after) <= 0.02
     assert np.mean(growth) <= most
+    assert np.mean(more) <= most
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -176,6 +179,34 @@ def test_rejections_that_contradict_the_crowd_do_bounded_harm(seed):
     assert (after[~left] == 0).all()  # the decisions themselves hold
     assert log_loss(after[left], truth[left]) <= 1.35 * log_loss(before[left], truth[left])
     assert disputed(after[left]).sum() <= 2 * disputed(before[left]).sum()
+
+
+def test_four_wrong_ones_among_ten_rejections_hardly_move_the_others():
+    """The disputed structures and artefacts that the expert rejects look alike."""
+    numbers = []
+    for seed in range(4):
+        run = run_of(SMEARS, seed)
+        truth = np.concatenate([truths for _, truths, _ in run])
+        before = everything(together(run))
+        order = np.argsort(abs(before - 0.5), kind="stable")
+        verdict = np.full(len(truth), -1)
+        verdict[order[truth[order]][:4]] = verdict[order[~truth[order]][:6]] = 0
+        left = verdict < 0
+        after = everything(together(decided(run, verdict)))[left]
+        before, truth = before[left], truth[left]
+        assert log_loss(after, truth) <= 1.3 * log_loss(before, truth) + 0.005
+        assert crossed(truth, before, after) <= 0.01
+        numbers.append((disputed(before).sum(), disputed(after).sum()))
+    before, after = np.sum(numbers, axis=0)
+    assert after <= 1.3 * before
+
+
+def test_decisions_weigh_as_they_surprise_and_with_their_number():
+    few, many = (decision_weight(10, surprise) for surprise in (0.0, 6.0))
+    assert few < 0.1
+    assert many > 0.9
+    assert decision_weight(1, 6.0) < 0.1  # one decision does not explain the whole crowd
+    assert decision_weight(200) > 0.95  # many do, whatever they show
 
 
 @pytest.mark.parametrize("right", [True, False])
