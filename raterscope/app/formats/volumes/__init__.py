@@ -108,9 +108,11 @@ def read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = Non
     InputError
     """
     from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
+    from raterscope.app.formats.volumes.voxel_files import with_ending
 
     readers = {"NRRD": nrrd_files.read_head, "MetaImage": metaimage.read_head}
-    return readers.get(format_name, nifti.read_head)(path, file)
+    head = readers.get(format_name, nifti.read_head)(path, file)
+    return head if file is None else with_ending(head, file)
 
 
 def _describe_file(source: Source) -> VolumeFile:

@@ -11,9 +11,9 @@ import math
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Any, Protocol
+from typing import IO, Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ class VoxelHead:
         Convert a stored value to a real value.
     fields : mapping of str to object
         The header's other fields, for readers of a program's own fields.
+    ending : bytes
+        Last four bytes of the file, where it was open when the header was read.
     notices : tuple of str
     """
 
@@ -74,6 +76,7 @@ class VoxelHead:
     intercept: float = 0.0
     fields: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    ending: bytes = b""
 
     @property
     def layers(self) -> int:
@@ -98,14 +101,28 @@ def check_complete(head: VoxelHead, watch: Watch = silent) -> None:
         For a file that is cut short.
     """
     length = math.prod(head.lengths) * head.dtype.itemsize
-    with file_errors(head.path), head.data.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
+    with file_errors(head.path):
+        size = head.data.stat().st_size
         if not head.packing and head.offset + length > size:
             raise _cut_short(head.path, max(0, size - head.offset), length)
         if head.packing == "gzip":
-            file.seek(max(head.offset, size - 4))
-            if int.from_bytes(file.read(4), "little") != (head.within + length) % (1 << 32):
+            ending = head.ending or _read_ending(head.data)
+            if int.from_bytes(ending, "little") != (head.within + length) % (1 << 32):
                 _read_values(head, 0, math.prod(head.lengths), watch)
+
+
+def with_ending(head: VoxelHead, file: BinaryIO) -> VoxelHead:
+    """Add the last bytes of the open file, so that `check_complete` need not open it again."""
+    if head.data != head.path:
+        return head
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
+    return replace(head, ending=file.read(4))
+
+
+def _read_ending(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
+        return file.read(4)
 
 
 def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
