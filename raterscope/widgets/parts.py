@@ -302,6 +302,8 @@ class ScrollRegion(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._hints = QSize(), QSize()
+        """Minimum and size hint as returned last."""
         self._held = _Held(inner, self.viewport())
         self.setWidget(self._held)
         theme.notifier().changed.connect(self._held.follow)
@@ -309,16 +311,25 @@ class ScrollRegion(QScrollArea):
     def minimumSizeHint(self) -> QSize:
         """Return the widget's minimum at the default text size."""
         least, larger = self._held.least(), max(text_size(), 1.0)
-        return QSize(round(least.width() / larger), round(least.height() / larger))
+        hint = QSize(round(least.width() / larger), round(least.height() / larger))
+        self._hints = hint, self._hints[1]
+        return hint
 
     def sizeHint(self) -> QSize:
         """Return the widget's size hint."""
-        return self._held.inner.sizeHint()
+        hint = self._held.inner.sizeHint()
+        self._hints = self._hints[0], hint
+        return hint
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Update the geometry when the widget's layout changes."""
+        """Update the geometry when the widget's layout changes its size hints.
+
+        To lay out the window after each change of a text would take longer than all else.
+        """
         if event.type() == QEvent.Type.LayoutRequest and watched is self._held:
-            self.updateGeometry()
+            before = self._hints
+            if (self.minimumSizeHint(), self.sizeHint()) != before:
+                self.updateGeometry()
         return super().eventFilter(watched, event)
 
 
