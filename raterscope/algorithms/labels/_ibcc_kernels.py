@@ -40,6 +40,25 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot:
 
 
 @compiled()
+def sum_votes(task: Array, annotator: Array, label: Array, weight: Array, total: Array) -> None:
+    """Sum a weight of each class over votes.
+
+    Parameters
+    ----------
+    task, annotator : (V,) int32
+    label : (V,) int16
+    weight : (N, J) float64
+        Of tasks.
+    total : (K, L, J) float64
+        Added to.
+    """
+    for v in range(len(task)):
+        own, row = total[annotator[v], label[v]], weight[task[v]]
+        for j in range(len(row)):
+            own[j] += row[j]
+
+
+@compiled()
 def _tail(x: float) -> float:
     """Return the remainder of Stirling's formula of log Gamma(x), x at least `FAR`."""
     y = 1.0 / (x * x)

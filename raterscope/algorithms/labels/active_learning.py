@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappushpop
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +149,7 @@ def next_votes(
 
 def _entropy(chances: FloatArray) -> FloatArray:
     """Return the entropy along the last axis, bits."""
-    terms = np.maximum(chances, np.finfo(np.float64).tiny)
+    terms = np.maximum(chances, np.finfo(chances.dtype).tiny)
     np.log2(terms, out=terms)
     terms *= chances
     return np.asarray(-terms.sum(axis=-1))
@@ -223,14 +224,21 @@ def _rank_annotators(
     row[tasks] = np.arange(len(tasks))
     votes = np.flatnonzero((row[labels.task] != OPEN) & (column[labels.annotator] != OPEN))
     voted_row, voted_column = row[labels.task[votes]], column[labels.annotator[votes]]
-    candidates = rates[eligible]
+    # Single precision is twice as fast and selects the same annotators, whose gains are then computed again.
+    single = len(tasks) * len(eligible) * rates.shape[2] >= _CELLS
+    dtype: Any = np.float32 if single else np.float64
+    candidates = rates[eligible].astype(dtype)
     cells = len(eligible) * rates.shape[2]
     for span in _spans(len(tasks), cells, watch, "trying annotators"):
-        gains = expected_information(posterior[tasks[span]], candidates)
+        gains = expected_information(posterior[tasks[span]].astype(dtype), candidates)
         in_span = (voted_row >= span.start) & (voted_row < span.stop)
         gains[voted_row[in_span] - span.start, voted_column[in_span]] = -np.inf
         top = np.argpartition(-gains, keep - 1, axis=1)[:, :keep]
-        value = np.take_along_axis(gains, top, axis=1)
+        value = np.take_along_axis(gains, top, axis=1).astype(np.float64)
+        if single:
+            for at, task in enumerate(tasks[span]):
+                exact = expected_information(posterior[task][None], rates[eligible[top[at]]])[0]
+                value[at] = np.where(np.isfinite(value[at]), exact, value[at])
         order = np.lexsort((top, -value), axis=1)
         annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]
         gain[span] = np.take_along_axis(value, order, axis=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, LastAnswers
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import percent
@@ -330,6 +330,10 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+_FOUND: LastAnswers[Copying] = LastAnswers()
+"""Notices and files need the same pairs."""
+
+
 def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
     """Find pairs of annotators whose votes are not independent.
 
@@ -354,11 +358,21 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     -------
     Copying
     """
+    return _FOUND.find(labels, fusion.posterior, lambda: _find_copies(labels, fusion, watch))
+
+
+def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
     from scipy.sparse import csr_array
     from scipy.special import ndtri
 
     people, tasks = len(labels.annotators), len(labels.tasks)
-    _, first = np.unique(labels.annotator.astype(np.int64) * tasks + labels.task, return_index=True)
+    busy = np.zeros(people, dtype=bool)  # votes of others need not be sorted
+    busy[np.argsort(-labels.votes_of_annotators(), kind="stable")[: 2 * _MOST_PEOPLE]] = True
+    votes = np.flatnonzero(busy[labels.annotator])
+    _, first = np.unique(
+        labels.annotator[votes].astype(np.int64) * tasks + labels.task[votes], return_index=True
+    )
+    first = votes[first]
     many = np.bincount(labels.annotator[first], minlength=people)
     looked_at = np.zeros(people, dtype=bool)
     looked_at[np.argsort(-many, kind="stable")[:_MOST_PEOPLE]] = True

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Generic, Literal, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -533,3 +534,44 @@ def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
     tied = best & ~(best.all(axis=1, keepdims=True) & (len(labels.classes) > 1))
     chosen = np.where(settled, stands, tied)
     return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))
+
+
+_MANY_TERMS = 2_000_000
+"""Votes times classes from which compiled code sums them; for fewer, loading it takes longer."""
+
+
+def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -> FloatArray:
+    """Sum a weight of each class, (N, J) of tasks, over the votes of each annotator and output, (K, J, L)."""
+    annotators, outputs, classes = len(labels.annotators), len(labels.outputs), weight.shape[1]
+    if len(labels) * classes >= _MANY_TERMS:
+        from raterscope.algorithms.labels._ibcc_kernels import sum_votes
+
+        by_output = np.zeros((annotators, outputs, classes))
+        for first in range(0, len(labels), _PIECE):
+            watch(first / len(labels), "counting votes")
+            votes = slice(first, first + _PIECE)
+            sum_votes(labels.task[votes], labels.annotator[votes], labels.label[votes], weight, by_output)
+        return np.ascontiguousarray(by_output.transpose(0, 2, 1))
+    pair = labels.annotator.astype(np.int64) * outputs + labels.label
+    total = np.empty((annotators, classes, outputs))
+    for j in range(classes):
+        watch(j / classes, "counting votes")
+        row = np.bincount(pair, weight[labels.task, j], minlength=annotators * outputs)
+        total[:, j] = row.reshape(annotators, outputs)
+    return total
+
+
+class LastAnswers(Generic[Result]):
+    """What was computed from the last answer to each crowd, as long as both exist."""
+
+    def __init__(self) -> None:
+        self._results: WeakKeyDictionary[Labels, tuple[ref[FloatArray], Result]] = WeakKeyDictionary()
+
+    def find(self, labels: Labels, posterior: FloatArray, compute: Callable[[], Result]) -> Result:
+        """Return the result for a posterior, computed when it is not the last one."""
+        known = self._results.get(labels)
+        if known is not None and known[0]() is posterior:
+            return known[1]
+        result = compute()
+        self._results[labels] = (ref(posterior), result)
+        return result

@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.beta_quantiles import beta_quantile
-from raterscope.algorithms.labels.data import OPEN, Confusion, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    Confusion,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LastAnswers,
+    weighted_counts,
+)
 from raterscope.algorithms.progress import Watch, part, silent
 
 
@@ -230,8 +238,18 @@ def rates_of(
     watch : Watch
     """
     last = None if fusion.drift is None else fusion.confusion.counts()
-    labels = replace(labels, known=fusion.known)
-    return estimate_rates(labels, fusion.posterior, excluded=excluded, last=last, watch=watch)
+
+    def estimate() -> Rates:
+        known = replace(labels, known=fusion.known)
+        return estimate_rates(known, fusion.posterior, excluded=excluded, last=last, watch=watch)
+
+    if excluded is not None or last is not None:
+        return estimate()
+    return _ESTIMATED.find(labels, fusion.posterior, estimate)
+
+
+_ESTIMATED: LastAnswers[Rates] = LastAnswers()
+"""Communities, files and advice need the same rates."""
 
 
 def estimate_rates(
@@ -272,10 +290,10 @@ def estimate_rates(
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     every = labels if excluded is None else _joined(labels, excluded)
-    counts = _weighted_counts(every, posterior, part(watch, 0.0, 0.3))
+    counts = weighted_counts(every, posterior, part(watch, 0.0, 0.3))
     cautious = _smoothed_posterior(labels, posterior)
     unsure = cautious * (1 - cautious)
-    doubt = _weighted_counts(every, unsure, part(watch, 0.3, 0.6))
+    doubt = weighted_counts(every, unsure, part(watch, 0.3, 0.6))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
     meant = labels.meaning[every.label]
     sure = np.where(meant >= 0, posterior[every.task, meant], 0.0)
@@ -321,18 +339,6 @@ def _joined(labels: Labels, excluded: Labels) -> Labels:
         classes=labels.classes,
         meaning=labels.meaning,
     )
-
-
-def _weighted_counts(labels: Labels, weight: FloatArray, watch: Watch) -> FloatArray:
-    """Sum a weight of each class over the votes of each annotator and output, (K, J, L)."""
-    annotators, outputs = len(labels.annotators), len(labels.outputs)
-    pair = labels.annotator.astype(np.int64) * outputs + labels.label
-    total = np.empty((annotators, weight.shape[1], outputs))
-    for j in range(weight.shape[1]):
-        watch(j / weight.shape[1], "counting votes")
-        row = np.bincount(pair, weight[labels.task, j], minlength=annotators * outputs)
-        total[:, j] = row.reshape(annotators, outputs)
-    return total
 
 
 def _summed(labels: Labels, values: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ from raterscope.algorithms.labels.data import (
     LabelFusion,
     Labels,
     LabelTrace,
+    weighted_counts,
 )
 
 
@@ -106,12 +107,8 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
     prior : (J, L) float64
         Pseudo-counts.
     """
-    annotators, outputs = len(labels.annotators), len(labels.outputs)
-    pair = labels.annotator.astype(np.int64) * outputs + labels.label
-    alpha = np.empty((annotators, len(labels.classes), outputs))
-    for j in range(len(labels.classes)):
-        count = np.bincount(pair, posterior[labels.task, j], minlength=annotators * outputs)
-        alpha[:, j] = count.reshape(annotators, outputs) + prior[j]
+    alpha = weighted_counts(labels, posterior)
+    alpha += prior
     return Confusion(alpha, prior)
 
 

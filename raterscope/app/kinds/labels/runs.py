@@ -118,7 +118,7 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     if judged is not None:
         vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
     rates = None if question.excluded is not None else rates_for(question, ended.fusion)
-    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), rates)
+    advised = _advice(labels, fusion, judged, vote, rates)
     notices = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
     record["notices"] = list(dict.fromkeys(notices))
     if judged is not None:
@@ -131,7 +131,8 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
 
 _TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
 _RATES: WeakKeyDictionary[LabelFusion, Rates] = WeakKeyDictionary()
-"""Kept as long as the fusion is: the files, the summary and the notices need both."""
+_ADVICE: WeakKeyDictionary[LabelFusion, tuple[str, ...]] = WeakKeyDictionary()
+"""Kept as long as the fusion is: the files, the summary and the notices need them."""
 
 
 def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
@@ -398,9 +399,24 @@ def advice_on(
 ) -> tuple[str, ...]:
     """Return reasons not to trust a result; see `advice`."""
     labels, fusion = question.labels, result.fusion
-    tempering = tempering_for(labels, fusion)
     rates = None if question.excluded is not None else rates_for(question, result)
-    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, rates)
+    return _advice(labels, fusion, judged.get(method), judged.get(VOTE), rates)
+
+
+def _advice(
+    labels: Labels,
+    fusion: LabelFusion,
+    judged: Assessment | None,
+    vote: Assessment | None,
+    rates: Rates | None,
+) -> tuple[str, ...]:
+    """Return the advice on a fusion; without assessments, that of the last call for it."""
+    if judged is None and vote is None and fusion in _ADVICE:
+        return _ADVICE[fusion]
+    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), rates)
+    if judged is None and vote is None:
+        _ADVICE[fusion] = advised
+    return advised
 
 
 def _judge_method(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:
