@@ -219,9 +219,11 @@ def _fuse_files(
         raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
     make_folder(options.output)
     inputs = Inputs(dict.fromkeys(questions, 0), questions)
-    answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    return answer, files_and_digests(dict.fromkeys(table.path for table in tables)), notices + understood
+    paths = dict.fromkeys(table.path for table in tables)
+    del tables, question_files  # they can be as large as the votes of the questions
+    answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
+    return answer, files_and_digests(paths), notices + understood
 
 
 def summary_of(
