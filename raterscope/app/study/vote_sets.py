@@ -28,7 +28,10 @@ _LAST = 2**62
 
 def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
     """Pack names into bytes: UTF-8, a zero byte after each."""
-    return np.frombuffer("".join(name.replace("\0", " ") + "\0" for name in names).encode(), dtype=np.uint8)
+    packed = "\0".join([*names, ""])
+    if packed.count("\0") > len(names):
+        packed = "".join(name.replace("\0", " ") + "\0" for name in names)
+    return np.frombuffer(packed.encode(), dtype=np.uint8)
 
 
 def unpack_names(data: NDArray[np.uint8]) -> list[str]:

@@ -143,8 +143,9 @@ def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Q
         votes_of.setdefault(key, []).append(table)
     truths: dict[str, list[TrueLabels]] = {key: [] for key in votes_of}
     notices = []
+    has_truths = len(votes) < len(tables)
     tasks = {
-        key: {name for table in tables_of_question for name in table.tasks}
+        key: {name for table in tables_of_question if has_truths for name in table.tasks}
         for key, tables_of_question in votes_of.items()
     }
     outputs_of = {
