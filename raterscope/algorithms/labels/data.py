@@ -561,6 +561,17 @@ def weighted_counts(labels: Labels, weight: FloatArray, watch: Watch = silent) -
     return total
 
 
+def class_votes(labels: Labels) -> NDArray[np.int64]:
+    """Count the votes of each task for the classes that their outputs stand for, (N, J)."""
+    assert labels.meaning is not None
+    classes = len(labels.classes)
+    meant = labels.meaning[labels.label]
+    cell = labels.task * np.int64(classes) + meant
+    if (labels.meaning < 0).any():
+        cell = cell[meant >= 0]
+    return np.bincount(cell, minlength=len(labels.tasks) * classes).reshape(len(labels.tasks), classes)
+
+
 class LastAnswers(Generic[Result]):
     """What was computed from the last answer to each crowd, as long as both exist."""
 

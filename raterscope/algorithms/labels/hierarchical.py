@@ -37,6 +37,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     Result,
     class_shares,
+    class_votes,
     default_prior,
     run_spans,
     sort_by_task,
@@ -270,10 +271,15 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
     """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J) of the crowd's type."""
     tasks, classes = len(labels.tasks), len(labels.classes)
     weight = class_shares(labels, default_prior(labels))
-    vote = np.empty((tasks, classes), dtype=crowd.dtype)
-    for j in range(classes):
-        watch(j / classes, "counting votes")
-        vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
+    vote: FloatArray = np.empty((tasks, classes), dtype=crowd.dtype)
+    if (weight == crowd.stands).all():
+        watch(0.0, "counting votes")
+        vote[:] = class_votes(labels)
+        vote += 1 / classes
+    else:
+        for j in range(classes):
+            watch(j / classes, "counting votes")
+            vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
     vote /= vote.sum(axis=1, keepdims=True)
     fixed = np.flatnonzero(crowd.known != OPEN)
     vote[fixed] = np.eye(classes)[crowd.known[fixed]]

@@ -64,6 +64,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
+    Confusion,
     FloatArray,
     LabelFusion,
     Labels,
@@ -71,6 +72,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
     run_spans,
+    weighted_counts,
 )
 from raterscope.algorithms.labels.ebcc import tempered_subtypes
 from raterscope.algorithms.labels.hierarchical import (
@@ -84,7 +86,7 @@ from raterscope.algorithms.labels.hierarchical import (
     tempered_posteriors,
 )
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
-from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
+from raterscope.algorithms.labels.result import convergence_notices, make_fusion
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -601,11 +603,9 @@ def _fusion(
     labels: Labels, posterior: FloatArray, trace: LabelTrace, notices: list[str] | tuple[()]
 ) -> LabelFusion:
     """Count the annotators' votes given the posterior, on top of the crowd's mean rates."""
-    prior = labels.prior
+    alpha, prior = weighted_counts(labels, posterior), labels.prior
     if prior is None:
-        counts = np.zeros((len(labels.outputs), len(labels.classes)))
-        for j in range(counts.shape[1]):
-            counts[:, j] = np.bincount(labels.label, posterior[labels.task, j], minlength=len(labels.outputs))
-        mean = counts.T + default_prior(labels)
+        mean = alpha.sum(axis=0) + default_prior(labels)
         prior = _MATRIX_STRENGTH * mean / mean.sum(axis=1, keepdims=True)
-    return make_fusion(labels, "pooled", posterior, count_confusion(labels, posterior, prior), trace, notices)
+    alpha += prior
+    return make_fusion(labels, "pooled", posterior, Confusion(alpha, prior), trace, notices)

@@ -26,6 +26,7 @@ from raterscope.algorithms.labels.data import (
     LabelFusion,
     Labels,
     LastAnswers,
+    class_votes,
     weighted_counts,
 )
 from raterscope.algorithms.progress import Watch, part, silent
@@ -350,12 +351,8 @@ def _summed(labels: Labels, values: FloatArray) -> FloatArray:
 def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
     """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1), known tasks fixed."""
     assert labels.meaning is not None
-    tasks, classes = posterior.shape
-    meant = labels.meaning[labels.label]
-    vote = np.empty((tasks, classes))
-    for j in range(classes):
-        vote[:, j] = np.bincount(labels.task[meant == j], minlength=tasks)
-    vote = (vote + 1 / classes) / (vote.sum(axis=1, keepdims=True) + 1)
+    vote = class_votes(labels).astype(np.float64)
+    vote = (vote + 1 / posterior.shape[1]) / (vote.sum(axis=1, keepdims=True) + 1)
     mean = (posterior + vote) / 2
     if labels.known is not None:
         fixed = np.flatnonzero(labels.known != OPEN)
