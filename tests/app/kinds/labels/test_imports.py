@@ -2,28 +2,21 @@
 
 import json
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import StudyImages
-from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.masks import mask_entries
+from tests.app.kinds.tables import digits, study
 
-SAID = ("cat", "dog", "cat", "cat")
+__all__ = ["study"]
 
-
-@pytest.fixture
-def study(tmp_path):
-    with Study.create(tmp_path / "made.rscope") as study:
-        yield study
+LABELS = ("cat", "dog", "cat", "cat")
 
 
 @pytest.fixture
@@ -40,25 +33,13 @@ def written(path, *lines):
     return path
 
 
-def votes(path, header="annotator,task,label", tasks=SAID):
+def votes(path, header="annotator,task,label", tasks=LABELS):
     rows = [f"{annotator},c{at},{label}" for annotator in ("ann", "bob") for at, label in enumerate(tasks)]
     return written(path, header, *rows)
 
 
 def truths(path, header="task,label"):
     return written(path, header, "c0,cat", "c1,dog")
-
-
-def digits(folder, names):
-    """Pictures of few grey values, as small as masks can be."""
-    folder.mkdir()
-    paths = []
-    for at, name in enumerate(names):
-        picture = np.zeros((28, 28), dtype=np.uint8)
-        picture[4 + at : 20, 8:16] = 255
-        paths.append(folder / name)
-        Image.fromarray(picture).save(paths[-1])
-    return paths
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -225,26 +206,6 @@ def test_files_of_different_answers_are_different_questions(import_files, study,
     assert [len(study.vote_set(question.id).task) for question in study.questions()] == [9, 2]
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("annotator,task,label", "ann,c0"),
-        ("annotator,task,label",),
-        ("annotator,task,label", ",c0,cat"),
-        ("annotator,task,label", "ann,c0,"),
-        ("task,label", "c0,cat", "c0,dog"),
-    ],
-)
-def test_bad_files_are_one_sentence_and_leave_no_study(tmp_path, capsys, lines):
-    path = written(tmp_path / "votes.csv", *lines)
-    assert main(["import", str(tmp_path / "new.rscope"), str(path)]) == 1
-    (line,) = capsys.readouterr().err.strip().splitlines()[-1:]
-    assert line.startswith("raterscope: ")
-    assert "votes.csv" in line
-    assert "internal error" not in line
-    assert not (tmp_path / "new.rscope").exists()
-
-
 def test_the_command_line_imports_labels(tmp_path, capsys):
     study, path = tmp_path / "a.rscope", votes(tmp_path / "a.csv", "wer,was,gesagt")
     pairs = ["wer=annotator", "was=task", "gesagt=label"]
@@ -252,17 +213,6 @@ def test_the_command_line_imports_labels(tmp_path, capsys):
     assert main(["import", str(study), str(truths(tmp_path / "t.csv", "task,kind")),
                  "--kind", "true-labels", "--map", "kind=label"]) == 0  # fmt: skip
     assert "the truth of 2 tasks" in capsys.readouterr().out
-
-
-def test_cancelling_leaves_the_study_as_it_was(study, tmp_path):
-    def watch(_share, words="", **_):
-        if words.startswith("storing"):
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        store(read_files([votes(tmp_path / "votes.csv")]), study, watch)
-    assert not study.questions()
-    assert not study.annotators()
 
 
 class TestRealCrowds:

@@ -1,31 +1,23 @@
 """Import of comparisons: distinguished from other tables, with pictures of the items, in any order."""
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from raterscope.algorithms.progress import Cancelled
-from raterscope.app.cli import main
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.imports import StudyImages
 from raterscope.app.kinds.pairs.imports import items_of
-from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from tests.app.kinds.pairs.made import HEADER
+from tests.app.kinds.tables import digits, study
 from tests.app.tables import write
+
+__all__ = ["study"]
 
 ROWS = [
     ("ann", "c0", "c1", "left"), ("ann", "c2", "c0", "right"), ("bob", "c1", "c2", "tie"),
     ("bob", "c0", "c2", "c0"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def study(tmp_path):
-    with Study.create(tmp_path / "made.rscope") as study:
-        yield study
 
 
 @pytest.fixture
@@ -40,16 +32,6 @@ def import_files(study):
 @pytest.fixture
 def comparisons(tmp_path):
     return write(tmp_path / "better.csv", HEADER, ROWS)
-
-
-def digits(folder, names):
-    """Pictures of few grey values, as small as masks can be."""
-    folder.mkdir()
-    for at, name in enumerate(names):
-        picture = np.zeros((28, 28), dtype=np.uint8)
-        picture[4 + at : 20, 8:16] = 255
-        Image.fromarray(picture).save(folder / name)
-    return folder
 
 
 def test_a_table_of_comparisons_is_distinguished_from_others(import_files, study, comparisons, tmp_path):
@@ -92,7 +74,7 @@ def test_what_is_skipped_is_reported(import_files, study, tmp_path):
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("first", ["pictures", "pairs"])
 def test_pictures_of_items_are_no_masks(import_files, study, comparisons, tmp_path, first, together):
-    folder = digits(tmp_path / "cells", ["c0.png", "c2.png"])
+    folder = digits(tmp_path / "cells", ["c0.png", "c2.png"])[0].parent
     order = [folder, comparisons] if first == "pictures" else [comparisons, folder]
     if together:
         assert "2 items have a picture now." in import_files(*order)
@@ -134,37 +116,6 @@ def test_labels_beside_sides_come_in_as_labels_with_a_notice(import_files, study
     assert not study.pair_questions()
     assert "was read as" not in import_files(path, kind="labels")
     assert len(study.questions()) == 1
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([], "has a header but no rows"),
-        ([("ann", "c0", "c0", "left")], "compares an item with itself"),
-        ([("ann", "c0", "c1", "perhaps")], "is not a choice"),
-        ([("", "c0", "c1", "left")], "annotator"),
-    ],
-)
-def test_bad_files_are_one_sentence_and_leave_no_study(tmp_path, capsys, rows, words):
-    path = write(tmp_path / "better.csv", HEADER, rows)
-    study = tmp_path / "new.rscope"
-    assert main(["import", str(study), str(path), "--kind", "pairs"]) == 1
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "better.csv" in line
-    assert words in line
-    assert "internal error" not in line
-    assert not study.exists()
-
-
-def test_cancelling_leaves_the_study_as_it_was(study, comparisons):
-    def watch(_share, words="", **_):
-        if words.startswith("storing"):
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        store(read_files([comparisons]), study, watch)
-    assert not study.pair_questions()
-    assert not study.annotators()
 
 
 @pytest.mark.parametrize(("name", "count"), [("worldcollege", 8823), ("lf_quality", 26580)])
