@@ -28,7 +28,7 @@ def all_words(window) -> str:
         words += [str(row.data(role)) for row in rows for role in (Qt.DisplayRole, Qt.ToolTipRole)]
     for position in (workspace.path, workspace.sides, workspace.bars):
         if position is not workspace.path or position.filled:
-            words += [str(row) for row in position.figure.menu._plotted.table().rows()]
+            words += [str(row) for row in position.figure.menu._table().rows()]
     figure = workspace.bars.figure
     words += [figure.words((0, column)) for column in range(len(plotted(workspace.bars)))]
     return "\n".join(words)
