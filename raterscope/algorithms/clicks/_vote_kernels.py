@@ -120,15 +120,16 @@ def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Arra
         if r % FLUSH == FLUSH - 1:
             missed += np.log(product)
             product = 1.0
-    ratio = np.exp(odds)
+    ratio, lift, factors = np.exp(odds), np.exp(shift), np.ones(len(shift))
+    for r in range(len(odds)):
+        for k in range(len(shift)):  # the nodes inside, for vector instructions
+            factors[k] *= 1.0 + ratio[r] * lift[k]
+        if r % FLUSH == FLUSH - 1:
+            for k in range(len(shift)):
+                quiet[k] -= np.log(factors[k])
+                factors[k] = 1.0
     for k in range(len(shift)):
-        lift, factors = np.exp(shift[k]), 1.0
-        for r in range(len(odds)):
-            factors *= 1.0 + ratio[r] * lift
-            if r % FLUSH == FLUSH - 1:
-                quiet[k] -= np.log(factors)
-                factors = 1.0
-        quiet[k] -= np.log(factors)
+        quiet[k] -= np.log(factors[k])
     return float(missed + np.log(product))
 
 

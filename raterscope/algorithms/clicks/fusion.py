@@ -256,17 +256,19 @@ def conclude(
     Fusion
     """
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
-    clustering, verdict = apply_known_spots(
-        marks, clustering, marks.known, votes_of(marks, clustering, *bounds)
-    )
-    votes = _votes(marks, clustering, assign(marks, clustering, *bounds), verdict)
+    chosen = votes_of(marks, clustering, *bounds)
+    found = clustering
+    clustering, verdict = apply_known_spots(marks, found, marks.known, chosen)
+    if clustering is not found:
+        chosen = votes_of(marks, clustering, *bounds)
+    votes = _votes(marks, clustering, assign(marks, clustering, chosen), verdict)
     detection = detect(votes)
     return Fusion(
         clustering=clustering,
         marked=votes.marked,
         detection=detection,
         verdict=verdict,
-        rates=rates_of(marks, votes_of(marks, clustering, *bounds), detection)
+        rates=rates_of(marks, chosen, detection)
         if rated
         else AnnotatorRates(marks.counts(), np.empty((0, 3)), np.empty((0, 3))),
         mark=mark,

@@ -19,7 +19,7 @@ REACH = 9.21
 
 @dataclass(frozen=True)
 class AssignmentSettings(Settings):
-    """Settings of `assign`."""
+    """Settings of `votes_of`."""
 
     outlier_threshold: float = number(
         0.5, "Inlier threshold", "A click is a vote if its inlier probability reaches this.",
@@ -74,9 +74,7 @@ def votes_of(
     return votes
 
 
-def assign(
-    clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
-) -> BoolArray:
+def assign(clicks: Clicks, clustering: Clustering, votes: BoolArray) -> BoolArray:
     """Return which annotator marked which cluster (OEM-DEM paper, eq. 20).
 
     Parameters
@@ -84,15 +82,14 @@ def assign(
     clicks : Clicks
         The N clicks that were clustered, of R annotators.
     clustering : Clustering
-    threshold, coverage : float
-        Which clicks are votes, as for `votes_of`.
+    votes : (N,) bool
+        Which clicks are votes, as from `votes_of`.
 
     Returns
     -------
     (R, M) bool
     """
     marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
-    votes = votes_of(clicks, clustering, threshold, coverage)
     marked[clicks.annotator[votes], clustering.nearest[votes]] = True
     return marked
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raterscope.algorithms.annotators.communities import Communities
-from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 def mismatch_of_fusion(study: Study, run: RunEntry, image: int, fusion: Fusion) -> str | None:
     """Explain why a fusion does not fit the clicks on an image as the run read them; None if it fits."""
-    return mismatch_of_clicks(fusion, study.clicks(image, run))
+    return mismatch_of_clicks(fusion, *study.count_clicks(image, run))
 
 
 def mismatch_of_case(study: Study, run: RunEntry, image: int, result: CaseResult) -> str | None:
@@ -66,9 +65,8 @@ def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
     return raters
 
 
-def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
-    """Explain why a fusion does not fit these clicks; None if it fits."""
-    n, r = len(clicks), len(clicks.annotators)
+def mismatch_of_clicks(fusion: Fusion, n: int, r: int) -> str | None:
+    """Explain why a fusion does not fit N clicks of R annotators; None if it fits."""
     clustering, detection, rates, trace = (
         fusion.clustering, fusion.detection, fusion.rates, fusion.clustering.trace
     )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
@@ -30,6 +30,7 @@ from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
     Item,
+    MarksRecord,
     PairQuestion,
     QuestionEntry,
     RunEntry,
@@ -326,14 +327,9 @@ class Study:
             weights of then. The rows and annotators of its results are these.
         """
         entry = self.image(image_id)
-        with self.reading():
-            last = None if run is None else run.imported
-            marks = read_marks(self._connection, self.path, image_id, "clicks", last)
-            scores = self.scores(image_id, last)
-            names = self.annotators()
-        lookers = np.union1d(marks.looked, marks.annotator)
-        if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(names):
-            raise StudyError("is damaged: a mark has no annotator", file=self.path)
+        last = None if run is None else run.imported
+        marks, lookers = self._read_clicks(image_id, last)
+        scores, names = self.scores(image_id, last), self.annotators()
         try:
             clicks = Clicks(
                 x=marks.x,
@@ -349,6 +345,23 @@ class Study:
         if run is None or not (run.excluded or run.weights):
             return clicks
         return clicks.without(set(run.excluded)).with_weights(run.weights)
+
+    def count_clicks(self, image_id: int, run: RunEntry) -> tuple[int, int]:
+        """Return the numbers of clicks on an image, and of its annotators, that went into a run."""
+        if run.excluded:
+            clicks = self.clicks(image_id, run)
+            return len(clicks), len(clicks.annotators)
+        marks, lookers = self._read_clicks(image_id, run.imported)
+        return len(marks.x), len(lookers)
+
+    def _read_clicks(self, image_id: int, last: int | None) -> tuple[MarksRecord, IntArray]:
+        """Read all clicks on an image, up to an import, and the numbers of its annotators, rising."""
+        with self.reading():
+            marks = read_marks(self._connection, self.path, image_id, "clicks", last)
+        lookers = np.union1d(marks.looked, marks.annotator)
+        if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(self.annotators()):
+            raise StudyError("is damaged: a mark has no annotator", file=self.path)
+        return marks, lookers
 
     def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:
         """Return a program's detections on an image: x, y and score, (K, 3).

@@ -138,14 +138,14 @@ def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():
 
 
 def test_a_click_marks_its_nearest_cluster_unless_it_is_an_outlier():
-    marked = assign(CLICKS, clustering(), 0.5)
+    marked = assign(CLICKS, clustering(), votes_of(CLICKS, clustering(), 0.5))
     assert marked.tolist() == [[True, True], [True, True], [False, True], [False, False]]
 
 
 def test_the_threshold_decides():
     unsure = clustering(inlier=(1, 0.6, 1, 1, 1, 1, 0.1))
-    assert assign(CLICKS, unsure, 0.6)[1, 0]
-    assert not assign(CLICKS, unsure, 0.61)[1, 0]
+    assert assign(CLICKS, unsure, votes_of(CLICKS, unsure, 0.6))[1, 0]
+    assert not assign(CLICKS, unsure, votes_of(CLICKS, unsure, 0.61))[1, 0]
 
 
 def test_with_a_coverage_wide_clicks_are_no_votes():
@@ -168,7 +168,7 @@ def test_the_coverage_is_the_share_of_a_gaussian_that_votes():
 
 
 def test_without_clusters_nobody_marks_anything():
-    assert assign(CLICKS, NOTHING).shape == (4, 0)
+    assert assign(CLICKS, NOTHING, votes_of(CLICKS, NOTHING)).shape == (4, 0)
     assert stray_chance(CLICKS, NOTHING) == (None, 0.0)
 
 
@@ -195,8 +195,8 @@ def test_a_missed_structure_is_appended_with_the_clicks_about_it():
     assert result.mean[2:].tolist() == [[80, 21], [10, 90]]
     assert result.covariance[2].tolist() == (4 * np.eye(2)).tolist()
     assert result.nearest[6] == 2
-    assert assign(CLICKS, result)[:, 2].tolist() == [False, False, True, False]
-    assert not assign(CLICKS, result)[:, 3].any()
+    assert assign(CLICKS, result, votes_of(CLICKS, result))[:, 2].tolist() == [False, False, True, False]
+    assert not assign(CLICKS, result, votes_of(CLICKS, result))[:, 3].any()
     assert result.weight.sum() == pytest.approx(1)
 
 
@@ -204,7 +204,7 @@ def test_a_missed_structure_is_appended_where_nothing_was_found():
     result, verdict = settle(known((80, 20, True)), NOTHING)
     assert verdict.tolist() == [1]
     assert np.isfinite(result.covariance).all()
-    assert assign(CLICKS, result)[2, 0]
+    assert assign(CLICKS, result, votes_of(CLICKS, result))[2, 0]
 
 
 def test_known_spots_do_not_change_what_they_were_given():
