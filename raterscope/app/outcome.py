@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, wrapping
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.review import ReviewState, fold
-from raterscope.app.study import RunEntry, Study
 from raterscope.resources.bibliography import cite, cited_keys, references_text
+
+if TYPE_CHECKING:  # processes that fuse load no study
+    from raterscope.app.review import ReviewState
+    from raterscope.app.study import RunEntry, Study
 
 Given = TypeVar("Given")
 Partial = TypeVar("Partial")
@@ -209,6 +211,8 @@ def gather(
     words : str
         Progress text before the item's name.
     """
+    from raterscope.app.review import fold
+
     decisions = study.decisions()
     state = fold(decisions)
     numbers: dict[str, int] = {}
@@ -240,6 +244,8 @@ def keep(
     weights: Mapping[str, float] | None = None,
 ) -> int:
     """Store a run completely, without the items that failed, and return its number. See `RunEntry`."""
+    from raterscope.app.study import RunEntry
+
     inputs = answer.inputs
     record = RunEntry(
         kind=kind,

@@ -38,6 +38,7 @@ class Workers:
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         self._processes: dict[Connection, SpawnProcess] = {}
+        self._starting: set[Connection] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -53,8 +54,12 @@ class Workers:
 
     @property
     def running(self) -> bool:
-        """Whether workers are there already, so that tasks need not wait for their start."""
+        """Whether workers are there already or start at present."""
         return bool(self._processes)
+
+    def start(self) -> None:
+        """Start all processes, for tasks that come soon."""
+        self._start(self.jobs - len(self._processes))
 
     def answer(
         self,
@@ -95,11 +100,10 @@ class Workers:
                 with suppress(OSError):  # it died meanwhile: the next reading says so
                     pipe.send((function, tasks[current[pipe]]))
 
-        pipes = list(self._processes)
-        for idle in pipes:
-            give(idle)
-        starting = self._start(min(self.jobs, len(tasks)) - len(pipes))
-        pipes += starting
+        self._start(min(self.jobs, len(tasks)) - len(self._processes))
+        pipes, starting = list(self._processes), self._starting
+        for ready in self._processes.keys() - starting:
+            give(ready)
         while pipes and (waiting or current):
             tick(len(answers))
             helps = meanwhile is not None and bool(starting)
@@ -121,11 +125,10 @@ class Workers:
                 answers[name] = meanwhile(name)
         return answers
 
-    def _start(self, count: int) -> set[Connection]:
+    def _start(self, count: int) -> None:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
-        started = set()
         with _one_thread_each():
             for _ in range(count):
                 ours, theirs = context.Pipe()
@@ -133,8 +136,7 @@ class Workers:
                 process.start()
                 theirs.close()
                 self._processes[ours] = process
-                started.add(ours)
-        return started
+                self._starting.add(ours)
 
     def _end(self, pipe: Connection) -> None:
         process = self._processes.pop(pipe)

@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
-from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
+from raterscope.algorithms.clicks.fusion import FusionPlan, carries_reliability, isolation_notice
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
@@ -53,9 +53,12 @@ from raterscope.app.kinds.clicks.runs import Answer, fuse_images, others_in_word
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study, digest_of
+from raterscope.app.workers import Workers, processors
 
 _PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _TRUE_FIELDS = {"image", "x", "y"}
+_LONG = 2_000_000
+"""Bytes of clicks from which processes start while they are read: some 60,000 clicks, seconds of work."""
 
 
 def fuse_clicks(options: argparse.Namespace) -> int:
@@ -70,7 +73,12 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     sized = None if by_size is None else CrowdSizeSettings.from_text(by_size)
     curves: tuple[CrowdSizeCurve, ...] = ()
     started, clock = datetime.now(UTC), time.perf_counter()
-    with ProgressLine(sys.stderr) as watch:
+    with (
+        Workers(processors() if options.jobs is None else options.jobs) as workers,
+        ProgressLine(sys.stderr) as watch,
+    ):
+        if workers.jobs > 1 and not carries_reliability(plan) and _size_of(options.clicks) > _LONG:
+            workers.start()
         mapping = dict(options.mapping)
         sizes = [_size_source(path, mapping) for path in _expanded(options.images)]
         tables = _clicks_of(options.clicks, mapping, sizes, part(watch, 0.0, 0.05))
@@ -96,7 +104,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
             clicks = _with_scores(clicks, options.scores, mapping)
         make_folder(options.output)
         fused = 1.0 if sized is None else 0.3
-        outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, fused))
+        outcomes = fuse_images(clicks, plan, watch=part(watch, 0.05, fused), workers=workers)
         if sized is not None:
             crowds = {
                 name: replace(image_clicks, known=KnownSpots.none()) for name, image_clicks in clicks.items()
@@ -133,6 +141,10 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     saved.tell("All results are in")
     failures(outcomes)
     return 0
+
+
+def _size_of(paths: Sequence[Path]) -> int:
+    return sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def plan_texts(options: argparse.Namespace) -> dict[str, str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import (
@@ -38,10 +39,12 @@ from raterscope.app import outcome
 from raterscope.app.errors import counted
 from raterscope.app.outcome import Outcome, attempt, finite_or_none, record_of
 from raterscope.app.record_batches import RecordBatch, from_column, to_column
-from raterscope.app.review import Decision, ReviewState, View, Weighed, fold, known_spots, viewed_places
-from raterscope.app.study import RunEntry, Study, digest_of
-from raterscope.app.study.records import TruePoints
 from raterscope.app.workers import Workers, processors
+
+if TYPE_CHECKING:  # processes that fuse load no study
+    from raterscope.app.review import Decision, ReviewState, View, Weighed
+    from raterscope.app.study import RunEntry, Study
+    from raterscope.app.study.records import TruePoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +183,8 @@ def gather(
     left without a decision go along, and what control images are known to hold. With a plan, the images
     that are not fused are read too, as their shown runs have them.
     """
+    from raterscope.app.review import fold
+
     names = {entry.id: entry.name for entry in study.images()}
 
     weights: dict[str, float] = {}
@@ -207,6 +212,8 @@ def gather(
 
 def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
     """Return the annotators with reduced weight in a run, with the reason; 0 for excluded ones."""
+    from raterscope.app.review import Weighed, fold
+
     counted = fold([decision for decision in decisions if decision.id <= run.known]).counted
     weights = {**run.weights, **dict.fromkeys(run.excluded, 0.0)}
     return {
@@ -226,6 +233,8 @@ def fuse_inputs(
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
     """Store a run without the images that failed. Returns its number."""
+    from raterscope.app.study import digest_of
+
     plan, inputs = answer.plan, answer.inputs
     images = [image_record(outcome) for outcome in answer.outcomes.values()]
     return outcome.keep(
@@ -348,6 +357,8 @@ def read_knowledge(
     truth : TruePoints, optional
         Imported true places to be held fixed too.
     """
+    from raterscope.app.review import known_spots, viewed_places
+
     spots, control = state.spots(image), state.control(image)
     return ExpertKnowledge(
         known=known_spots(spots, None if truth is None else (truth.x, truth.y)),
@@ -378,6 +389,7 @@ def fuse_images(
     jobs: int | None = None,
     watch: Watch = silent,
     others: Sequence[tuple[Clicks, Fusion]] = (),
+    workers: Workers | None = None,
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse the clicks of every image.
 
@@ -397,6 +409,8 @@ def fuse_images(
         Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
     others : sequence of (Clicks, Fusion), optional
         Images that were fused before by the same plan: they inform the rates too.
+    workers : Workers, optional
+        Used instead of new processes; they may have started already.
 
     Returns
     -------
@@ -410,8 +424,8 @@ def fuse_images(
     """
     jobs = processors() if jobs is None else jobs
     if carries_reliability(plan):
-        jobs = 1
-    with Workers(jobs) as workers:
+        jobs, workers = 1, None
+    with Workers(jobs) if workers is None else nullcontext(workers) as workers:
         if learns_across_images(plan):
             separate = _fuse_separately(clicks, plan, workers, part(watch, 0.0, _ALONE))
             return _fuse_jointly(clicks, separate, plan, others, workers, part(watch, _ALONE, 1.0))
@@ -427,7 +441,9 @@ def _fuse_separately(
     finished = first = 0
     reliability: dict[str, float] = {}
     started = time.monotonic()
-    if plan.algorithm in _HOLDS_GIL and max(map(len, remaining.values()), default=0) > _HOLDS_GIL_FROM:
+    if (workers.running and len(remaining) > 1) or (
+        plan.algorithm in _HOLDS_GIL and max(map(len, remaining.values()), default=0) > _HOLDS_GIL_FROM
+    ):
         done = _fuse_in_processes(remaining, plan, workers, watch)
         remaining.clear()
     while remaining:
@@ -609,7 +625,7 @@ def _fuse_in_processes(
     def arguments(names: Sequence[str]) -> tuple[Any, ...]:
         return _outcome, names, RecordBatch.of([remaining[name] for name in names]), plan
 
-    meanwhile = None if plan.algorithm in _HOLDS_GIL else fuse_here
+    meanwhile = None if plan.algorithm in _HOLDS_GIL or workers.running else fuse_here
     given = {task: arguments(names) for task, names in tasks.items()}
     first = workers.answer(_outcomes, given, tick, meanwhile)
     lost = [name for task, names in tasks.items() if task not in first for name in names]
