@@ -15,11 +15,11 @@ from raterscope.algorithms.simulation.mask_crowds import simulate_case
 
 case = simulate_case(3, shape=(8, 64, 64), raters=5)
 masks = Masks(case.masks, case.annotators, case.spacing)
-for name in ("laplace", "student"):  # their kernels are those of the other models
+for name in ("laplace", "student", "gdp", "gaussian"):
     for _ in range(2):
-        found = fuse(masks, MaskPlan.make(name))
-        digest = hashlib.sha256(found.traces[0].objective.tobytes())
-        for array in vars(found).values():
+        fusion = fuse(masks, MaskPlan.make(name))
+        digest = hashlib.sha256(fusion.traces[0].objective.tobytes())
+        for array in vars(fusion).values():
             if isinstance(array, np.ndarray):
                 digest.update(array.tobytes())
         print(name, digest.hexdigest())
@@ -37,4 +37,4 @@ def test_kernels_from_the_cache_give_the_bits_of_fresh_ones(tmp_path):
     assert any(tmp_path.rglob("*.nbc"))
     assert kept == fresh
     assert fresh[::2] == fresh[1::2]
-    assert len(set(fresh)) == 2
+    assert len(set(fresh)) == 4
