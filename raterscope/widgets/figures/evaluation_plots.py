@@ -376,7 +376,6 @@ class ConvergencePlot(ChartPanel):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(CONVERGENCE, nothing, parent)
-        self.header.dispensable = True
         self._label = objective
         self._trace = Trace(np.empty(0))
 

@@ -49,6 +49,7 @@ class ClicksScreen(WorkspaceScreen):
         self.pages.addWidget(self._grid_page)
         self.table = AnnotatorTable()
         self.objective = ConvergencePlot()
+        self.objective.header.dispensable = True
         self.reliability = ReliabilityPlot()
         self.counts = CountsPlot()
         self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()
