@@ -94,6 +94,8 @@ def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
         (at,) = (index for index, word in enumerate(words) if "*" in word) if kind == "masks" else (None,)
         if at is not None:
             words[at : at + 1] = map(str, sorted((folder / kind).glob("prostate_reader_*.nii.gz")))
+        if kind == "clicks":
+            _add_image(folder / kind / "clicks.csv")
         option = "--path" if kind == "pairs" else "--algorithm"
         catalogues = [catalogue for catalogue in KINDS[kind].catalogues if catalogue.chosen_by_run]
         words, variants = _variants(kind, words)
@@ -111,6 +113,14 @@ def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
             if not status:
                 table[kind][algorithm] = [list(call) for call in dict.fromkeys(_ordered(calls))]
     return table
+
+
+def _add_image(table: Path) -> None:
+    """Repeat the clicks on a second image, so that images learn from each other."""
+    with table.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    with table.open("a", newline="") as lines:
+        csv.DictWriter(lines, list(rows[0])).writerows(row | {"image": "second"} for row in rows)
 
 
 def _variants(kind: str, words: list[str]) -> tuple[list[str], dict[str, list[str]]]:
