@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import until
-from tests.algorithms.clicks.test_dem import found_votes
+from tests.algorithms.clicks.test_dem import simulated_votes
 from tests.algorithms.clicks.test_dem import until as first_votes
 from tests.app.study.test_arrays import same
 
@@ -59,7 +59,7 @@ def test_decisions_go_on_after_their_state_was_stored():
 
 
 def test_a_detection_by_recursion_goes_on_after_it_was_stored():
-    votes, _ = found_votes(4)
+    votes, _ = simulated_votes(4)
     _, looks = detect_online(first_votes(votes, 12))
     second = unpack(type(looks), *pack(looks))
     assert same(detect_online(votes, looks)[0], detect_online(votes, second)[0])
