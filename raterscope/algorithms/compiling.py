@@ -28,6 +28,8 @@ def compiled(
 ) -> Callable[[_Kernel], _Kernel]:
     """Compile a kernel at its first call, cached for the next start, without the interpreter's lock.
 
+    A kernel whose name begins with an underscore can be called by kernels only, not by Python.
+
     Parameters
     ----------
     error_model : {"python", "numpy"}
@@ -35,9 +37,12 @@ def compiled(
     fastmath : bool or set of str
         Permitted changes of the order and rounding of sums; see numba.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": error_model, "fastmath": fastmath}
+    options: dict[str, Any] = {
+        "nogil": True, "error_model": error_model, "fastmath": fastmath, "no_cfunc_wrapper": True,
+    }  # fmt: skip
 
     def decorate(kernel: _Kernel) -> _Kernel:
+        options["no_cpython_wrapper"] = kernel.__name__.startswith("_")  # wrappers are compiled code too
         # A called kernel is compiled into its own object file and into those of its callers. Where the order
         # of sums is free, copies may differ in their last bits, and the cache decides which one is linked.
         if fastmath and kernel.__name__.startswith("_"):

@@ -84,7 +84,7 @@ def join(
     """
     slices, rows, columns = index.shape
     for k in range(begin, end):
-        v = order[k]
+        v = np.int64(order[k])
         parent[v], top[v], fate[v] = v, v, v
         z, rest = divmod(voxels[v], rows * columns)
         y, x = divmod(rest, columns)
@@ -101,7 +101,7 @@ def join(
             high, low = top[other_root], top[root]
             if depth[low] > depth[high]:
                 high, low = low, high
-            above, beneath = _root(fate, high), _root(fate, low)
+            above, beneath = _root(fate, np.int64(high)), _root(fate, np.int64(low))
             if depth[high] - depth[low] <= _ROUNDING * depth[high]:
                 fate[beneath] = above
             elif depth[low] - depth[v] < height:

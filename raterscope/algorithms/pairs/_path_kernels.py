@@ -191,8 +191,9 @@ def _settle(
     slope, sign, kind, order = state.slope, state.sign, state.kind, state.order
     columns = len(slope)
     refused = np.zeros(columns, dtype=np.bool_)
+    none = np.int64(-1)  # a literal would be a type of its own, and what is called with it compiled again
     while True:
-        best = -1
+        best = none
         if settled:
             most = still
             for i in range(columns):
@@ -209,7 +210,7 @@ def _settle(
         while True:
             _solve(state, solution)
             count = int(state.at[2])
-            part, blocking = 1.0, -1
+            part, blocking = 1.0, none
             for k in range(count):
                 i = order[k]
                 if sign[i] * solution[k] < 0.0 and state.value[i] * sign[i] <= 0.0:
