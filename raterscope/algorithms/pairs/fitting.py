@@ -164,12 +164,11 @@ def _repeats(pairs: Pairs) -> int:
     """Count comparisons that repeat another one."""
     items = len(pairs.items)
     key = (pairs.annotator.astype(np.int64) * items + pairs.left) * items + pairs.right
-    ordered = np.sort(key)
-    again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if not len(again):
-        return 0
-    position = np.minimum(np.searchsorted(again, key), len(again) - 1)
-    repeated = np.flatnonzero(again[position] == key)
+    order = np.argsort(key)
+    same = key[order[1:]] == key[order[:-1]]
+    again = np.zeros(len(key), dtype=np.bool_)
+    again[order[1:][same]] = again[order[:-1][same]] = True
+    repeated = np.flatnonzero(again)
     columns = [pairs.choice[repeated], key[repeated]]
     if pairs.time is not None:
         columns.insert(0, pairs.time[repeated])

@@ -79,9 +79,7 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
     low, high = np.zeros(len(aim)), np.full(len(aim), _FARTHEST)
     t = np.where(live, np.minimum(aim / np.where(variance > 0, variance, 1.0), 1.0), 0.0)
     for _ in range(_STEPS):
-        tilted = chance / (chance + (1 - chance) * np.exp(-2 * np.repeat(t, count)))
-        first = sum_sorted(start, 2 * tilted - 1 - m)
-        second = sum_sorted(start, 4 * tilted * (1 - tilted))
+        first, second, _ = _tilted_sums(chance, m, t, start)
         low, high = np.where(first < aim, t, low), np.where(first < aim, high, t)
         further = t + (aim - first) / np.where(second > _SMALLEST_CHANCE, second, 1.0)
         further = np.where((further > low) & (further < high), further, (low + high) / 2)
@@ -89,10 +87,7 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
         t = np.where(live, further, 0.0)
         if done.all():
             break
-    repeated = np.repeat(t, count)
-    cumulant = sum_sorted(start, np.log(chance + (1 - chance) * np.exp(-2 * repeated)) + repeated * (1 - m))
-    tilted = chance / (chance + (1 - chance) * np.exp(-2 * repeated))
-    second = sum_sorted(start, 4 * tilted * (1 - tilted))
+    _, second, cumulant = _tilted_sums(chance, m, t, start, cumulants=True)
     w = np.sqrt(np.maximum(2 * (t * aim - cumulant), 0.0))
     u = t * np.sqrt(second)
     close = (w < 1e-3) | (u < 1e-3)
@@ -101,6 +96,31 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
     all_that_way = np.exp(sum_sorted(start, np.log(chance)))
     tail = np.where(extreme & (count > 0), all_that_way, np.maximum(tail, all_that_way))
     return np.asarray(np.where(live | (extreme & (count > 0)), np.clip(2 * tail, 0.0, 1.0), 1.0))
+
+
+_ROWS = 1 << 15
+"""Rows of a block, whose arrays stay in the processor's cache."""
+
+
+def _tilted_sums(
+    chance: FloatArray, mean: FloatArray, t: FloatArray, start: NDArray[np.int64], *, cumulants: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sum means and variances of choices tilted by t, and the cumulants if wanted; (p,) each."""
+    first, second, cumulant = np.zeros((3, len(t)))
+    begin = 0
+    while begin < len(t):
+        end = max(begin + 1, int(np.searchsorted(start, start[begin] + _ROWS, side="right")) - 1)
+        owners, rows = slice(begin, end), slice(start[begin], start[end])
+        bounds = start[begin : end + 1] - start[begin]
+        likely, m, repeated = chance[rows], mean[rows], np.repeat(t[owners], np.diff(bounds))
+        total = likely + (1 - likely) * np.exp(-2 * repeated)
+        tilted = likely / total
+        first[owners] = sum_sorted(bounds, 2 * tilted - 1 - m)
+        second[owners] = sum_sorted(bounds, 4 * tilted * (1 - tilted))
+        if cumulants:
+            cumulant[owners] = sum_sorted(bounds, np.log(total) + repeated * (1 - m))
+        begin = end
+    return first, second, cumulant
 
 
 _LEVEL = 0.95

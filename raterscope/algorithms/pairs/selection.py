@@ -440,6 +440,10 @@ def check_redrawn_sides(
     return RedrawnSides(below, accused, int((~spared).sum()))
 
 
+_CELLS = 1 << 20
+"""Pairs of items that are counted in a table of all pairs."""
+
+
 def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
     """Describe evidence that sides were not drawn at random; empty without any.
 
@@ -460,10 +464,11 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
         return f"the better item was on the {side} in {percent(0.5 + abs(away))} of the comparisons"
     total = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-    key, position, count = np.unique(
-        low.astype(np.int64) * total + high, return_inverse=True, return_counts=True
-    )
-    on_left = np.bincount(position, pairs.left == low, minlength=len(key))
+    pair = low.astype(np.int64) * total + high
+    if total * total > _CELLS:
+        _, pair = np.unique(pair, return_inverse=True)
+    count, on_left = np.bincount(pair), np.bincount(pair, pairs.left == low)
+    on_left, count = on_left[count > 0], count[count > 0]
     often = count >= _OFTEN
     fixed = ((on_left == 0) | (on_left == count))[often]
     expected = 2.0 ** (1 - count[often])
