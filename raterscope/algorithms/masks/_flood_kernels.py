@@ -48,7 +48,7 @@ def place_digits(
 
 
 @compiled()
-def _root(parent: Array, i: int) -> int:
+def _root(parent: Array, i: int | np.int64) -> int | np.int64:
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]

@@ -205,7 +205,7 @@ def across_slices(squared: Array, step: float, far: float, begin: int, end: int,
     """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
     # Copied: loops over rows that may have a stride are several times slower.
     slices, _, width = squared.shape
-    first = np.int64(0)  # a literal would be a type of its own, and compiled again
+    first: Array = np.int64(0)  # a literal would be a type of its own, and compiled again
     columns_here, lowest = np.empty((slices, width), np.float32), np.empty((slices, width), np.float32)
     for y in range(begin, end):
         for z in range(slices):

@@ -191,7 +191,7 @@ def _settle(
     slope, sign, kind, order = state.slope, state.sign, state.kind, state.order
     columns = len(slope)
     refused = np.zeros(columns, dtype=np.bool_)
-    none = np.int64(-1)  # a literal would be a type of its own, and what is called with it compiled again
+    none: Array = np.int64(-1)  # a literal would be a type of its own, and compiled again
     while True:
         best = none
         if settled:
