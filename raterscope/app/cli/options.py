@@ -71,6 +71,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "simulate": ("simulate overlapping -o simulated", "simulate bias -o pairs --study"),
     "papers": ("papers -o page", "papers -o page --data DATA --only clicks pairs"),
     "prepare": ("prepare",),
+    "batch": (
+        "batch cases.csv -o results --jobs 8",
+        "batch cases.csv -o results --only-failed",
+        "batch cases.csv -o results --script slurm --shards 50",
+    ),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
 
@@ -115,6 +120,7 @@ def _parser() -> Parser:
     _describe_references(commands)
     _describe_papers(commands)
     _describe_prepare(commands)
+    _describe_batch(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -330,6 +336,38 @@ def _describe_prepare(commands: Commands) -> None:
         "first start.",
     )
     add_jobs(parser)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.strip().partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError("expected a shard and their number, such as 3/10")
+    return int(index), int(count)
+
+
+def _describe_batch(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "batch",
+        "fuse the cases of a cohort, each into a study of its own",
+        "Fuses the cases that a table lists (columns case, kind, files; optionally algorithm, settings,\n"
+        "naming, structure) and writes study, results, log and record of each into OUT/cases/CASE, and\n"
+        "the table OUT/status.csv. Cases that are done are skipped; a failed case does not stop the others.\n"
+        "Exit status 65 after bad input, 75 after a temporary fault, which is worth another start.",
+    )
+    parser.add_argument("manifest", type=Path, metavar="MANIFEST")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=count, metavar="N", help="cases at a time (default: the processors)")
+    where.add_argument("--dask", metavar="ADDRESS", help="scheduler of a dask cluster, as tcp://host:8786")
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help="only every N-th case, from the I-th")
+    parser.add_argument("--only-failed", action="store_true", help="only cases whose last attempt failed")
+    parser.add_argument("--retries", type=count, default=2, metavar="N",
+                        help="further attempts after a temporary fault (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--script", choices=("slurm", "snakemake"),
+                        help="write a script that runs the shards, instead of running")  # fmt: skip
+    parser.add_argument("--shards", type=count, default=10, metavar="N",
+                        help="shards of the script (default: %(default)s)")  # fmt: skip
+    add_output(parser, "OUT", "a folder, which may hold results of an earlier start")
 
 
 def _describe_watch(commands: Commands) -> None:

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare",
+    "fuse", "prepare", "batch",
 )  # fmt: skip
 
 
@@ -51,6 +51,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.publications import papers as command
         case "prepare":
             return _prepare(options)
+        case "batch":
+            from raterscope.app.cli.batch import batch as command
         case _:
             return _fuse(options)
     return command(options)

@@ -1,0 +1,125 @@
+"""Records of the cases of a cohort: outcome, time, memory and provenance, and the table of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from raterscope import __version__
+from raterscope.app.batch.manifest import Case
+from raterscope.app.formats.output_files import file_name_part, write_table
+from raterscope.app.formats.untrusted import json_content, read_bytes
+from raterscope.app.study.file_digests import digest_of_file
+
+Status = Literal["done", "bad input", "temporary fault", "internal error"]
+CASES, RECORD, LOG, STUDY, RESULTS = "cases", "record.json", "log.txt", "study.rscope", "results"
+STATUS_COLUMNS = ("case", "kind", "status", "reason", "seconds", "memory_mb", "attempts", "host", "folder")
+_LIBRARIES = ("numpy", "scipy", "numba")
+
+
+@dataclass(frozen=True)
+class CaseRecord:
+    """Outcome of a case.
+
+    Attributes
+    ----------
+    case, kind : str
+    status : str
+        "done", or whose fault it is: "bad input", "temporary fault" (of disk, memory or process), "internal
+        error" of the program.
+    reason : str
+        Why it failed, in a sentence.
+    digest : str
+        Of the input's files, algorithm, settings and version; see `digest_of_case`.
+    seconds, memory_mb : float
+        Elapsed time, and the largest memory of the worker meanwhile.
+    attempts : int
+    host : str
+    versions : dict of str to str
+    """
+
+    case: str
+    kind: str
+    status: Status
+    reason: str
+    digest: str
+    seconds: float
+    memory_mb: float
+    attempts: int
+    host: str
+    versions: dict[str, str]
+
+
+def folder_of(output: Path, name: str) -> Path:
+    """Return the folder of a case's results."""
+    return output / CASES / file_name_part(name)
+
+
+def digest_of_case(case: Case) -> str:
+    """Compute the SHA-256 digest of what determines a case's results: files, plan and version."""
+    files: list[tuple[str, str]] = []
+    for path in case.files:
+        members = (
+            sorted(member for member in path.rglob("*") if member.is_file()) if path.is_dir() else [path]
+        )
+        files += [(str(member.relative_to(path.parent)), digest_of_file(member)) for member in members]
+    content = [__version__, case.kind, case.algorithm, sorted(case.settings), case.naming, case.structure]
+    return hashlib.sha256(json.dumps([content, files]).encode()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the program, Python and the libraries that compute."""
+    return {
+        "raterscope": __version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in _LIBRARIES},
+    }
+
+
+def write_record(folder: Path, record: CaseRecord) -> None:
+    """Write a case's record into a folder, completely or not at all."""
+    write_text(folder / RECORD, json.dumps(asdict(record), indent=1) + "\n")
+
+
+def read_record(output: Path, name: str) -> CaseRecord | None:
+    """Read a case's record; None if there is none or it is damaged."""
+    path = folder_of(output, name) / RECORD
+    try:
+        content = json_content(path, read_bytes(path))
+        return CaseRecord(**content)
+    except Exception:  # a record that cannot be read is made again
+        return None
+
+
+def write_status(output: Path, cases: Sequence[Case]) -> Path:
+    """Write the table of all cases of the manifest, also of those that are still to do."""
+
+    def rows() -> Iterable[Sequence[object]]:
+        for case in cases:
+            record = read_record(output, case.name)
+            folder = f"{CASES}/{file_name_part(case.name)}"
+            if record is None:
+                yield (case.name, case.kind, "to do", "", "", "", 0, "", folder)
+            else:
+                yield (
+                    case.name, case.kind, record.status, record.reason, round(record.seconds, 2),
+                    round(record.memory_mb), record.attempts, record.host, folder,
+                )  # fmt: skip
+
+    path = output / "status.csv"
+    write_table(path, STATUS_COLUMNS, rows())
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file, completely or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,156 @@
+"""Cohorts: manifests, resuming, failures, and workers that die."""
+
+import csv
+import subprocess
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.progress import silent
+from raterscope.app.batch.manifest import Case, ManifestError, read_manifest
+from raterscope.app.batch.records import folder_of, read_record
+from raterscope.app.batch.running import run_cases, shard
+from raterscope.app.batch.scripts import slurm_script, snakemake_script
+from raterscope.app.cli import main
+from tests.app.kinds.masks.made import four_raters
+
+
+def a_crowd(path, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, 30)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["task", "annotator", "label"])
+        for annotator in range(5):
+            for task, answer in enumerate(truth):
+                label = answer if rng.random() < 0.8 else rng.integers(3)
+                writer.writerow([f"t{task}", f"a{annotator}", "xyz"[label]])
+    return path
+
+
+def a_manifest(folder, *rows, header="case,kind,files,algorithm,settings"):
+    path = folder / "cases.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def cohort(tmp_path):
+    """Three crowds, of which the last cannot be read."""
+    for seed, name in enumerate(("one", "two")):
+        a_crowd(tmp_path / f"{name}.csv", seed)
+    (tmp_path / "three.csv").write_text("task,annotator,label\nt1,,x\n")
+    rows = [f"{name},labels,{name}.csv,majority," for name in ("one", "two", "three")]
+    return read_manifest(a_manifest(tmp_path, *rows))
+
+
+def in_threads(cases, output, **options):
+    return run_cases(cases, output, partial(ThreadPoolExecutor, 2), 2, silent, **options)
+
+
+def statuses(output):
+    with (output / "status.csv").open(newline="") as file:
+        return {row["case"]: row["status"] for row in csv.DictReader(file)}
+
+
+def test_every_problem_of_a_manifest_is_listed(tmp_path):
+    a_crowd(tmp_path / "votes.csv")
+    rows = (
+        "a,labels,votes.csv,majority,",
+        "A,labels,votes.csv,majority,",
+        "b,labels,missing.csv,,",
+        "c,sounds,votes.csv,,",
+        "d,labels,votes.csv,laplace,",
+        "e,labels,votes.csv,pooled,oops",
+        ",labels,votes.csv,,",
+    )
+    with pytest.raises(ManifestError) as caught:
+        read_manifest(a_manifest(tmp_path, *rows))
+    lines = [problem.split(":")[0] for problem in caught.value.problems]
+    assert lines == [f"line {number}" for number in range(3, 9)]
+    with pytest.raises(ManifestError, match="unknown column colour"):
+        read_manifest(a_manifest(tmp_path, "a,labels,votes.csv,red", header="case,kind,files,colour"))
+
+
+def test_the_results_equal_those_of_the_other_commands(tmp_path, capsys):
+    (tmp_path / "masks").mkdir()
+    four_raters(tmp_path / "masks")
+    a_crowd(tmp_path / "votes.csv")
+    manifest = a_manifest(tmp_path, "votes,labels,votes.csv,pooled,", "ball,masks,masks/*.nii.gz,staple,")
+    assert main(["batch", str(manifest), "-o", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    assert statuses(tmp_path / "out") == {"votes": "done", "ball": "done"}
+    study = tmp_path / "s.rscope"
+    assert main(["import", str(study), str(tmp_path / "votes.csv")]) == 0
+    assert main(["run", str(study), "pooled"]) == 0
+    assert main(["export", str(study), "--what", "probability", "-o", str(tmp_path / "p.csv")]) == 0
+    results = folder_of(tmp_path / "out", "votes") / "results"
+    assert (results / "probability.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
+    assert (folder_of(tmp_path / "out", "ball") / "results" / "consensus.nii.gz").exists()
+    assert "2 done" in capsys.readouterr().out
+
+
+def test_a_failed_case_stops_no_other_and_only_changed_cases_are_done_again(cohort, tmp_path):
+    output = tmp_path / "out"
+    records = in_threads(cohort, output)
+    assert statuses(output) == {"one": "done", "two": "done", "three": "bad input"}
+    assert "three.csv, line 2" in records["three"].reason
+    a_crowd(tmp_path / "two.csv", seed=5)
+    again = in_threads(cohort, output)
+    assert again["one"] == records["one"]
+    assert again["two"].digest != records["two"].digest
+    a_crowd(tmp_path / "three.csv", seed=6)
+    in_threads(cohort, output)
+    assert set(statuses(output).values()) == {"done"}
+
+
+def test_what_a_killed_worker_left_is_removed(cohort, tmp_path):
+    left = folder_of(tmp_path / "out", "one").with_name(".one.host.1234")
+    left.mkdir(parents=True)
+    in_threads(cohort[:1], tmp_path / "out")
+    assert not left.exists()
+
+
+class Deadly(ThreadPoolExecutor):
+    """A pool that breaks, like one of processes, when it is given a certain case."""
+
+    lock = threading.Lock()
+
+    def __init__(self, victim, *arguments):
+        super().__init__(*arguments)
+        self.victim, self.broken = victim, False
+
+    def submit(self, function, case, *arguments):
+        if self.broken or case.name == self.victim:
+            self.broken = True
+            future = Future()
+            future.set_exception(BrokenProcessPool())
+            return future
+        return super().submit(function, case, *arguments)
+
+
+def test_the_case_that_kills_its_worker_is_found_and_the_others_are_done(cohort, tmp_path):
+    output = tmp_path / "out"
+    records = run_cases(cohort[:2], output, lambda: Deadly("one", 2), 2, silent, retries=1)
+    assert statuses(output) == {"one": "temporary fault", "two": "done"}
+    assert "killed" in records["one"].reason
+    assert read_record(output, "one") == records["one"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_shards_cover_every_case_once(count):
+    cases = [Case(str(number), "labels", (), "majority") for number in range(10)]
+    shards = [shard(cases, index, count) for index in range(1, count + 1)]
+    assert sorted((case for some in shards for case in some), key=lambda case: int(case.name)) == cases
+
+
+def test_scripts_name_every_shard(tmp_path):
+    name, text = slurm_script(tmp_path / "a b.csv", tmp_path / "out", 3)
+    (tmp_path / name).write_text(text)
+    assert "--array=1-3" in text
+    subprocess.run(["bash", "-n", str(tmp_path / name)], check=True)
+    _, snakefile = snakemake_script(tmp_path / "a b.csv", tmp_path / "out", 3)
+    assert "{wildcards.shard}/3" in snakefile
