@@ -30,9 +30,10 @@ from PySide6.QtCore import QEventLoop, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
+from raterscope.app.memory import share_heaps
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
-from raterscope.app.window.startup import SWITCH_SECONDS, share_heaps
+from raterscope.app.window.startup import SWITCH_SECONDS
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = [

@@ -60,7 +60,9 @@ def _execute(options: argparse.Namespace) -> int:
 
 def _fuse(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import compiling_beside
+    from raterscope.app.memory import keep_freed_memory
 
+    keep_freed_memory()
     algorithm = getattr(options, "path" if options.kind == "pairs" else "algorithm", None)
     with compiling_beside(options.kind, algorithm or ""):
         return KINDS[options.kind].functions.fuse_files(options)
@@ -68,7 +70,9 @@ def _fuse(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import compiling_beside, kinds_of
+    from raterscope.app.memory import keep_freed_memory
 
+    keep_freed_memory()
     kinds = kinds_of(options.algorithm)
     with compiling_beside(options.kind or (kinds[0] if len(kinds) == 1 else ""), options.algorithm):
         from raterscope.app.cli.study import run

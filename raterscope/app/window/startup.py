@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
@@ -19,15 +18,13 @@ from raterscope import __version__, resources
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.memory import share_heaps
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_theme
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 SWITCH_SECONDS = 0.0005
-HEAPS = 2
-_HEAPS_AT_MOST = -8
-"""Number of the parameter M_ARENA_MAX in glibc's malloc.h."""
 
 
 def main(paths: Sequence[Path] = ()) -> int:
@@ -52,13 +49,6 @@ def main(paths: Sequence[Path] = ()) -> int:
     _FirstPicture(window, partial(_go_on, window, [path.resolve() for path in paths]))
     window.show()
     return application.exec()
-
-
-def share_heaps() -> None:
-    """Let all threads share two heaps. With eight per core, the default of glibc, memory fragments."""
-    allocator = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if allocator is not None:
-        allocator(_HEAPS_AT_MOST, HEAPS)
 
 
 class _FirstPicture(QObject):

@@ -1,0 +1,40 @@
+"""Settings of glibc's allocator; elsewhere they have no effect.
+
+References
+----------
+mallopt(3), Linux man-pages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+HEAPS = 2
+_HEAPS_AT_MOST = -8
+_TRIM_ABOVE = -1
+_MAP_ABOVE = -3
+"""Numbers of the parameters M_ARENA_MAX, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h."""
+
+_LARGEST_MAPPED = 32 << 20
+"""The largest value that glibc accepts for M_MMAP_THRESHOLD."""
+
+
+def share_heaps() -> None:
+    """Let all threads share two heaps. With eight per core, the default of glibc, memory fragments."""
+    _set(_HEAPS_AT_MOST, HEAPS)
+
+
+def keep_freed_memory() -> None:
+    """Keep the memory of freed arrays for the next ones, which then need no new pages of zeros.
+
+    For commands that end after their work.
+    """
+    _set(_TRIM_ABOVE, 2**31 - 1)
+    _set(_MAP_ABOVE, _LARGEST_MAPPED)
+
+
+def _set(parameter: int, value: int) -> None:
+    allocator = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if allocator is not None:
+        allocator(parameter, value)
