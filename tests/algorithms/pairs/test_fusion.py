@@ -181,7 +181,7 @@ def test_perfect_data_flag_nobody_and_name_the_one_sided():
     assert (fusion.statistic == 0.0).all()
     assert fusion.bias[:12] == pytest.approx(np.full(12, 20.0))
     notices = "\n".join(fusion.notices)
-    assert "without any noise, so that no bias can be tested: nobody is flagged." in notices
+    assert "without any noise, so that no bias can be tested: none is flagged." in notices
     assert "12 annotators (annotator 0, annotator 1" in notices
     assert "and 7 more) chose one side alone." in notices
 
@@ -217,7 +217,7 @@ def test_copies_are_told_since_they_inflate_w():
 def test_knockoff_plus_says_that_it_cannot_flag_a_few():
     pairs = scattered(9, annotators=8, count=800)
     assert (
-        "knockoff+ cannot flag fewer than 10 annotators, and only 8 were tested: nobody can be flagged"
+        "knockoff+ cannot flag fewer than 10 annotators, and only 8 were tested: none can be flagged"
         in notices_of(pairs)
     )
     subset = scattered(9, annotators=40, count=4_000, biased=4)

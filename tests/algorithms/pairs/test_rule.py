@@ -63,7 +63,7 @@ def test_the_crowd_test_says_that_it_holds_flags_back():
         if (fusion.q_value <= 0.1).any() and not fusion.flagged.any()
     )
     assert fixed.crowd_p > fixed.gate
-    assert "nobody is flagged. Set the crowd test to 1" in "\n".join(fixed.notices)
+    assert "none is flagged. Set the crowd test to 1" in "\n".join(fixed.notices)
     assert (fixed.behaviour[fixed.q_value <= 0.1] == UNDECIDABLE).all()
     assert flip_flags(fixed.q_value, 0.1, fixed.crowd_p, 1.0).any()
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -204,7 +205,7 @@ class TestTerminal:
         program = self.begin(clicks, theirs)
         os.close(theirs)
         content = b""
-        while b"%" not in content or b"i0" not in content:
+        while b"%" not in content or not re.search(rb"fused \d|i0", content):
             content += os.read(ours, 4096)
         os.killpg(program.pid, signal.SIGINT)
         while program.poll() is None:  # Python ignores an interrupt that comes while an object is finalized

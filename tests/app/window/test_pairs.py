@@ -25,7 +25,7 @@ def test_comparisons_become_a_study_and_pictures_may_come_later(window, qtbot, f
     has_keys = window.focusWidget()
     assert has_keys.isVisible()
     assert window.workspace.isAncestorOf(has_keys)
-    pictures = digits(folder / "cells", ["c0.png", "c2.png"])
+    pictures = digits(folder / "cells", ["c0.png", "c2.png"])[0].parent
     contents = brought(window, qtbot, pictures, "2 items have a picture now")
     assert not contents.of("masks")
     job = window.document.ask("Looking", lambda study, _: item_pictures(study, 1))

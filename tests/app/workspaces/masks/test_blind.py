@@ -87,7 +87,7 @@ def test_regions_are_settled_as_drawn_and_then_uncovered(blind, qtbot):
     key(blind, qtbot, Qt.Key.Key_A)
     assert states(blind) == ["mended"]
     assert seen(blind) == {*READERS, "the consensus"}
-    assert "shown now" in blind.status.message
+    assert "visible now" in blind.status.message
     assert blind.menus.undo_action.text() == "Undo paint in region 1, blind"
     mine = np.zeros(SHAPE, dtype=bool)
     mine[8] = MINE[8]
@@ -111,7 +111,7 @@ def test_a_contour_drawn_before_a_fusion_is_settled_and_held_fixed(opened_masks,
     draw(opened_masks, qtbot, MINE)
     key(opened_masks, qtbot, Qt.Key.Key_A)
     assert opened_masks.menus.undo_action.text() == "Undo paint all of nodule, blind"
-    assert "shown now" in opened_masks.status.message
+    assert "visible now" in opened_masks.status.message
     assert seen(opened_masks) == {*READERS, "the consensus"}
     key(opened_masks, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
