@@ -94,7 +94,7 @@ def test_the_keys_walk_by_left_and_by_right_counts(sides, qtbot):
     sides.select(40)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):
         qtbot.keyClick(sides.figure, key)
-    assert sides.selections == [12]  # from whom is selected, 40 left, on to 88
+    assert sides.selections == [12]  # from cy, who chose left 40 times, to dee with 88
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
         qtbot.keyClick(sides.figure, key)
     assert sides.selections == [12, 70]  # 270 right, then 100, then 9

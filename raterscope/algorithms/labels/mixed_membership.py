@@ -18,15 +18,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import Crowd, count_votes_of, run_parts
 from raterscope.algorithms.labels.data import OPEN, FloatArray
-from raterscope.algorithms.labels.hierarchical import (
-    Crowd,
-    Fit,
-    count_votes_of,
-    empty_fit,
-    estimate_priors,
-    run_parts,
-)
+from raterscope.algorithms.labels.hierarchical import Fit, empty_fit, estimate_priors
 from raterscope.algorithms.progress import Watch
 
 _ROUNDS = 30

@@ -61,6 +61,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -81,8 +82,6 @@ from raterscope.algorithms.labels.hierarchical import (
     correlation_of,
     dawid_skene,
     predictive_scores,
-    smoothed_vote,
-    sort_votes,
     tempered_posteriors,
 )
 from raterscope.algorithms.labels.mixed_membership import mixed_membership

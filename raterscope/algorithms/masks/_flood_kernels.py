@@ -101,11 +101,11 @@ def join(
             high, low = top[other_root], top[root]
             if depth[low] > depth[high]:
                 high, low = low, high
-            above, beneath = _root(fate, np.int64(high)), _root(fate, np.int64(low))
+            above, below = _root(fate, np.int64(high)), _root(fate, np.int64(low))
             if depth[high] - depth[low] <= _ROUNDING * depth[high]:
-                fate[beneath] = above
+                fate[below] = above
             elif depth[low] - depth[v] < height:
-                failed[beneath] = True
+                failed[below] = True
             parent[root] = other_root
             top[other_root] = high
 

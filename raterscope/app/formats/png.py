@@ -20,7 +20,7 @@ from raterscope.algorithms.progress import Watch, silent
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 BY_CHECKSUMS = "png:"
-"""How a digest of checksums begins."""
+"""Prefix of a digest of checksums."""
 
 _LONGEST_EXIF = 1 << 16
 _SMALLEST = 512

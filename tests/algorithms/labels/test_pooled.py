@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels import hierarchical
+from raterscope.algorithms.labels import crowd_votes
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, exclude_unvoted, run, unvoted_tasks
@@ -213,8 +213,8 @@ def test_a_large_crowd_has_the_same_answer_from_fits_to_a_part_of_it(monkeypatch
     decided = np.where(np.arange(len(truth)) < known, truth, OPEN).astype(np.int16)
     labels = replace(labels, known=decided)
     whole = pooled(labels)
-    monkeypatch.setattr(hierarchical, "LARGE", 10_000)
-    monkeypatch.setattr(hierarchical, "_SAMPLE", 5_000)
+    monkeypatch.setattr(crowd_votes, "LARGE", 10_000)
+    monkeypatch.setattr(crowd_votes, "_SAMPLE", 5_000)
     large = pooled(labels)
     assert np.abs(large.posterior - whole.posterior).sum(axis=1).mean() < 0.03
     assert (large.label() == whole.label()).mean() > 0.995

@@ -1,0 +1,224 @@
+"""Votes of a crowd prepared for the models of the pooled consensus: sorted, counted by pair, run in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import chain
+from threading import Event
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    IndexArray,
+    Labels,
+    Result,
+    class_shares,
+    class_votes,
+    default_prior,
+    run_spans,
+    sort_by_task,
+    task_spans,
+)
+from raterscope.algorithms.progress import Watch
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+
+TERMS = 1_000_000
+"""Votes times classes between two reports."""
+
+LARGE = 4_000_000
+"""Votes times classes of a large crowd. Its tables of tasks have single precision, its tasks are divided into
+two parts with counts of their own, and each fit starts from another one."""
+
+_SAMPLE = 5_000_000
+"""Votes times classes of the part of a large crowd to which it is fitted first."""
+
+_FEW_CLASSES = 6
+"""Classes up to which kernels are compiled for their number, for large crowds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Votes sorted by task, the pairs of annotator and output that occur, and what outputs stand for.
+
+    Attributes
+    ----------
+    start : (N + 1,) int64
+        The votes on task i are `start[i]` to `start[i + 1]`.
+    pair : (V,) int32
+        The pair of each vote.
+    begin : (K + 1,) int64
+        The pairs of annotator k are `begin[k]` to `begin[k + 1]`.
+    owner, output : (P,) int32, (P,) int16
+        Annotator and output of each pair.
+    known : (N,) int16
+    meaning : (L,) int16
+        The class that each output stands for, `OPEN` for none.
+    stands : (L, J) bool
+        The same as a table.
+    use : (L,) float64
+        Share of each output among the votes.
+    votes : (K,) float64
+    prior : (J, L) float64, optional
+    parts : tuple of tuples of (first, last)
+        Spans of tasks in parts with counts of their own.
+    """
+
+    start: NDArray[np.int64]
+    pair: IndexArray
+    begin: NDArray[np.int64]
+    owner: IndexArray
+    output: ClassArray
+    known: ClassArray
+    meaning: ClassArray
+    stands: NDArray[np.bool_]
+    use: FloatArray
+    votes: FloatArray
+    prior: FloatArray | None
+    parts: tuple[Spans, ...]
+
+    @property
+    def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
+        """Start of the votes on each task, the pair of each vote, and the annotator of each pair."""
+        return self.start, self.pair, self.owner
+
+    @property
+    def spans(self) -> Spans:
+        """Spans of all tasks."""
+        return tuple(chain.from_iterable(self.parts))
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Tasks with votes or a known class."""
+        return np.asarray((np.diff(self.start) > 0) | (self.known != OPEN))
+
+    @property
+    def large(self) -> bool:
+        """Whether tables are of single precision, and fits start from others."""
+        return bool(len(self.pair) * self.stands.shape[1] >= LARGE)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the tables of tasks."""
+        return np.float32 if self.large else np.float64
+
+    @property
+    def each_class(self) -> tuple[float, ...] | FloatArray:
+        """An entry for each class, for kernels compiled for few classes where that is worth the time."""
+        few = self.large and self.stands.shape[1] <= _FEW_CLASSES
+        return (0.0,) * self.stands.shape[1] if few else np.zeros(self.stands.shape[1])
+
+    def sample(self) -> tuple[Crowd, NDArray[np.int64]]:
+        """Return the votes on about `LARGE` votes times classes, and their tasks."""
+        terms = len(self.pair) * self.stands.shape[1]
+        tasks = np.arange(0, len(self.known), max(1, terms // _SAMPLE))
+        count = np.diff(self.start)[tasks]
+        start = np.concatenate([[0], np.cumsum(count)])
+        pair = self.pair[np.repeat(self.start[tasks] - start[:-1], count) + np.arange(start[-1])]
+        votes = np.bincount(self.owner[pair], minlength=len(self.votes)).astype(np.float64)
+        parts = _divide(start, self.stands.shape[1], large=True)
+        return replace(self, start=start, pair=pair, known=self.known[tasks], votes=votes, parts=parts), tasks
+
+
+def sort_votes(labels: Labels, watch: Watch) -> Crowd:
+    """Sort the votes by task, and list the pairs of annotator and output."""
+    assert labels.meaning is not None
+    votes = sort_by_task(labels, watch)
+    occurring = np.zeros(votes.annotators * votes.outputs, dtype=np.bool_)
+    occurring[votes.pair] = True
+    pairs = np.flatnonzero(occurring)
+    number = np.cumsum(occurring, dtype=np.int32) - np.int32(1)
+    owner, output = (pairs // votes.outputs).astype(np.int32), (pairs % votes.outputs).astype(np.int16)
+    use = np.bincount(labels.label, minlength=votes.outputs) + 1.0
+    stands = labels.meaning[:, None] == np.arange(votes.classes)
+    given = np.bincount(labels.annotator, minlength=votes.annotators).astype(np.float64)
+    parts = _divide(votes.start, votes.classes, large=len(labels) * votes.classes >= LARGE)
+    return Crowd(
+        votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
+        output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts,
+    )  # fmt: skip
+
+
+def _divide(start: NDArray[np.int64], classes: int, *, large: bool) -> tuple[Spans, ...]:
+    """Divide tasks into spans, and those of large crowds into two parts."""
+    spans = task_spans(start, TERMS // classes)
+    half = -(-len(spans) // 2)
+    return (spans[:half], spans[half:]) if large else (spans,)
+
+
+def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
+    """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J) of the crowd's type."""
+    tasks, classes = len(labels.tasks), len(labels.classes)
+    weight = class_shares(labels, default_prior(labels))
+    vote: FloatArray = np.empty((tasks, classes), dtype=crowd.dtype)
+    if (weight == crowd.stands).all():
+        watch(0.0, "counting votes")
+        vote[:] = class_votes(labels)
+        vote += 1 / classes
+    else:
+        for j in range(classes):
+            watch(j / classes, "counting votes")
+            vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
+    vote /= vote.sum(axis=1, keepdims=True)
+    fixed = np.flatnonzero(crowd.known != OPEN)
+    vote[fixed] = np.eye(classes)[crowd.known[fixed]]
+    return vote
+
+
+def run_parts(
+    parts: tuple[Spans, ...], run: Callable[[int, int, int], Result], report: Callable[[], None]
+) -> list[Result]:
+    """Run a kernel on the spans of each part in their order, several parts at a time.
+
+    Parameters
+    ----------
+    parts : tuple of tuples of (first, last)
+    run : callable
+        Takes the number of the part, the first task, and the one after the last.
+    report : callable
+        Called several times a second; it may raise.
+
+    Returns
+    -------
+    list
+        The results of all spans in their order.
+    """
+    stopped = Event()
+
+    def run_part(at: int, _: int) -> list[Result]:
+        return [run(at, *span) for span in parts[at] if not stopped.is_set()]
+
+    def stop() -> None:
+        try:
+            report()
+        except BaseException:
+            stopped.set()  # the other parts end with their span
+            raise
+
+    if len(parts) == 1:
+        results = []
+        for span in parts[0]:
+            report()
+            results.append(run(0, *span))
+        return results
+    done = run_spans(tuple((at, at + 1) for at in range(len(parts))), run_part, stop)
+    return list(chain.from_iterable(done))
+
+
+def count_votes_of(crowd: Crowd, posterior: FloatArray, report: Callable[[], None]) -> FloatArray:
+    """Count votes by pair and class with the posterior as weights, (S, P, J) in the crowd's S parts."""
+    from raterscope.algorithms.labels._pooled_kernels import count_pairs
+
+    counts = np.zeros((len(crowd.parts), len(crowd.owner), posterior.shape[1]))
+
+    def count(at: int, first: int, last: int) -> None:
+        count_pairs(first, last, crowd.by_task, posterior, counts[at])
+
+    run_parts(crowd.parts, count, report)
+    return counts
