@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ from raterscope.app.kinds.masks.imports import (
     Site,
     StudyImages,
     assign_raters,
+    explain_change_of_grid,
     list_sites,
     place_masks,
     prepare_mask,
@@ -357,8 +359,13 @@ def _store(
     for done, file in enumerate(readings.masks, start=len(tables)):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
         mine = placed.get(file.path, [])
-        moved = sum(not placed_mask.mask.grid.same_voxels(grids[number]) for placed_mask, number in mine)
-        notices = [*file.notices, *_moved_in_words(moved)]
+        changes = Counter(
+            explain_change_of_grid(placed_mask.mask.grid, grids[number]) for placed_mask, number in mine
+        )
+        notices = [
+            *file.notices,
+            *(f"{counted(many, 'mask')} {words}." for words, many in changes.items() if words),
+        ]
         masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in mine]
         report = add_masks(study, masks, file.path.name, notices, step)
         reports.append(f"{plain(file.path.name)}: {report}")
@@ -432,12 +439,6 @@ def _came(noun: str, entries: set[int], before: set[int], named: int) -> str:
     words = counted(new, noun)
     known = named - new
     return f"{words}, {known} known already." if known else f"{words}."
-
-
-def _moved_in_words(moved: int) -> list[str]:
-    if not moved:
-        return []
-    return [f"{moved:,} of them were resampled to the image's grid. Edges may shift slightly."]
 
 
 def import_files(

@@ -280,6 +280,29 @@ class Grid:
         inside = (np.rint(index) >= 0) & (np.rint(index) < other.shape)
         return bool(away <= _SAME_PLACE and inside.all())
 
+    def same_slices(self, other: Grid) -> bool:
+        """Return whether `other` has the slices of this grid, though its positions of them may be wrong.
+
+        Programs that know only one slice distance and right angles (ITK, NIfTI) write uneven or tilted
+        slices at the mean, the first or the nominal distance along the normal. Such a grid has the rows and
+        columns of the first slice, and as many slices, but contours on it are up to centimetres off.
+        """
+        return self.same_voxels(other) or any(even.same_voxels(other) for even in self.simplified)
+
+    @cached_property
+    def simplified(self) -> tuple[Grid, ...]:
+        """The grid as written with one slice distance and right angles; empty if it has that form."""
+        if self.flat or not self.calibrated or not (self.uneven or self.tilt > _TILTED):
+            return ()
+        first, second, last = self.to_patient(np.array([[at, 0.0, 0.0] for at in (0, 1, self.shape[0] - 1)]))
+        mean = np.linalg.norm(last - first) / (self.shape[0] - 1)
+        steps = [float(mean), float(np.linalg.norm(second - first)), self.spacing[0]]
+        rows = self.matrix[:3, :2]
+        return tuple(
+            Grid.from_matrix(self.shape, np.column_stack([rows, self.normal * step, self.matrix[:3, 3]]))
+            for step in dict.fromkeys(steps)
+        )
+
     def part(self, origin: tuple[int, int, int], shape: tuple[int, int, int]) -> Grid:
         """Return the grid of a part that begins at the voxel `origin`."""
         matrix = self.matrix.copy()

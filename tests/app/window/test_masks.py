@@ -78,7 +78,7 @@ def test_masks_on_another_grid_need_confirmation_before_a_study_is_created(windo
     assert "does not lie on chest.nii.gz" in box.text()
     (box.accept if resample else box.reject)()
     if resample:
-        qtbot.waitUntil(lambda: "resampled to the image" in window.status.message, timeout=LONG)
+        qtbot.waitUntil(lambda: "resampled to the grid of the image" in window.status.message, timeout=LONG)
         idle(window, qtbot)
         path = window.document.contents.path
         window.close()

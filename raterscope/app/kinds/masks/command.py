@@ -42,6 +42,7 @@ from raterscope.app.kinds.masks.imports import (
     MaskOptions,
     Placement,
     assign_raters,
+    explain_change_of_grid,
     list_sites,
     place_masks,
     prepare_mask,
@@ -203,7 +204,7 @@ def _sorted(paths: Sequence[Path], watch: Watch) -> ClassifiedFiles:
     folders = [path for path in paths if path.is_dir()]
     classified = sort_files(folders, None, (), watch) if folders else ClassifiedFiles()
     if folders and not classified.masks:
-        raise InputError("is a folder without masks", file=folders[0])
+        raise InputError("is a folder without masks; name an image after --image", file=folders[0])
     files = sort_files([path for path in paths if not path.is_dir()], "masks", (), watch)
     return replace(classified, masks=(*files.masks, *classified.masks))
 
@@ -216,10 +217,8 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
     for mask, at in zip(placement.masks, placement.where, strict=True):
         grid = placement.sites[at].grid
         record = record_of(prepare_mask(mask, at, grid))
-        if not mask.mask.grid.same_voxels(grid):
-            sentences.append(
-                f"{plain(mask.file.name)} was resampled to the image's grid. Edges may shift slightly."
-            )
+        if change := explain_change_of_grid(mask.mask.grid, grid):
+            sentences.append(f"{plain(mask.file.name)}: {change}")
         if mask.annotator is None:
             truths.setdefault(at, {})[mask.structure] = record
         else:

@@ -236,7 +236,8 @@ def place_masks(
 def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:
     """Prepare a mask for storage on an image's grid; resampled if its own grid differs.
 
-    Resampling to the same voxels in another order changes no value.
+    Resampling to the same voxels in another order changes no value. A mask of the same slices at simplified
+    positions is placed slice by slice.
 
     Raises
     ------
@@ -248,10 +249,26 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
         return PlacedMask(
             image, attributed.annotator, attributed.structure, mask.origin, mask.values, mask.coding
         )
-    origin, values = crop(resample(mask.whole(), mask.grid, grid))
+    origin, values = crop(resample(mask.whole(), mask.grid, _with_slices_of(mask.grid, grid)))
     if mask.values.any() and not values.any():
         raise InputError("marks nothing within the image it is resampled to", file=attributed.file)
     return PlacedMask(image, attributed.annotator, attributed.structure, origin, values, mask.coding)
+
+
+def explain_change_of_grid(source: Grid, target: Grid) -> str:
+    """Explain what placing masks of one grid on another changes; empty if nothing."""
+    if source.same_voxels(target):
+        return ""
+    if target.same_slices(source):
+        return "placed slice by slice: slices are even in the file, uneven or tilted in the image"
+    return "resampled to the grid of the image; edges may shift slightly"
+
+
+def _with_slices_of(source: Grid, target: Grid) -> Grid:
+    """Return `target`, or its simplified form if that is what masks on `source` were drawn on."""
+    if target.same_voxels(source):
+        return target
+    return next((even for even in target.simplified if even.same_voxels(source)), target)
 
 
 class _Sites:
@@ -281,7 +298,7 @@ class _Sites:
         sites, grid = self._sites, mask.mask.grid
         named = self._named(mask.item) or self._named(mask.hint)
         if named:
-            same = self._nearest(mask, [at for at in named if sites[at].grid.same_voxels(grid)])
+            same = self._nearest(mask, [at for at in named if sites[at].grid.same_slices(grid)])
             if len(same) > 1:
                 raise _ambiguous_image(mask, [sites[at] for at in same])
             if same:
@@ -295,7 +312,7 @@ class _Sites:
         if is_named or guessed or not sites:
             return None, mask.structure
         shape = tuple(sorted(grid.shape))
-        fits = [at for at in self._by_shape.get(shape, ()) if sites[at].grid.same_voxels(grid)]
+        fits = [at for at in self._by_shape.get(shape, ()) if sites[at].grid.same_slices(grid)]
         sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
         new_sites = [at for at in fits if sites[at].fresh]
         chosen = next((few for few in (sure, new_sites, fits) if len(few) == 1), None)

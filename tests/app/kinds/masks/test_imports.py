@@ -9,6 +9,7 @@ from PIL import Image
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
+from tests.app.formats.dicom_builder import write_series
 from tests.app.kinds.masks.dicom_cases import a_patient, box, segmented
 from tests.app.kinds.masks.made import SHAPE, a_ball, a_volume, four_raters, write
 
@@ -187,7 +188,7 @@ class TestAnotherGrid:
         volume = a_volume(tmp_path / "chest.nii.gz")
         moved = write(tmp_path / "chest_anna.nii.gz", a_ball(), shift=-3.0)
         assert "--resample resamples it" in import_files(volume, moved)
-        assert "resampled to the image" in import_files(volume, moved, "--resample")
+        assert "resampled to the grid of the image" in import_files(volume, moved, "--resample")
         with Study.open(tmp_path / "s.rscope") as study:
             record = read_masks(study, study.images()[0].id, "structure")["anna"]
         where = np.argwhere(a_ball())
@@ -195,6 +196,28 @@ class TestAnotherGrid:
         assert record.origin == (low[0], low[1], low[2] + 3)
         inside = a_ball()[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
         np.testing.assert_array_equal(record.values, inside)
+
+    @pytest.mark.parametrize("irregular", [{"tilt": 18.5}, {"missing": (3, 4)}, {"tilt": -7, "missing": [5]}])
+    def test_masks_drawn_with_itk_on_an_irregular_series_stay_on_their_slices(
+        self, import_files, tmp_path, irregular
+    ):
+        write_series(tmp_path / "ct", (9, 24, 30), (2.5, 0.8, 0.8), **irregular)
+        reader = SimpleITK.ImageSeriesReader()
+        reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(tmp_path / "ct")))
+        even = reader.Execute()
+        shape = even.GetSize()[::-1]
+        rng = np.random.default_rng(4)
+        drawn = {name: rng.integers(0, 2, shape).astype(np.uint8) for name in ("anna", "ben")}
+        for name, values in drawn.items():
+            image = SimpleITK.GetImageFromArray(values)
+            image.CopyInformation(even)
+            SimpleITK.WriteImage(image, str(tmp_path / f"m_{name}.nii.gz"))
+        assert "placed slice by slice" in import_files(tmp_path / "ct", *tmp_path.glob("*.nii.gz"))
+        with Study.open(tmp_path / "s.rscope") as study:
+            records = read_masks(study, study.images()[0].id, "m")
+        for name, record in records.items():
+            assert record.origin == (0, 0, 0)
+            np.testing.assert_array_equal(record.values, drawn[name].astype(bool))
 
     def test_pixels_without_a_place_are_never_resampled(self, import_files, tmp_path):
         small = painted(tmp_path / "cell_anna.png", a_disc((50, 80)))
