@@ -9,17 +9,16 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QKeySequence, QShortcut, QTextBlockFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLineEdit,
     QSplitter,
     QTextBrowser,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.names import Typed
 from raterscope.widgets.parts import plain_label
 
@@ -92,10 +91,9 @@ class GuideView(QWidget):
         self._chapters: dict[str, QTreeWidgetItem] = {}
         self._fill()
         left = QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(12, 12, 8, 8)
-        for part in (self.line, self._nothing, self.contents):
-            column.addWidget(part)
+        column = vertical(
+            self.line, self._nothing, self.contents, inside=left, margins=(12, 12, 8, 8), spacing=None
+        )
         column.setStretch(2, 1)
         self._nothing.hide()
         parts = QSplitter()
@@ -105,9 +103,7 @@ class GuideView(QWidget):
         parts.addWidget(self.page)
         parts.setSizes([CONTENTS_WIDTH, SIZE.width() - CONTENTS_WIDTH])
         parts.setStretchFactor(1, 1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(parts)
+        horizontal(parts, inside=self)
         self.line.textChanged.connect(self._find)
         self.line.returnPressed.connect(self.contents.setFocus)
         self.contents.currentItemChanged.connect(self._on_current)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
 from raterscope.widgets.parts import WrappingRow, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
@@ -127,9 +128,7 @@ class EmptyState(QWidget):
         words = plain_label(sentence, "second", wrap=True)
         for label in (heading, words):
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addStretch(1)
+        buttons = horizontal(STRETCH, spacing=8)
         self.buttons: list[QPushButton] = []
         for word, action in actions:
             button = QPushButton(word)
@@ -144,18 +143,8 @@ class EmptyState(QWidget):
         buttons.addStretch(1)
         block = QWidget()
         set_lengths(block, maximumWidth=WIDTH)
-        column = QVBoxLayout(block)
-        column.setSpacing(12)
-        column.addStretch(2)
-        for part in (heading, words):
-            column.addWidget(part)
-        column.addSpacing(4)
-        column.addLayout(buttons)
-        column.addStretch(3)
-        row = QHBoxLayout(self)
-        row.addStretch(1)
-        row.addWidget(block, 100)
-        row.addStretch(1)
+        vertical(Stretch(2), heading, words, 4, buttons, Stretch(3), inside=block, margins=None, spacing=12)
+        horizontal(STRETCH, (block, 100), STRETCH, inside=self, margins=None, spacing=None)
 
 
 class WorkspaceNotes(QWidget):
@@ -189,13 +178,9 @@ class WorkspaceNotes(QWidget):
 
     def _line(self, tag: str) -> tuple[QWidget, QLabel]:
         line = QWidget()
-        row = QHBoxLayout(line)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
         name, words = plain_label(tag), plain_label("", wrap=True, selectable=True)
         name.setObjectName("workspaceTag")
-        row.addWidget(name, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(words, 1)
+        horizontal((name, 0, Qt.AlignmentFlag.AlignTop), (words, 1), inside=line, spacing=8)
         self._column.addWidget(line)
         return line, words
 

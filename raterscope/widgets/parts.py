@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.theme import text_size
 
 if TYPE_CHECKING:
@@ -449,11 +450,7 @@ class Pair(QWidget):
 def beside(*widgets: QWidget) -> QWidget:
     """Put widgets into a row that does not wrap."""
     block = QWidget()
-    row = QHBoxLayout(block)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(8)
-    for widget in widgets:
-        row.addWidget(widget)
+    horizontal(*widgets, inside=block, spacing=8)
     return block
 
 

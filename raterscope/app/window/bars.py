@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from raterscope.app.jobs import Job
 from raterscope.text import time_left
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import set_lengths
 
@@ -80,9 +81,6 @@ class TopBar(QWidget):
         self.help.setAccessibleName("Keyboard shortcuts")
         self.help.clicked.connect(self.help_requested)
 
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 0, 12, 0)
-        row.setSpacing(8)
         left, right = QHBoxLayout(), QHBoxLayout()
         left.addWidget(self._menu_button)
         left.addWidget(self._study, 1)
@@ -90,10 +88,9 @@ class TopBar(QWidget):
         for widget in (self._progress, self._cancel, self.fuse, self.help):
             right.addWidget(widget)
         right.insertStretch(0)
-        row.addLayout(left, 1)
-        for tab in self._tabs.values():
-            row.addWidget(tab)
-        row.addLayout(right, 1)
+        horizontal(
+            (left, 1), *self._tabs.values(), (right, 1), inside=self, margins=(12, 0, 12, 0), spacing=8
+        )
         theme.notifier().changed.connect(self._fit_tabs)
         self._fit_tabs()
         self._possible = False
@@ -174,11 +171,7 @@ class NoticeBar(QWidget):
         dismiss = QToolButton()
         dismiss.setText("Dismiss")
         dismiss.clicked.connect(self.hide)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 12, 6)
-        row.addWidget(tone)
-        row.addWidget(self._words, 1)
-        row.addWidget(dismiss)
+        horizontal(tone, (self._words, 1), dismiss, inside=self, margins=(12, 6, 12, 6), spacing=None)
         self.hide()
 
     @property
@@ -208,13 +201,15 @@ class StatusLine(QWidget):
         self._background = _named_label("statusBackground")
         self._background.hide()
         self._saved = _named_label("statusSaved")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 0, 12, 0)
-        row.setSpacing(16)
-        row.addWidget(self._text, 3)
-        row.addWidget(self._message, 2)
-        row.addWidget(self._background)
-        row.addWidget(self._saved)
+        horizontal(
+            (self._text, 3),
+            (self._message, 2),
+            self._background,
+            self._saved,
+            inside=self,
+            margins=(12, 0, 12, 0),
+            spacing=16,
+        )
 
     def set_text(self, text: str) -> None:
         """Describe the item and run on screen."""
@@ -270,11 +265,7 @@ class ActionBar(QWidget):
         self.words = plain_label(wrap=True, selectable=True)
         self.buttons = [QPushButton(words) for words in actions]
         theme.set_role(self.buttons[0], "primary")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 12, 6)
-        row.setSpacing(8)
-        row.addWidget(tone)
-        row.addWidget(self.words, 1)
+        row = horizontal(tone, (self.words, 1), inside=self, margins=(12, 6, 12, 6), spacing=8)
         for button in self.buttons:
             button.setAutoDefault(True)  # Return presses it, as in a dialog
             row.addWidget(button)

@@ -22,13 +22,11 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QFrame,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QMenu,
     QScrollArea,
     QStyle,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -38,6 +36,7 @@ from raterscope.app.workspaces.run_history import run_lines
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.names import Typed
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
@@ -141,11 +140,7 @@ class CommandPalette(QFrame):
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._no_matches = plain_label("No matches", "second")
         self._no_matches.setContentsMargins(8, 4, 8, 4)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(8)
-        for part in (self.line, self.view, self._no_matches):
-            column.addWidget(part)
+        vertical(self.line, self.view, self._no_matches, inside=self, margins=(8, 8, 8, 8), spacing=8)
         self.line.textChanged.connect(self._find)
         self.line.installEventFilter(self)
         self.view.clicked.connect(self._do)
@@ -304,18 +299,12 @@ class ShortcutSheet(QDialog):
         self._no_matches.hide()
         sheet = QWidget()
         sheet.setAccessibleName("Keyboard shortcuts")
-        columns = QHBoxLayout(sheet)
-        columns.setContentsMargins(EDGE, 4, EDGE, 16)
-        columns.setSpacing(BETWEEN)
+        columns = horizontal(inside=sheet, margins=(EDGE, 4, EDGE, 16), spacing=BETWEEN)
         room = QSize(pixels(SIZE.width()), pixels(SIZE.height()))
         if parent is not None:
             room = room.boundedTo(parent.size() - QSize(24, 48))
         for part in _fitting(self._groups, room.width()):
-            column = QVBoxLayout()
-            column.setSpacing(16)
-            for group in part:
-                column.addWidget(group)
-            column.addStretch(1)
+            column = vertical(*part, STRETCH, spacing=16)
             columns.addLayout(column, 1)
         area = QScrollArea()
         area.setWidget(sheet)
@@ -323,14 +312,8 @@ class ShortcutSheet(QDialog):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setAccessibleName("Keyboard shortcuts")
-        top = QVBoxLayout()
-        top.setContentsMargins(20, 16, 20, 4)
-        top.addWidget(self.line)
-        top.addWidget(self._no_matches)
-        column_of_sheet = QVBoxLayout(self)
-        column_of_sheet.setContentsMargins(0, 0, 0, 0)
-        column_of_sheet.addLayout(top)
-        column_of_sheet.addWidget(area, 1)
+        top = vertical(self.line, self._no_matches, margins=(20, 16, 20, 4), spacing=None)
+        vertical(top, (area, 1), inside=self, spacing=None)
         self.resize(room)
         self.line.textChanged.connect(self._find)
         self.line.setFocus()
@@ -350,11 +333,8 @@ class _Group(QWidget):
         super().__init__()
         self._title = group.where.casefold()
         self._rows = [(_row(keys, words), keys, words) for keys, words in group.keys]
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
         caption: QLabel = plain_label(group.where.upper(), "caption")
-        column.addWidget(caption)
+        column = vertical(caption, inside=self, spacing=4)
         for row, _, _ in self._rows:
             column.addWidget(row)
 

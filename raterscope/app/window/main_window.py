@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
@@ -34,6 +34,7 @@ from raterscope.app.window.unsaved_results import (
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.hints import EmptyState
+from raterscope.widgets.layouts import vertical
 
 FRAME = QSize(12, 42)
 """Largest size of a frame with its title, which Qt knows only once the window is shown."""
@@ -94,9 +95,7 @@ class MainWindow(QMainWindow):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         centre = QWidget()
-        column = QVBoxLayout(centre)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column = vertical(inside=centre)
         for piece in (
             self.bar,
             self.moved_bar,

@@ -13,12 +13,12 @@ from PySide6.QtWidgets import (
     QApplication,
     QSplitter,
     QTabWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.activity_panels import (
     BACK,
     NEXT,
@@ -113,13 +113,10 @@ class WorkspaceScreen(QWidget):
         """Help on the keys 1 to 9."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
         # Parents before children: Qt styles all descendants again for each widget that is put around them.
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         self.notes = WorkspaceNotes(self)
-        column.addWidget(self.notes)
         self.whole = _splitter(across, self)
-        column.addWidget(self.whole, 1)
+        vertical(self.notes, (self.whole, 1), inside=self, spacing=None)
         ScrollRegion(queue, self.whole)
         self.middle = _splitter(down, self.whole)
         self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)

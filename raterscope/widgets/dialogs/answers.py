@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.labels.data import OPEN, Labels, PriorSettings, prior_of
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.prior_form import PriorForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
 
@@ -110,26 +111,23 @@ class AnswersDialog(QDialog):
             ("Add", "Add a class", self._on_add),
             ("Remove", "Remove the selected class", self._on_remove),
         ))  # fmt: skip
-        above = QHBoxLayout()
-        above.setSpacing(16)
-        above.addLayout(left, 3)
-        above.addLayout(right, 2)
+        above = horizontal((left, 3), (right, 2), spacing=16)
         inner = QWidget()
         theme.set_role(inner, "panel")
-        body = QVBoxLayout(inner)
-        body.setContentsMargins(0, 0, 0, 0)
-        body.addWidget(self.prior)
+        vertical(self.prior, inside=inner)
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setWidget(inner)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label(f"Meaning of the answers to “{question}”", "title", wrap=True))
-        column.addLayout(above, 2)
-        column.addWidget(area, 3)
-        column.addWidget(self._error)
-        column.addWidget(self._box)
+        vertical(
+            plain_label(f"Meaning of the answers to “{question}”", "title", wrap=True),
+            (above, 2),
+            (area, 3),
+            self._error,
+            self._box,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
 
     def _outputs(self) -> tuple[str, ...]:
         items = (self.outputs.item(row, 0) for row in range(self.outputs.rowCount()))
@@ -265,8 +263,7 @@ def _meant(
 
 
 def _buttons(*described: tuple[str, str, object]) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(8)
+    row = horizontal(spacing=8)
     for words, tip, slot in described:
         button = QPushButton(words)
         button.setToolTip(tip)

@@ -13,17 +13,16 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFormLayout,
-    QHBoxLayout,
     QHeaderView,
     QLineEdit,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.parts import add_buttons
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import plain_label
 
 ROWS_SHOWN = 6
@@ -123,18 +122,15 @@ class ColumnMappingDialog(QDialog):
                 self._table.setItem(row, column, item)
         self._table.setRowHeight(0, 34)
         self._problem = plain_label("", "rejected", wrap=True)
-        column_box = QVBoxLayout(self)
-        column_box.setContentsMargins(16, 16, 16, 16)
-        column_box.setSpacing(8)
-        column_box.addWidget(plain_label(title or "A table with an unknown header", "title"))
-        column_box.addWidget(
-            plain_label("Select what each column holds. Other columns are ignored.", "second")
+        column_box = vertical(
+            plain_label(title or "A table with an unknown header", "title"),
+            plain_label("Select what each column holds. Other columns are ignored.", "second"),
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
         )
         if len(kinds) > 1:
-            line = QHBoxLayout()
-            line.addWidget(plain_label("The table holds", "second"))
-            line.addWidget(self.kind)
-            line.addStretch(1)
+            line = horizontal(plain_label("The table holds", "second"), self.kind, STRETCH, spacing=None)
             column_box.addLayout(line)
         column_box.addWidget(self._table, 1)
         column_box.addWidget(self._problem)
@@ -252,14 +248,16 @@ class WhoMarkedDialog(QDialog):
         self._problem = plain_label("", "rejected", wrap=True)
         form = QFormLayout()
         form.addRow("Pattern, or one name for all", self.pattern_field)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label(title, "title"))
-        column.addWidget(plain_label(_explained(detections), "second", wrap=True))
-        column.addLayout(form)
-        column.addWidget(self.table, 1)
-        column.addWidget(self._problem)
+        column = vertical(
+            plain_label(title, "title"),
+            plain_label(_explained(detections), "second", wrap=True),
+            form,
+            (self.table, 1),
+            self._problem,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.read = add_buttons(self, column, "Import")
         self._settling = False
         self._settle()

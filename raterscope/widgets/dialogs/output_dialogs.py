@@ -14,12 +14,12 @@ from PySide6.QtWidgets import (
     QFrame,
     QRadioButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets.dialogs.parts import FolderField, add_buttons
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.theme import set_lengths
@@ -60,14 +60,16 @@ class DeidentifiedExportDialog(QDialog):
         form = QFormLayout()
         form.addRow("Format", self.formats)
         self.formats.setAccessibleName("Format")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label(f"Export {title.lower()}, de-identified", "title"))
-        column.addWidget(plain_label(_ABOUT_EXPORT, "second", wrap=True))
-        column.addLayout(form)
-        column.addWidget(self.images)
-        column.addSpacing(8)
+        column = vertical(
+            plain_label(f"Export {title.lower()}, de-identified", "title"),
+            plain_label(_ABOUT_EXPORT, "second", wrap=True),
+            form,
+            self.images,
+            8,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.accepting = add_buttons(self, column, "Choose file…")
 
     @property
@@ -115,15 +117,17 @@ class PapersDialog(QDialog):
         form = QFormLayout()
         form.addRow("Folder", self.folder_field)
         form.addRow("Open data", self.open_data)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label("Reproduce the papers", "title"))
-        column.addWidget(plain_label(_ABOUT_PAPERS, "second", wrap=True))
-        column.addWidget(self.quick)
-        column.addWidget(self.complete)
-        column.addLayout(form)
-        column.addSpacing(8)
+        column = vertical(
+            plain_label("Reproduce the papers", "title"),
+            plain_label(_ABOUT_PAPERS, "second", wrap=True),
+            self.quick,
+            self.complete,
+            form,
+            8,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.accepting = add_buttons(self, column, "Reproduce")
 
     @property
@@ -194,8 +198,7 @@ class SimulationDialog(QDialog):
         self._summary = plain_label("", "second", wrap=True)
         self.forms = [SettingsForm(setup.settings) for setup in self._setups]
         pages = QWidget()
-        rows = QVBoxLayout(pages)
-        rows.setContentsMargins(0, 0, 8, 0)
+        rows = vertical(inside=pages, margins=(0, 0, 8, 0), spacing=None)
         for setup, form in zip(self._setups, self.forms, strict=True):
             self.setup.addItem(setup.title, setup.name)
             form.changed.connect(self._follow)
@@ -212,16 +215,18 @@ class SimulationDialog(QDialog):
         top, bottom = QFormLayout(), QFormLayout()
         top.addRow("Set-up", self.setup)
         bottom.addRow("New folder", self.folder_field)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label("Simulate", "title"))
-        column.addWidget(plain_label(_ABOUT_SIMULATION, "second", wrap=True))
-        column.addLayout(top)
-        column.addWidget(self._summary)
-        column.addWidget(room, 1)
-        column.addLayout(bottom)
-        column.addSpacing(8)
+        column = vertical(
+            plain_label("Simulate", "title"),
+            plain_label(_ABOUT_SIMULATION, "second", wrap=True),
+            top,
+            self._summary,
+            (room, 1),
+            bottom,
+            8,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.accepting = add_buttons(self, column, "Simulate")
         self._proposed = ""
         self.setup.currentIndexChanged.connect(self._show)

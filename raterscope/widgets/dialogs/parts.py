@@ -8,13 +8,13 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFileDialog,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QWidget,
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import horizontal
 
 
 def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
@@ -73,10 +73,7 @@ class FolderField(QWidget):
         self.chooser.setAccessibleName(f"Choose: {name}")
         self.chooser.setAutoDefault(False)
         self.chooser.clicked.connect(self._choose)
-        line = QHBoxLayout(self)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.addWidget(self.editor, 1)
-        line.addWidget(self.chooser)
+        horizontal((self.editor, 1), self.chooser, inside=self, spacing=None)
 
     @property
     def text(self) -> str:

@@ -14,17 +14,16 @@ from PySide6.QtWidgets import (
     QDialog,
     QDoubleSpinBox,
     QFormLayout,
-    QHBoxLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.widgets.dialogs.parts import add_buttons
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import set_lengths
@@ -55,9 +54,7 @@ class ExclusionDialog(QDialog):
         self.panel.set_weight(weight)
         self.panel.exclude_key.hide()
         self.panel.set_who(annotator)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(4, 8, 4, 8)
-        column.addWidget(self.panel)
+        vertical(self.panel, inside=self, margins=(4, 8, 4, 8))
         self.panel.decided.connect(self._on_decided)
         self.panel.cancelled.connect(self._on_cancelled)
 
@@ -99,16 +96,18 @@ class ReasonDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"{act} {subject}")
         set_lengths(self, minimumWidth=380)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label(f"{act} {annotator}", "title", wrap=True))
-        column.addWidget(plain_label(hint, "second", wrap=True))
-        column.addSpacing(4)
         self._field = ReasonField(reasons)
         self.buttons, self.words = self._field.buttons, self._field.words
-        column.addWidget(self._field)
-        column.addSpacing(8)
+        column = vertical(
+            plain_label(f"{act} {annotator}", "title", wrap=True),
+            plain_label(hint, "second", wrap=True),
+            4,
+            self._field,
+            8,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.exclude = add_buttons(self, column, act)
         self.exclude.setEnabled(False)
         self._field.changed.connect(self.exclude.setEnabled)
@@ -154,18 +153,18 @@ class ScaleDialog(QDialog):
         self.all_images.setChecked(True)
         self.all_images.setVisible(images > 1)
         self._said = plain_label("", "second")
-        row = QHBoxLayout()
-        row.addWidget(self.number, 1)
-        row.addWidget(self.unit)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label("How long is this line?", "title"))
-        column.addWidget(plain_label(f"It is {pixels:,.1f} pixels long.", "second"))
-        column.addLayout(row)
-        column.addWidget(self._said)
-        column.addWidget(self.all_images)
-        column.addSpacing(8)
+        row = horizontal((self.number, 1), self.unit, spacing=None)
+        column = vertical(
+            plain_label("How long is this line?", "title"),
+            plain_label(f"It is {pixels:,.1f} pixels long.", "second"),
+            row,
+            self._said,
+            self.all_images,
+            8,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.accepting = add_buttons(self, column, "Set the scale")
         self.number.valueChanged.connect(self._tell)
         self.unit.currentTextChanged.connect(self._tell)
@@ -343,13 +342,15 @@ class StructureDialog(QDialog):
             form.addRow(words, widget)
             if words:
                 widget.setAccessibleName(words)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(plain_label(name, "title", wrap=True))
-        column.addWidget(plain_label(source, "second", wrap=True))
-        column.addLayout(form)
-        column.addSpacing(8)
+        column = vertical(
+            plain_label(name, "title", wrap=True),
+            plain_label(source, "second", wrap=True),
+            form,
+            8,
+            inside=self,
+            margins=(16, 16, 16, 16),
+            spacing=8,
+        )
         self.accepting = add_buttons(self, column, "Apply")
         for button in (self.use_label, self.colour):
             button.setAutoDefault(False)

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QWidget
 
 from raterscope.figures.description import PlotTable, check_lengths
 from raterscope.text import count
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
@@ -136,11 +137,7 @@ class ConfusionWall(QWidget):
         self._pages.addWidget(self.tiles)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(title)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 4, 0)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._pages, 1)
+        vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 4, 0), spacing=4)
         self.filter.textChanged.connect(self._arrange)
         self.filter.left.connect(self._on_filter_left)
         self.measure.currentIndexChanged.connect(self._arrange)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS, colour_of
 from raterscope.figures.description import Axis, Chart, Key, Line, Mark, PlotTable, Points, Segments
@@ -20,6 +20,7 @@ from raterscope.text import estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch, QtCanvas, polygon_of
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_words, symbol_path
 from raterscope.widgets.parts import ChoiceBox
@@ -173,15 +174,8 @@ class RowLines(QWidget):
         self.axis = ModeSwitch(AXES)
         self._classes: tuple[str, ...] = ()
         self.setFocusProxy(self.figure)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.choice, 1)
-        row.addWidget(self.axis)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(row)
-        column.addWidget(self.figure, 1)
+        row = horizontal((self.choice, 1), self.axis, spacing=8)
+        vertical(row, (self.figure, 1), inside=self, spacing=4)
         self.choice.currentIndexChanged.connect(self._on_choice)
         self.axis.chosen.connect(self._on_axis)
         self.figure.chosen.connect(self.step_chosen)

@@ -28,10 +28,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QButtonGroup,
-    QHBoxLayout,
     QStackedWidget,
     QToolTip,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -41,6 +39,7 @@ from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, usual
 
@@ -84,11 +83,7 @@ class FigurePanel(QWidget):
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(page or figure)
         self.setFocusProxy(figure)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._pages, 1)
+        vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
 
     def set_filled(self, filled: bool) -> None:
         """Show the figure, or the sentence that says what belongs here."""
@@ -302,9 +297,7 @@ class ModeSwitch(QWidget):
         self._group = QButtonGroup(self)
         self._tips = {name: tip for name, (_, tip) in modes.items()}
         self.buttons = {name: _Word(word) for name, (word, _) in modes.items()}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
+        row = horizontal(inside=self)
         for name, button in self.buttons.items():
             button.setObjectName(name)
             button.setToolTip(plain_tip(self._tips[name]))

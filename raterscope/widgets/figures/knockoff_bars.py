@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QSizePolicy,
     QSlider,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -33,6 +31,7 @@ from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.parts import leave_keys_to, plain_label
 from raterscope.widgets.theme import set_lengths
 
@@ -333,8 +332,7 @@ class KnockoffBars(FigurePanel):
         self.draw.setPrefix("draw ")
         self.draw.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.draw.hide()
-        first = QHBoxLayout()
-        first.setSpacing(16)
+        first = horizontal(spacing=16)
         first.addStrut(self.draw.sizeHint().height())
         first.addWidget(self.slider, 1)
         first.addWidget(self.draw)
@@ -343,11 +341,7 @@ class KnockoffBars(FigurePanel):
         self.draw.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         self.draw.setToolTip("Which draw of knockoffs is shown (Up and Down)")
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(first)
-        column.addWidget(self.figure, 1)
+        vertical(first, (self.figure, 1), inside=page, spacing=4)
         return page
 
     def _say_rate(self, rate: float) -> None:

@@ -9,7 +9,6 @@ from datetime import datetime
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPainter
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QPlainTextEdit,
     QProgressBar,
     QPushButton,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from raterscope.text import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
@@ -75,12 +75,7 @@ class HistoryPanel(QWidget):
         header.row.addWidget(self.redo)
         self.view: LineList[HistoryEntry] = LineList(_HistoryKind(), "History")
         self._nothing = plain_label("Your decisions appear here.", "second", wrap=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 4, 4)
-        column.setSpacing(4)
-        column.addWidget(header)
-        column.addWidget(self._nothing)
-        column.addWidget(self.view, 1)
+        vertical(header, self._nothing, (self.view, 1), inside=self, margins=(12, 8, 4, 4), spacing=4)
         self.set_entries(())
         self.set_undoable("", "")
 
@@ -166,12 +161,7 @@ class ChangesPanel(QWidget):
         self.view: LineList[ChangeLine] = LineList(_ChangeKind(), "Changes")
         self.view.clicked.connect(lambda index: self._on_line(index.row()))
         self.view.activated.connect(lambda index: self._on_line(index.row()))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 4, 4)
-        column.setSpacing(4)
-        column.addWidget(header)
-        column.addWidget(self.summary)
-        column.addWidget(self.view, 1)
+        vertical(header, self.summary, (self.view, 1), inside=self, margins=(12, 8, 4, 4), spacing=4)
         self.set_changes("", ())
         self.set_back("", "")
 
@@ -276,12 +266,7 @@ class JobsPanel(QWidget):
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inner)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 4, 4)
-        column.setSpacing(8)
-        column.addWidget(self._header)
-        column.addWidget(self._nothing)
-        column.addWidget(area, 1)
+        vertical(self._header, self._nothing, (area, 1), inside=self, margins=(12, 8, 4, 4), spacing=8)
         self._settle()
 
     def set_job(self, line: JobLine) -> None:
@@ -350,24 +335,10 @@ class _JobWidget(QWidget):
         self._details.setTabChangesFocus(True)
         set_lengths(self._details, height=110)
         self._details.setAccessibleName("Details of the failure")
-        texts = QVBoxLayout()
-        texts.setSpacing(3)
-        for widget in (self._title, self._words, self._bar, self._error):
-            texts.addWidget(widget)
-        row = QHBoxLayout()
-        row.setSpacing(12)
-        row.addLayout(texts, 1)
-        row.addWidget(self.cancel, 0, Qt.AlignmentFlag.AlignVCenter)
-        links = QHBoxLayout()
-        links.addWidget(self.more)
-        links.addWidget(self.copy)
-        links.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(row)
-        column.addLayout(links)
-        column.addWidget(self._details)
+        texts = vertical(self._title, self._words, self._bar, self._error, spacing=3)
+        row = horizontal((texts, 1), (self.cancel, 0, Qt.AlignmentFlag.AlignVCenter), spacing=12)
+        links = horizontal(self.more, self.copy, STRETCH, spacing=None)
+        vertical(row, links, self._details, inside=self, spacing=4)
         self._details.hide()
 
     @property

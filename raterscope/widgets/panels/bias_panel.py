@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.text import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
 from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.theme import set_lengths
@@ -173,14 +174,8 @@ class BiasPanel(QWidget):
         nothing.setContentsMargins(12, 0, 12, 0)
         self._pages.addWidget(nothing)
         self._pages.addWidget(self._annotator())
-        top = QVBoxLayout()
-        top.setContentsMargins(12, 12, 12, 4)
-        top.addWidget(self.header)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(top)
-        column.addWidget(self._pages, 1)
+        top = vertical(self.header, margins=(12, 12, 12, 4))
+        vertical(top, (self._pages, 1), inside=self)
         self.show_annotator(None)
 
     def show_annotator(self, view: BiasView | None) -> None:
@@ -218,16 +213,8 @@ class BiasPanel(QWidget):
         self._caption = ElidedLabel("", "second")
         self._interval = ElidedLabel("", "second")
         self._sentence = plain_label("", "second", wrap=True, selectable=True)
-        beside = QVBoxLayout()
-        beside.setSpacing(0)
-        beside.addStretch(1)
-        beside.addWidget(self._caption)
-        beside.addWidget(self._interval)
-        beside.addStretch(1)
-        number = QHBoxLayout()
-        number.setSpacing(16)
-        number.addWidget(self._number)
-        number.addLayout(beside, 1)
+        beside = vertical(STRETCH, self._caption, self._interval, STRETCH)
+        number = horizontal(self._number, (beside, 1), spacing=16)
         facts = QGridLayout()
         facts.setHorizontalSpacing(12)
         facts.setVerticalSpacing(3)
@@ -239,31 +226,16 @@ class BiasPanel(QWidget):
             facts.addWidget(name, row, 0)
             facts.addWidget(value, row, 1)
             self._facts[key] = name, value
-        layout = QVBoxLayout()
-        layout.setContentsMargins(12, 0, 12, 8)
-        layout.setSpacing(8)
-        layout.addLayout(number)
-        layout.addLayout(facts)
-        layout.addWidget(self._sentence)
+        layout = vertical(number, facts, self._sentence, margins=(12, 0, 12, 8), spacing=8)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(layout)
-        column.addWidget(rule())
-        column.addWidget(self.over_time)
-        column.addLayout(self._keys())
-        column.addWidget(rule())
-        column.addWidget(self.pairs, 1)
+        vertical(layout, rule(), self.over_time, self._keys(), rule(), (self.pairs, 1), inside=page)
         return page
 
     def _keys(self) -> QHBoxLayout:
         self.flag = KeyButton("F", "flag", "rejected", "Flag this annotator as biased")
         self.clear = KeyButton("C", "clear", "accent", "Clear this annotator: not biased")
         self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next annotator")
-        keys = QHBoxLayout()
-        keys.setContentsMargins(12, 4, 12, 8)
-        keys.setSpacing(20)
+        keys = horizontal(margins=(12, 4, 12, 8), spacing=20)
         for button, request in (
             (self.flag, self.flag_requested),
             (self.clear, self.clear_requested),

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QWidget
 
 from raterscope.text import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
 from raterscope.widgets.hints import KeyButton, KeyHelp
+from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
@@ -98,13 +99,9 @@ class SpotGrid(CardGrid):
         for index, box in enumerate((self.kind_choice, self.where_choice)):
             box.setMinimumContentsLength(9)
             self._header.row.insertWidget(1 + index, box)
-        row = QHBoxLayout()
-        row.setContentsMargins(0, 0, 8, 4)
-        row.setSpacing(8)
-        for widget in (self.accept, self.reject, self.skip, back):
-            row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self._chosen)
+        row = horizontal(
+            self.accept, self.reject, self.skip, back, STRETCH, self._chosen, margins=(0, 0, 8, 4), spacing=8
+        )
         self._column.insertLayout(1, row)
         self.view.returned.connect(self._on_opened)
         self.view.doubleClicked.connect(self._on_opened)
@@ -224,15 +221,17 @@ class CommunityCards(QWidget):
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._row = CardRow[_Card]()
         self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 4)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._words)
-        column.addWidget(self.copies)
-        column.addWidget(self._nothing)
-        column.addWidget(self._row, 1)
-        column.addStretch(0)
+        vertical(
+            self.header,
+            self._words,
+            self.copies,
+            self._nothing,
+            (self._row, 1),
+            Stretch(0),
+            inside=self,
+            margins=(12, 8, 12, 4),
+            spacing=4,
+        )
         theme.notifier().changed.connect(self._fit_row)
         self.tell_copies("")
         self.show_communities(None)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QSlider, QStackedWidget, QWidget
 
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.layouts import Stretch, horizontal, vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
@@ -135,11 +136,7 @@ class DriftPanel(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._static())
         self._pages.addWidget(self._way())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        column.addWidget(self._header)
-        column.addWidget(self._pages, 1)
+        vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         self.figures.chosen.connect(self._on_figure)
         self.slider.valueChanged.connect(self._on_slider)
         self.play.clicked.connect(self.toggle_play)
@@ -241,13 +238,14 @@ class DriftPanel(QWidget):
         self.fuse.clicked.connect(self.dynamic_wanted)
         self.changed = ChangeList()
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self._nothing)
-        column.addWidget(self.fuse, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.changed, 1)
-        column.addStretch(0)
+        vertical(
+            self._nothing,
+            (self.fuse, 0, Qt.AlignmentFlag.AlignLeft),
+            (self.changed, 1),
+            Stretch(0),
+            inside=page,
+            spacing=8,
+        )
         return page
 
     def _way(self) -> QWidget:
@@ -264,22 +262,10 @@ class DriftPanel(QWidget):
         self._present = ElidedLabel("", "small")
         self._present.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._last = plain_label("", "hint")
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.play)
-        ends = QHBoxLayout()
-        ends.addWidget(self._first)
-        ends.addWidget(self._present, 1)
-        ends.addWidget(self._last)
+        row = horizontal((self.slider, 1), self.play, spacing=8)
+        ends = horizontal(self._first, (self._present, 1), self._last, spacing=None)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self._summary)
-        column.addWidget(self._figures, 1)
-        column.addLayout(row)
-        column.addLayout(ends)
+        vertical(self._summary, (self._figures, 1), row, ends, inside=page, spacing=4)
         return page
 
     def _show_nothing(self, words: str, *, offer: bool) -> None:

@@ -9,12 +9,10 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPixmap, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QHBoxLayout,
     QPushButton,
     QScrollArea,
     QSplitter,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -33,6 +31,7 @@ from raterscope.widgets.figures.evaluation_plots import (
     MethodBoxes,
 )
 from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_rater
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, scroll_area
@@ -79,27 +78,16 @@ class FormBesidePlot(QWidget):
         self.cancel.hide()
         self.facts = plain_label("", "hint", wrap=True)
         self.facts.hide()
-        top = QHBoxLayout()
-        top.setSpacing(8)
+        top = horizontal(spacing=8)
         for widget in (self.button, self.cancel, beside):
             if widget is not None:
                 top.addWidget(widget)
         top.addStretch(1)
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(12, 8, 8, 8)
-        column.setSpacing(8)
-        column.addLayout(top)
-        column.addWidget(self.form)
-        column.addWidget(self.facts)
-        column.addStretch(1)
+        vertical(top, self.form, self.facts, STRETCH, inside=inner, margins=(12, 8, 8, 8), spacing=8)
         area = scroll_area(inner)
         set_lengths(area, width=FORM_WIDTH)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(area)
-        layout.addWidget(plot, 1)
+        horizontal(area, (plot, 1), inside=self)
         self.setFocusProxy(self.button)
         self.button.clicked.connect(self.measure_wanted)
         self.cancel.clicked.connect(self.cancelled)
@@ -225,37 +213,25 @@ class MethodsPanel(QWidget):
         theme.notifier().changed.connect(self._show_colours)
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
-        top.setSpacing(6)
-        top.addWidget(self.button)
-        top.addWidget(self.words, 1)
+        top = horizontal(self.button, (self.words, 1), spacing=6)
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(12, 8, 8, 8)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addWidget(self.scope)
-        column.addWidget(self.outlines)
-        for tick in self.ticks.values():
-            column.addWidget(tick)
-        column.addStretch(1)
+        vertical(
+            top,
+            self.scope,
+            self.outlines,
+            *self.ticks.values(),
+            STRETCH,
+            inside=inner,
+            margins=(12, 8, 8, 8),
+            spacing=4,
+        )
         area = scroll_area(inner)
         set_lengths(area, width=METHODS_WIDTH)
-        choices = QHBoxLayout()
-        choices.setContentsMargins(8, 6, 8, 0)
-        choices.setSpacing(6)
-        choices.addWidget(self.figure, 1)
-        for part in (self.reference, self.view, self.export):
-            choices.addWidget(part)
-        right = QVBoxLayout()
-        right.setSpacing(0)
-        right.addLayout(choices)
-        right.addWidget(self._pages, 1)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(area)
-        layout.addLayout(right, 1)
+        choices = horizontal(
+            (self.figure, 1), self.reference, self.view, self.export, margins=(8, 6, 8, 0), spacing=6
+        )
+        right = vertical(choices, (self._pages, 1))
+        horizontal(area, (right, 1), inside=self)
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -448,17 +424,15 @@ class TrustPanel(QWidget):
         self._scroll.setAccessibleName("How far to trust this")
         self._scroll.setWidget(self._words)
         self._beside = QWidget()
-        column = QVBoxLayout(self._beside)
-        column.setContentsMargins(4, 8, 4, 4)
-        column.setSpacing(2)
-        column.addWidget(Header("How far to trust this"))
-        column.addWidget(self._scroll, 1)
+        vertical(
+            Header("How far to trust this"),
+            (self._scroll, 1),
+            inside=self._beside,
+            margins=(4, 8, 4, 4),
+            spacing=2,
+        )
         self._beside.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.plot, 5)
-        row.addWidget(self._beside, 4)
+        horizontal((self.plot, 5), (self._beside, 4), inside=self)
 
     @property
     def words(self) -> str:

@@ -12,7 +12,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QGridLayout,
-    QHBoxLayout,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from raterscope.text import UNKNOWN, figure
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.spot_details import (
     SIDE,
     TONES,
@@ -143,15 +143,8 @@ class EvidencePanel(QWidget):
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(scroll_area(self._spot()))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        top = QVBoxLayout()
-        top.setContentsMargins(12, 12, 12, 8)
-        top.addWidget(self._header)
-        column.addLayout(top)
-        column.addWidget(self._pages, 1)
-        column.addLayout(self._keys())
+        top = vertical(self._header, margins=(12, 12, 12, 8))
+        vertical(top, (self._pages, 1), self._keys(), inside=self)
         self.show_spot(None)
 
     def show_spot(self, evidence: Evidence | None, nothing: str = CHOOSE) -> None:
@@ -242,47 +235,36 @@ class EvidencePanel(QWidget):
         self._covered = plain_label("", "second", wrap=True)
         self._before = plain_label("", "second", wrap=True, selectable=True)
         self._numbers = QWidget()
-        numbers = QVBoxLayout(self._numbers)
-        numbers.setContentsMargins(0, 0, 0, 0)
-        numbers.setSpacing(0)
-        numbers.addWidget(self._number)
-        numbers.addWidget(self._caption)
-        numbers.addSpacing(8)
-        numbers.addWidget(self._interval)
-        numbers.addWidget(self._interval_caption)
-        numbers.addSpacing(8)
-        numbers.addWidget(self._votes)
-        numbers.addWidget(self._covered)
-        numbers.addStretch(1)
-        beside = QHBoxLayout()
-        beside.setSpacing(14)
-        beside.setContentsMargins(12, 0, 12, 12)
-        beside.addWidget(self._crop, 0, Qt.AlignmentFlag.AlignTop)
-        beside.addWidget(self._numbers, 1)
+        vertical(
+            self._number,
+            self._caption,
+            8,
+            self._interval,
+            self._interval_caption,
+            8,
+            self._votes,
+            self._covered,
+            STRETCH,
+            inside=self._numbers,
+        )
+        beside = horizontal(
+            (self._crop, 0, Qt.AlignmentFlag.AlignTop),
+            (self._numbers, 1),
+            margins=(12, 0, 12, 12),
+            spacing=14,
+        )
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(beside)
-        column.addWidget(rule())
         self.about = SpotTabs()
         self.about.voter_chosen.connect(self.voter_chosen)
         self.about.neighbour_chosen.connect(self.neighbour_chosen)
         self.about.run_chosen.connect(self.run_chosen)
         self.about.currentChanged.connect(self._ask_for_runs)
         self._others = QWidget()
-        links = QHBoxLayout(self._others)
-        links.setContentsMargins(4, 2, 0, 0)
-        links.addWidget(self.about)
-        column.addWidget(self._others, 1)
+        horizontal(self.about, inside=self._others, margins=(4, 2, 0, 0))
         self._says = self._reasons()
-        column.addWidget(self._says)
         self._last = QWidget()
-        last = QVBoxLayout(self._last)
-        last.setContentsMargins(12, 12, 12, 0)
-        last.addWidget(self._before)
-        last.addStretch(1)
-        column.addWidget(self._last, 1)
+        vertical(self._before, STRETCH, inside=self._last, margins=(12, 12, 12, 0), spacing=None)
+        vertical(beside, rule(), (self._others, 1), self._says, (self._last, 1), inside=page)
         return page
 
     def _reasons(self) -> QWidget:
@@ -293,10 +275,6 @@ class EvidencePanel(QWidget):
             (plain_label("", "small"), plain_label(selectable=True, wrap=True)) for _ in range(MOST_SAY)
         ]
         part = QWidget()
-        column = QVBoxLayout(part)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(rule())
         grid = QGridLayout()
         grid.setContentsMargins(12, 10, 12, 10)
         grid.setHorizontalSpacing(10)
@@ -307,7 +285,7 @@ class EvidencePanel(QWidget):
             grid.addWidget(source, row, 0, Qt.AlignmentFlag.AlignBaseline)
             grid.addWidget(statement, row, 1, Qt.AlignmentFlag.AlignBaseline)
         grid.addWidget(self._why, MOST_SAY + 1, 0, 1, 2)
-        column.addLayout(grid)
+        vertical(rule(), grid, inside=part)
         return part
 
     def _ask_for_runs(self) -> None:
@@ -338,8 +316,4 @@ class EvidencePanel(QWidget):
             grid.addWidget(button, index // 3, index % 3, Qt.AlignmentFlag.AlignLeft)
         for third in range(3):
             grid.setColumnStretch(third, 1)
-        column = QVBoxLayout()
-        column.setSpacing(0)
-        column.addWidget(rule())
-        column.addLayout(grid)
-        return column
+        return vertical(rule(), grid)

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QProgressBar, QPushButton, QWidget
 
 from raterscope.text import count, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyButton, KeyHelp
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
@@ -42,10 +43,7 @@ class ReasonField(QWidget):
 
     def __init__(self, reasons: Sequence[str] = COMMON_REASONS, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(plain_label("REASON", "caption"))
+        column = vertical(plain_label("REASON", "caption"), inside=self, spacing=8)
         self.buttons: list[QPushButton] = []
         for index, reason in enumerate(reasons, start=1):
             button = QPushButton(f"Alt+{index}   {reason}")
@@ -243,10 +241,7 @@ class ExclusionPanel(QWidget):
         self._changes: Sequence[Change] = ()
         self.exclude_key = KeyButton("X", *self._exclude_word)
         self._summary = ElidedLabel("", "small")
-        row = QHBoxLayout()
-        row.setSpacing(12)
-        row.addWidget(self.exclude_key)
-        row.addWidget(self._summary, 1)
+        row = horizontal(self.exclude_key, (self._summary, 1), spacing=12)
         choosing = self._make_choosing()
         choosing.setHidden(not weights)
         self._title = plain_label("", wrap=True)
@@ -254,18 +249,21 @@ class ExclusionPanel(QWidget):
         self.changes: LongList[Change] = LongList(ChangeKind(), f"{answers} that would change".capitalize())
         self._working = self._make_working()
         self._asking = self._make_asking(reasons)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(8)
-        column.addWidget(choosing)
-        column.addLayout(row)
-        for part in (self._title, self._error, self._working):
-            column.addWidget(part)
-        column.addWidget(self.changes, 1)
-        column.addWidget(self._asking)
         self._rest = QWidget()
         """Empty space goes below, where no list takes it."""
-        column.addWidget(self._rest, 1)
+        vertical(
+            choosing,
+            row,
+            self._title,
+            self._error,
+            self._working,
+            (self.changes, 1),
+            self._asking,
+            (self._rest, 1),
+            inside=self,
+            margins=(12, 8, 12, 8),
+            spacing=8,
+        )
         self.exclude_key.clicked.connect(self.preview_wanted)
         self.changes.selectionModel().currentChanged.connect(self._on_change)
         self.set_who("")
@@ -347,12 +345,7 @@ class ExclusionPanel(QWidget):
         self.choice = ModeSwitch(offers)
         self.choice.chosen.connect(self._on_choice)
         page = QWidget()
-        row = QHBoxLayout(page)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(12)
-        row.addWidget(plain_label("WEIGHT", "caption"))
-        row.addWidget(self.choice)
-        row.addStretch(1)
+        horizontal(plain_label("WEIGHT", "caption"), self.choice, STRETCH, inside=page, spacing=12)
         return page
 
     def _make_working(self) -> QWidget:
@@ -362,16 +355,9 @@ class ExclusionPanel(QWidget):
         self._bar.setTextVisible(False)
         self._cancel = QPushButton("Cancel")
         self._cancel.clicked.connect(self._on_keep)
-        texts = QVBoxLayout()
-        texts.setSpacing(4)
-        texts.addWidget(self._words)
-        texts.addWidget(self._bar)
+        texts = vertical(self._words, self._bar, spacing=4)
         page = QWidget()
-        row = QHBoxLayout(page)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(12)
-        row.addLayout(texts, 1)
-        row.addWidget(self._cancel)
+        horizontal((texts, 1), self._cancel, inside=page, spacing=12)
         return page
 
     def _make_asking(self, reasons: Sequence[str]) -> QWidget:
@@ -385,17 +371,9 @@ class ExclusionPanel(QWidget):
         self.reason.words.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
         self.keep.clicked.connect(self._on_keep)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addStretch(1)
-        row.addWidget(self.exclude)
-        row.addWidget(self.keep)
+        row = horizontal(STRETCH, self.exclude, self.keep, spacing=8)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.reason)
-        column.addLayout(row)
+        vertical(self.reason, row, inside=page, spacing=8)
         return page
 
     def _ask(self, state: str) -> None:

@@ -9,7 +9,6 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-    QHBoxLayout,
     QProgressBar,
     QPushButton,
     QRadioButton,
@@ -21,6 +20,7 @@ from raterscope.algorithms.settings import Algorithm, Settings
 from raterscope.resources.bibliography import cite
 from raterscope.text import time_left
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule, scroll_area
 from raterscope.widgets.theme import pixels, set_lengths
@@ -218,10 +218,7 @@ class _RunRow(QWidget):
         self.tick.toggled.connect(self.ticked)
         title = ElidedLabel(line.title, "accent" if line.shown else "")
         words = ElidedLabel(line.words + (", older than your last decision" if line.stale else ""), "small")
-        texts = QVBoxLayout()
-        texts.setSpacing(0)
-        texts.addWidget(title)
-        texts.addWidget(words)
+        texts = vertical(title, words)
         show = QPushButton("Shown" if line.shown else "Show")
         show.setEnabled(not line.shown)
         show.clicked.connect(self._on_show)
@@ -230,13 +227,7 @@ class _RunRow(QWidget):
         for button, verb in ((show, "Show"), (delete, "Delete")):
             theme.set_role(button, "link")
             button.setAccessibleName(f"{verb} {line.title}, {line.words}")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 2, 0, 2)
-        row.setSpacing(8)
-        row.addWidget(self.tick)
-        row.addLayout(texts, 1)
-        row.addWidget(show)
-        row.addWidget(delete)
+        horizontal(self.tick, (texts, 1), show, delete, inside=self, margins=(0, 2, 0, 2), spacing=8)
 
     def _on_show(self) -> None:
         self.chosen.emit(self.line.key)
@@ -346,10 +337,7 @@ class FusePanel(QWidget):
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
         inner = QWidget()
-        body = QVBoxLayout(inner)
-        body.setContentsMargins(16, 16, 16, 16)
-        body.setSpacing(12)
-        body.addWidget(self.algorithm)
+        body = vertical(self.algorithm, inside=inner, margins=(16, 16, 16, 16), spacing=12)
         if self.assignment is not None:
             body.addWidget(self.assignment)
         if self.detector is not None:
@@ -360,13 +348,8 @@ class FusePanel(QWidget):
         body.addStretch(1)
         self._body = inner
         area = scroll_area(inner)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 1, 1, 1)
-        column.setSpacing(0)
-        column.addWidget(area, 1)
-        column.addWidget(rule())
         self._foot = self._make_foot(alone)
-        column.addLayout(self._foot)
+        vertical((area, 1), rule(), self._foot, inside=self, margins=(1, 1, 1, 1))
         for form in self._forms():
             form.changed.connect(self._on_changed)
         self.runs.chosen.connect(self.run_chosen)
@@ -451,29 +434,10 @@ class FusePanel(QWidget):
         self._bar.setRange(0, STEPS)
         self._bar.setTextVisible(False)
         self._busy = QWidget()
-        busy = QHBoxLayout(self._busy)
-        busy.setContentsMargins(0, 0, 0, 0)
-        busy.setSpacing(12)
-        texts = QVBoxLayout()
-        texts.setSpacing(4)
-        texts.addWidget(self._words)
-        texts.addWidget(self._bar)
-        busy.addLayout(texts, 1)
-        busy.addWidget(self.cancel)
-        row = QHBoxLayout()
-        row.setSpacing(16)
-        row.addWidget(self.all_items)
-        row.addWidget(self.this_item)
-        row.addStretch(1)
-        row.addWidget(self.run)
-        foot = QVBoxLayout()
-        foot.setContentsMargins(16, 12, 16, 12)
-        foot.setSpacing(8)
-        foot.addWidget(self._changes)
-        foot.addWidget(self.hold_truth)
-        foot.addLayout(row)
-        foot.addWidget(self._busy)
-        return foot
+        texts = vertical(self._words, self._bar, spacing=4)
+        horizontal((texts, 1), self.cancel, inside=self._busy, spacing=12)
+        row = horizontal(self.all_items, self.this_item, STRETCH, self.run, spacing=16)
+        return vertical(self._changes, self.hold_truth, row, self._busy, margins=(16, 12, 16, 12), spacing=8)
 
     def _forms(self) -> list[AlgorithmPicker | SettingsForm]:
         return [form for form in (self.algorithm, self.assignment, self.detector) if form is not None]

@@ -16,12 +16,12 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.text import count
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
@@ -278,12 +278,9 @@ class AskList(QWidget):
         self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._nothing, 1)
-        column.addWidget(self.list, 1)
+        vertical(
+            self.header, (self._nothing, 1), (self.list, 1), inside=self, margins=(12, 8, 12, 8), spacing=4
+        )
         self.setFocusProxy(self.list)
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.show_lines(())

@@ -12,13 +12,13 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyButton, KeyHelp
+from raterscope.widgets.layouts import Stretch, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import (
@@ -106,17 +106,16 @@ class MeasurePanel(QWidget):
         self._columns: tuple[str, ...] = ()
         self._nothing = plain_label(NO_SHAPES, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        for part in (
+        vertical(
             self._header,
             self.scale_words,
             WrappingRow((self.scale, self.length, self.area, self.unscale), 12, 4),
-        ):
-            column.addWidget(part)
-        column.addWidget(self._nothing, 1)
-        column.addWidget(self.list, 1)
+            (self._nothing, 1),
+            (self.list, 1),
+            inside=self,
+            margins=(12, 8, 12, 8),
+            spacing=4,
+        )
         self.setFocusProxy(self.list)
         for button in (self.scale, self.length, self.area):
             button.clicked.connect(self._on_mode)
@@ -323,22 +322,17 @@ class ParasitaemiaPanel(QWidget):
         self._note = plain_label("", "small", wrap=True)
         self._nothing = plain_label(NOT_FUSED, "second", wrap=True)
         side = QWidget()
-        right = QVBoxLayout(side)
-        right.setContentsMargins(0, 0, 0, 0)
-        right.setSpacing(4)
-        for part in (self._nothing, self.list, self._note):
-            right.addWidget(part)
-        right.addStretch(0)
+        vertical(self._nothing, self.list, self._note, Stretch(0), inside=side, spacing=4)
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(6)
-        column.addWidget(header)
-        column.addWidget(Pair(form, side, SIDE_BY_SIDE_FROM, 20, 8), 1)
+        vertical(
+            header,
+            (Pair(form, side, SIDE_BY_SIDE_FROM, 20, 8), 1),
+            inside=inner,
+            margins=(12, 8, 12, 8),
+            spacing=6,
+        )
         area = scroll_area(inner)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(area)
+        vertical(area, inside=self)
         self.setFocusProxy(self.fields["leukocytes"])
         self.scope.chosen.connect(self._on_scope)
         self.show_figures((), "")

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
@@ -290,13 +291,10 @@ class PairGrid(QWidget):
         self.pictures = PictureShelf(round(SIDE), self._in_sight, self)
         self._kind = _PairKind(self.pictures.kept)
         self.view: LongList[PairLine] = LongList(self._kind, "Pairs")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 4, 8)
-        column.setSpacing(4)
         self.header.row.setContentsMargins(0, 0, 8, 0)
-        column.addWidget(self.header)
-        column.addWidget(self._nothing, 1)
-        column.addWidget(self.view, 1)
+        vertical(
+            self.header, (self._nothing, 1), (self.view, 1), inside=self, margins=(12, 8, 4, 8), spacing=4
+        )
         self.setFocusProxy(self.view)
         self.modes.chosen.connect(self._arrange)
         self.pictures.wanted.connect(self.picture_wanted)

@@ -27,7 +27,6 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -37,6 +36,7 @@ from raterscope.algorithms.settings import Settings, SettingsError
 from raterscope.text import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
@@ -311,14 +311,16 @@ class PriorForm(QWidget):
         self._nothing = plain_label("Import labels to set the prior for their classes.", "second", wrap=True)
         self._error = plain_label("", "error", wrap=True)
         self._error.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.form)
-        column.addWidget(self._header)
-        for part in (self._help, self._nothing, self._error):
-            column.addWidget(part)
-        column.addWidget(self.matrix, 1)
+        vertical(
+            self.form,
+            self._header,
+            self._help,
+            self._nothing,
+            self._error,
+            (self.matrix, 1),
+            inside=self,
+            spacing=8,
+        )
         self.form.changed.connect(self._on_form)
         self.matrix.edited.connect(self._on_edited)
         self.matrix.refused.connect(self._on_refused)

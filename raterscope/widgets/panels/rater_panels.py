@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QStackedWidget, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import percent
@@ -19,6 +19,7 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figures.agreement_plots import Dendrogram
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
+from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
 from raterscope.widgets.painting import CIVIDIS, paint_rater, paint_words
 from raterscope.widgets.panels.cards import CardRow
 from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
@@ -61,11 +62,7 @@ class LocalWeight(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self._map)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(6)
-        column.addWidget(self._header)
-        column.addWidget(self._pages, 1)
+        vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=6)
 
     def set_nothing(self, reason: str = "") -> None:
         """Show why the panel is empty; by default what belongs here."""
@@ -216,17 +213,8 @@ class RaterTreePanel(QWidget):
             self.choice.addItem(words, name)
         label = plain_label("Distance", "second")
         label.setBuddy(self.choice)
-        row = QHBoxLayout()
-        row.setContentsMargins(12, 6, 12, 0)
-        row.setSpacing(8)
-        row.addWidget(label)
-        row.addWidget(self.choice)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(tree, 1)
+        row = horizontal(label, self.choice, STRETCH, margins=(12, 6, 12, 0), spacing=8)
+        vertical(row, (tree, 1), inside=self)
         self.setFocusProxy(tree)
         self.choice.currentIndexChanged.connect(lambda _at: self.basis_chosen.emit(self.basis))
 
@@ -283,13 +271,15 @@ class AlternativesPanel(QWidget):
         self._nothing = plain_label(NO_ALTERNATIVES, "second", wrap=True)
         self._group = QButtonGroup(self)
         self._row = CardRow[_Card]()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(6)
-        column.addWidget(self._header)
-        column.addWidget(self._nothing)
-        column.addWidget(self._row, 1)
-        column.addStretch(0)
+        vertical(
+            self._header,
+            self._nothing,
+            (self._row, 1),
+            Stretch(0),
+            inside=self,
+            margins=(12, 8, 12, 8),
+            spacing=6,
+        )
         self.set_alternatives(())
 
     @property

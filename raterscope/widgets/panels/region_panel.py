@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QStackedWidget, QWidget
 
 from raterscope.text import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, Menu, plain_label, rule
@@ -223,16 +224,8 @@ class RegionPanel(QWidget):
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self._region())
-        top = QVBoxLayout()
-        top.setContentsMargins(12, 12, 12, 4)
-        top.addWidget(self._header)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(top)
-        column.addWidget(self._pages, 1)
-        column.addWidget(rule())
-        column.addLayout(self._keys())
+        top = vertical(self._header, margins=(12, 12, 12, 4))
+        vertical(top, (self._pages, 1), rule(), self._keys(), inside=self)
         self.show_region(None)
 
     def show_region(self, evidence: RegionEvidence | None, *, fused: bool = True) -> None:
@@ -322,43 +315,21 @@ class RegionPanel(QWidget):
         self._votes = RegionVotes()
         self._votes.chosen.connect(self.rater_chosen)
         self._figures = QWidget()
-        figures = QHBoxLayout(self._figures)
-        figures.setContentsMargins(12, 0, 12, 4)
-        figures.setSpacing(8)
-        figures.addWidget(self._number)
-        captions = QVBoxLayout()
-        captions.setSpacing(0)
-        captions.addStretch(1)
-        captions.addWidget(self._unit)
-        captions.addSpacing(7)
-        figures.addLayout(captions)
-        figures.addStretch(1)
-        beside = QVBoxLayout()
-        beside.setSpacing(0)
-        beside.addStretch(1)
+        captions = vertical(STRETCH, self._unit, 7)
+        beside = vertical(STRETCH)
         for label in (self._tally, self._place):
             label.setAlignment(Qt.AlignmentFlag.AlignRight)
             beside.addWidget(label)
         beside.addStretch(1)
-        figures.addLayout(beside)
+        horizontal(
+            self._number, captions, STRETCH, beside, inside=self._figures, margins=(12, 0, 12, 4), spacing=8
+        )
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._figures)
-        sentence = QVBoxLayout()
-        sentence.setContentsMargins(12, 0, 12, 10)
-        sentence.addWidget(self._sentence)
-        column.addLayout(sentence)
-        column.addWidget(rule())
-        votes = QVBoxLayout()
-        votes.setContentsMargins(12, 8, 4, 4)
-        votes.setSpacing(4)
+        sentence = vertical(self._sentence, margins=(12, 0, 12, 10))
         header = Header("Raters here", "distance from consensus")
         header.row.setContentsMargins(0, 0, 10, 0)
-        votes.addWidget(header)
-        votes.addWidget(self._votes, 1)
-        column.addLayout(votes, 1)
+        votes = vertical(header, (self._votes, 1), margins=(12, 8, 4, 4), spacing=4)
+        vertical(self._figures, sentence, rule(), (votes, 1), inside=page)
         return page
 
     def _keys(self) -> QGridLayout:

@@ -12,16 +12,15 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFormLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.algorithms.settings import Settings, SettingsError, Spec, format_number
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
@@ -63,11 +62,8 @@ class SettingsForm(QWidget):
         self._rows = {spec.name: _Row(spec, self) for spec in self._class.specs()}
         plain = [row for row in self._rows.values() if not row.spec.advanced]
         advanced = [row for row in self._rows.values() if row.spec.advanced]
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
         basic = _grid(plain)
-        column.addWidget(basic)
+        column = vertical(basic, inside=self, spacing=8)
         basic.show()  # where the form is visible, the layout would show it later
         self._fold = QPushButton()
         theme.set_role(self._fold, "link")
@@ -180,17 +176,11 @@ class _Row(QWidget):
         self.learnt.setToolTip(f"Let the method set it: {spec.help}")
         self.learnt.setAccessibleName(f"{spec.label} is {spec.left_open}")
         self._hint = plain_label(_hint(spec), "hint", wrap=True)
-        line = QHBoxLayout()
-        line.setSpacing(8)
-        line.addWidget(self.editor, 1)
+        line = horizontal((self.editor, 1), spacing=8)
         if spec.unit:
             line.addWidget(plain_label(spec.unit, "second"))
         line.addWidget(self.learnt)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(line)
-        column.addWidget(self._hint)
+        vertical(line, self._hint, inside=self, spacing=2)
         # Shown only now: a widget that is shown before it has a parent is a window of its own for a moment.
         self.learnt.setVisible(spec.optional)
         self._hint.setVisible(bool(self._hint.text()))

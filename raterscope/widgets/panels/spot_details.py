@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QTabWidget, QWidget
 
 from raterscope.algorithms.clicks.data import ellipses
 from raterscope.text import part_of_one
@@ -18,6 +18,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.annotation_layers import state_style
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
@@ -86,10 +87,13 @@ class EvidenceLines(QWidget):
         self.view.clicked.connect(self._on_chosen)
         self.view.activated.connect(self._on_chosen)
         self._nothing = plain_label("", "second", wrap=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(4, 4, 0, 0)
-        column.addWidget(self._nothing, 0, Qt.AlignmentFlag.AlignTop)
-        column.addWidget(self.view, 1)
+        vertical(
+            (self._nothing, 0, Qt.AlignmentFlag.AlignTop),
+            (self.view, 1),
+            inside=self,
+            margins=(4, 4, 0, 0),
+            spacing=None,
+        )
         self.setFocusProxy(self.view)
 
     def show_lines(self, lines: Sequence[EvidenceLine], nothing: str = "") -> None:
@@ -267,9 +271,7 @@ class SpotTabs(QTabWidget):
             ("Other runs", "Results of other runs at this position", self.runs),
         ):
             margins = QWidget()
-            inner = QVBoxLayout(margins)
-            inner.setContentsMargins(8, 0, 4, 4)
-            inner.addWidget(part)
+            vertical(part, inside=margins, margins=(8, 0, 4, 4))
             self.setTabToolTip(self.addTab(margins, title), tip)
 
     @property
@@ -305,15 +307,10 @@ class SpotTabs(QTabWidget):
     def _headed_voters(self) -> QWidget:
         self._who = plain_label("", "small")
         part = QWidget()
-        column = QVBoxLayout(part)
-        column.setContentsMargins(0, 4, 0, 0)
-        column.setSpacing(2)
-        above = QHBoxLayout()
-        above.setContentsMargins(4, 0, 8, 0)
-        above.addWidget(self._who, 1)
-        above.addWidget(plain_label("reliability", "small"))
-        column.addLayout(above)
-        column.addWidget(self.voters, 1)
+        above = horizontal(
+            (self._who, 1), plain_label("reliability", "small"), margins=(4, 0, 8, 0), spacing=None
+        )
+        vertical(above, (self.voters, 1), inside=part, margins=(0, 4, 0, 0), spacing=2)
         part.setFocusProxy(self.voters)
         return part
 

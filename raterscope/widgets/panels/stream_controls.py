@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QElapsedTimer, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QPushButton, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
 from raterscope.text import count, duration
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Pair, WrappingRow, beside, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
@@ -77,11 +78,7 @@ class LiveControls(QWidget):
         self.stop.setToolTip("Save the current result as a run. You can resume it later")
         self._notice = ElidedLabel("", "disputed")
         groups = WrappingRow((beside(self.pause, self.stop), *cells), 8, 6)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(groups)
-        column.addWidget(self._notice)
+        vertical(groups, self._notice, inside=self, spacing=6)
         self.setFocusProxy(self.pause)
         self.pause.clicked.connect(self.toggle)
         self.stop.clicked.connect(self.stop_requested)
@@ -133,11 +130,7 @@ def _cell(figure: QWidget, name: str) -> QWidget:
     set_lengths(figure, minimumWidth=FIGURE_WIDTH)
     figure.setAccessibleDescription(name)
     block = QWidget()
-    column = QVBoxLayout(block)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(0)
-    column.addWidget(figure)
-    column.addWidget(plain_label(name, "hint"))
+    vertical(figure, plain_label(name, "hint"), inside=block)
     return block
 
 
@@ -239,11 +232,7 @@ class ReplayControls(QWidget):
             20,
             6,
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(controls)
-        column.addWidget(choices)
+        vertical(controls, choices, inside=self, spacing=6)
         self.setFocusProxy(self.slider)
         self._connect()
 
@@ -384,12 +373,7 @@ class _Offer(QWidget):
     def __init__(self, button: QPushButton, *words: QWidget) -> None:
         super().__init__()
         set_lengths(self, maximumWidth=WIDTH)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
-        for widget in words:
-            column.addWidget(widget)
+        vertical((button, 0, Qt.AlignmentFlag.AlignLeft), *words, inside=self, spacing=6)
 
     def sizeHint(self) -> QSize:
         return QSize(pixels(WIDTH), super().sizeHint().height())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.courses import outlook_in_words, state_in_words
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.panels.stream_controls import (
     LiveControls,
@@ -78,21 +79,18 @@ class StreamPanel(QWidget):
         self.form = SettingsForm(StoppingSettings, stopping)
         set_lengths(self.form, maximumWidth=FORM_WIDTH)
         inner = QWidget()
-        body = QVBoxLayout(inner)
-        body.setContentsMargins(0, 0, 8, 4)
-        body.setSpacing(8)
-        body.addWidget(self._state_block())
-        for page in self._pages:
-            body.addWidget(page)
-        body.addLayout(self._stopping_block())
-        body.addWidget(self.form)
-        body.addStretch(1)
+        vertical(
+            self._state_block(),
+            *self._pages,
+            self._stopping_block(),
+            self.form,
+            STRETCH,
+            inside=inner,
+            margins=(0, 0, 8, 4),
+            spacing=8,
+        )
         self._area = area = scroll_area(inner)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 4, 4)
-        column.setSpacing(6)
-        column.addWidget(self._header)
-        column.addWidget(area, 1)
+        vertical(self._header, (area, 1), inside=self, margins=(12, 8, 4, 4), spacing=6)
         self._page: QWidget = self.offers
         self._connect()
         self.set_state(None)
@@ -183,9 +181,7 @@ class StreamPanel(QWidget):
         for label in (self._firm, self._counts):
             set_lengths(label, minimumWidth=FIRST_WIDTH)
         self._state = QWidget()
-        column = QVBoxLayout(self._state)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
+        column = vertical(inside=self._state, spacing=2)
         for pair in ((self._firm, self._outlook), (self._counts, self._changed)):
             column.addWidget(Pair(*pair, SIDE_BY_SIDE_FROM, 16, 2))
         column.addSpacing(4)
@@ -198,10 +194,7 @@ class StreamPanel(QWidget):
         self.fold.setCheckable(True)
         self.fold.setToolTip("Set when an image needs no more annotators")
         self._summary = ElidedLabel("", "hint")
-        row = QHBoxLayout()
-        row.setSpacing(12)
-        row.addWidget(self.fold)
-        row.addWidget(self._summary, 1)
+        row = horizontal(self.fold, (self._summary, 1), spacing=12)
         self.form.hide()
         return row
 

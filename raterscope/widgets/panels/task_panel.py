@@ -13,16 +13,15 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QKeyEvent, QPainter, QPa
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QBoxLayout,
-    QHBoxLayout,
     QStackedWidget,
     QStyle,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, paint_key
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
@@ -403,11 +402,7 @@ class TaskPanel(QWidget):
         nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(nothing)
         self._pages.addWidget(self._task())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        column.addWidget(self._header)
-        column.addWidget(self._pages, 1)
+        vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         set_lengths(self, minimumWidth=LEAST.width(), minimumHeight=LEAST.height())
         set_lengths(self.votes, minimumHeight=LEAST_VOTES)
         self.bars.decided.connect(self.decided)
@@ -473,33 +468,13 @@ class TaskPanel(QWidget):
         self.votes = TaskVotes()
         self._covered = plain_label("", "second", wrap=True)
         self._covered.setAlignment(Qt.AlignmentFlag.AlignTop)
-        number = QHBoxLayout()
-        number.setSpacing(8)
-        number.addWidget(self._number)
-        number.addWidget(self._caption, 1)
-        keys = QHBoxLayout()
-        keys.setSpacing(12)
-        keys.addWidget(self.skip)
-        keys.addWidget(self.clear)
-        keys.addStretch(1)
-        middle = QVBoxLayout()
-        middle.setSpacing(2)
-        middle.addLayout(number)
-        middle.addWidget(self.bars, 1)
-        middle.addLayout(keys)
-        left = QHBoxLayout()
-        left.setSpacing(12)
-        left.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
-        left.addLayout(middle, 1)
-        right = QVBoxLayout()
-        right.setSpacing(4)
+        number = horizontal(self._number, (self._caption, 1), spacing=8)
+        keys = horizontal(self.skip, self.clear, STRETCH, spacing=12)
+        middle = vertical(number, (self.bars, 1), keys, spacing=2)
+        left = horizontal((self._picture, 0, Qt.AlignmentFlag.AlignTop), (middle, 1), spacing=12)
         header = Header("Votes", "weight, log-odds")
         header.row.setContentsMargins(0, 0, 10, 0)
-        right.addWidget(self._sentence)
-        right.addSpacing(4)
-        right.addWidget(header)
-        right.addWidget(self._covered, 1)
-        right.addWidget(self.votes, 1)
+        right = vertical(self._sentence, 4, header, (self._covered, 1), (self.votes, 1), spacing=4)
         page = QWidget()
         self._sides = QBoxLayout(QBoxLayout.Direction.TopToBottom, page)
         self._sides.setContentsMargins(0, 0, 0, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QDoubleSpinBox, QStackedWidget
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
@@ -25,6 +25,7 @@ from raterscope.text import count
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
@@ -92,17 +93,8 @@ class RunComparison(ClicksPanel):
         self.plot.header.hide()  # the switch names it; `_summary` shows the rest of its header
         self._summary = ElidedLabel("", "small")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
-        row = QHBoxLayout()
-        row.setContentsMargins(8, 6, 8, 0)
-        row.setSpacing(6)
-        row.addWidget(self.pages)
-        row.addWidget(self._summary, 1)
-        row.addWidget(self.radius)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self._stack, 1)
+        row = horizontal(self.pages, (self._summary, 1), self.radius, margins=(8, 6, 8, 0), spacing=6)
+        vertical(row, (self._stack, 1), inside=self)
         self.pages.chosen.connect(self._on_page)
         core.document.changed.connect(self._on_changed)
         core.document.radius_changed.connect(self._on_radius)

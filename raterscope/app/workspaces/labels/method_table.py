@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from raterscope.algorithms.labels.assessment import Assessment, mean_curve
 from raterscope.algorithms.labels.catalogue import labeller_title
@@ -15,6 +15,7 @@ from raterscope.app.study import RunEntry
 from raterscope.figures.evaluation import Curve
 from raterscope.text import count
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
@@ -69,16 +70,8 @@ class MethodTable(QWidget):
         self.in_part = QPushButton("Down-weight votes")
         self.in_part.setToolTip("Fuse with the weight of a vote that predicts held-out votes best")
         self.in_part.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.table, 1)
-        column.addWidget(self.advice)
-        row = QHBoxLayout()
-        row.setContentsMargins(12, 0, 12, 8)
-        row.addWidget(self.in_part)
-        row.addStretch(1)
-        column.addLayout(row)
+        row = horizontal(self.in_part, STRETCH, margins=(12, 0, 12, 8), spacing=None)
+        vertical((self.table, 1), self.advice, row, inside=self)
         self.in_part.clicked.connect(self.part_wanted)
         self.table.run_chosen.connect(self._on_chosen)
 

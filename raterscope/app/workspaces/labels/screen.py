@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import QuestionSettings
@@ -18,6 +18,7 @@ from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, CurvesPlot, DecisionPlot
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, TaskList
 from raterscope.widgets.panels.drift_panel import DriftPanel
 from raterscope.widgets.panels.evaluation_panels import FoldsPanel, TrustPanel, scrolled
@@ -144,7 +145,5 @@ LabelsPart = WorkspacePart[LabelsScreen, LabelsSession]
 
 def _beside_tabs(widget: QWidget) -> QWidget:
     bar = QWidget()
-    row = QHBoxLayout(bar)
-    row.setContentsMargins(8, 0, 12, 0)
-    row.addWidget(widget)
+    horizontal(widget, inside=bar, margins=(8, 0, 12, 0))
     return bar

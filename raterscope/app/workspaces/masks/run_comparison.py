@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QPushButton
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare_with_reference, wilcoxon
@@ -28,6 +28,7 @@ from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPanel
 from raterscope.text import UNKNOWN, count, decimals, estimate, figure
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import Stretch, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
 from raterscope.widgets.tables.comparison_table import (
     NOT_KNOWN,
@@ -343,17 +344,8 @@ class RunComparison(MasksPanel):
         self.table.header.set_title("Compared")
         self.table.header.row.insertWidget(1, self.structure)
         self.table.run_chosen.connect(self.run_chosen)
-        row = QHBoxLayout()
-        row.setContentsMargins(12, 4, 12, 0)
-        row.setSpacing(8)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.stop)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.table, 1)
-        column.addStretch()
+        row = horizontal((self.words, 1), self.stop, margins=(12, 4, 12, 0), spacing=8)
+        vertical(row, (self.table, 1), Stretch(0), inside=self)
         core.document.changed.connect(self._on_changed)
         core.session.view_changed.connect(self._on_view)
         core.session.cleared.connect(self._clear_standing)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QSlider, QTabWidget, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.methods import FIGURES
@@ -17,6 +17,7 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.evaluation_panels import MethodsPanel, TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.queue_panel import QueuePanel
@@ -101,17 +102,22 @@ class MapBar(QWidget):
         set_lengths(self.opacity, minimumWidth=48)
         self.opacity.setAccessibleName("Opacity of fills and maps")
         self.opacity.setToolTip(plain_tip("Opacity of fills and maps, in percent"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 4, 12, 4)
-        row.setSpacing(8)
-        for widget in (self._structure_words, self.structure):
-            row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self.truth)
         self._faint_words = (_faint("map"), _faint("opacity"))
-        for piece in (self._faint_words[0], self.map, self.band, self.share, self._faint_words[1]):
-            row.addWidget(piece)
-        row.addWidget(self.opacity)
+        horizontal(
+            self._structure_words,
+            self.structure,
+            STRETCH,
+            self.truth,
+            self._faint_words[0],
+            self.map,
+            self.band,
+            self.share,
+            self._faint_words[1],
+            self.opacity,
+            inside=self,
+            margins=(12, 4, 12, 4),
+            spacing=8,
+        )
         self.structure.currentIndexChanged.connect(self._on_structure)
         self.map.currentIndexChanged.connect(self._on_map)
         self.band.toggled.connect(self._on_band)
@@ -221,19 +227,10 @@ class MasksScreen(WorkspaceScreen):
         self.tabs.addTab(self.tree_panel, "Raters over cases")
         self.tabs.addTab(self.alternatives, "Alternatives")
         canvas = QWidget()
-        column = QVBoxLayout(canvas)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.maps)
-        column.addWidget(self.volume, 1)
+        vertical(self.maps, (self.volume, 1), inside=canvas)
         canvas.setFocusProxy(self.volume)
         reasons = QWidget()
-        whom_and_where = QVBoxLayout(reasons)
-        whom_and_where.setContentsMargins(0, 0, 0, 0)
-        whom_and_where.setSpacing(0)
-        whom_and_where.addWidget(self.table)
-        whom_and_where.addWidget(rule())
-        whom_and_where.addWidget(self.region_panel, 1)
+        vertical(self.table, rule(), (self.region_panel, 1), inside=reasons)
         super().__init__(
             QueuePanel("Cases"),
             canvas,

@@ -1,0 +1,63 @@
+"""Rows and columns of widgets, each made by one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Empty space that grows by a factor."""
+
+    factor: int = 1
+
+
+STRETCH = Stretch()
+
+Part = (
+    QWidget | QLayout | int | Stretch | tuple[QWidget | QLayout, int] | tuple[QWidget, int, Qt.AlignmentFlag]
+)
+"""A widget or layout, alone or with stretch and alignment; pixels of empty space; or a stretch."""
+Margins = tuple[int, int, int, int]
+NONE: Margins = (0, 0, 0, 0)
+
+
+def vertical(
+    *parts: Part, inside: QWidget | None = None, margins: Margins | None = NONE, spacing: int | None = 0
+) -> QVBoxLayout:
+    """Put parts below each other, in a widget if there is one; None for margins or spacing: the style's."""
+    layout = QVBoxLayout() if inside is None else QVBoxLayout(inside)
+    _fill(layout, parts, margins, spacing)
+    return layout
+
+
+def horizontal(
+    *parts: Part, inside: QWidget | None = None, margins: Margins | None = NONE, spacing: int | None = 0
+) -> QHBoxLayout:
+    """Put parts beside each other, in a widget if there is one; None for margins or spacing: the style's."""
+    layout = QHBoxLayout() if inside is None else QHBoxLayout(inside)
+    _fill(layout, parts, margins, spacing)
+    return layout
+
+
+def _fill(layout: QBoxLayout, parts: tuple[Part, ...], margins: Margins | None, spacing: int | None) -> None:
+    if margins is not None:
+        layout.setContentsMargins(*margins)
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    for part in parts:
+        if isinstance(part, Stretch):
+            layout.addStretch(part.factor)
+        elif isinstance(part, int):
+            layout.addSpacing(part)
+        elif isinstance(part, QWidget):
+            layout.addWidget(part)
+        elif isinstance(part, QLayout):
+            layout.addLayout(part)
+        elif isinstance(part[0], QLayout):
+            layout.addLayout(part[0], part[1])
+        else:
+            layout.addWidget(part[0], *part[1:])
