@@ -68,7 +68,6 @@ def resolve_voxels(
         Files that are certainly masks.
     anchors : set of Shape
         Of images and volumes that are at hand.
-    sources : Sources
     """
     from raterscope.app.formats.volumes import find_volumes
 
@@ -129,15 +128,12 @@ def resolve_pictures(
 
     Parameters
     ----------
-    paths : sequence of Path
     anchors : set of Shape
         Of images and volumes that are at hand.
-    sources : Sources
     sure : collection of Path
         Those that are no masks.
     alone : bool
         Whether no table and no volume comes with them.
-    watch : Watch
     """
     from raterscope.app.formats.volumes import find_volumes
 
@@ -264,7 +260,6 @@ def names_by(
 
     Parameters
     ----------
-    files : sequence of Path
     images : sequence of str
         Names of the images at hand, which files' names may begin with.
     naming : str, optional

@@ -71,7 +71,6 @@ class Differences:
         Changes that are new disputes alone.
     decided : int
         Details that were disputed and are decided since.
-    changes : list of Change
     """
 
     disputed_before: int = 0
@@ -167,7 +166,6 @@ class Trust:
         "spot", "task".
     by_truth : bool
         Known truths are the measure; else the expert's decisions.
-    calibration : Calibration
     comparable : str
         What was measured on comparable crowds, a sentence; used if nothing is known of this run.
     axes : tuple of str
@@ -336,7 +334,6 @@ class ComparableCrowd:
 
     Attributes
     ----------
-    kind, data : str
     per_item : float
         Annotators per image or case, votes per task, or comparisons per annotator.
     classes : int

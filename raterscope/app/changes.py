@@ -25,8 +25,6 @@ class Changes:
 
     Attributes
     ----------
-    kind : str
-    before, after : RunEntry
     disputed_before, disputed_after : int
         Disputed items; of pairs, flagged annotators.
     count : int
@@ -73,7 +71,6 @@ def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) ->
     ----------
     runs : sequence of RunEntry
         All of the study, the oldest first.
-    run : RunEntry
     chosen : int or None
         The run that was chosen to be shown when the fusion began.
     """
@@ -91,8 +88,6 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
         The run that came.
     chosen : int or None
         See `previous_run`.
-    study : Study
-    watch : Watch
     """
     run = study.runs.get(number)
     before = previous_run(study.runs.all(), run, chosen)

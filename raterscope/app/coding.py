@@ -29,7 +29,6 @@ class Code:
     ----------
     value, scheme : str
         "80891009" of "SCT".
-    meaning : str
     """
 
     value: str

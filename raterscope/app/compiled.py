@@ -126,7 +126,6 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
 
     Parameters
     ----------
-    kind : str
     algorithm : str
         Its name; empty for the default.
     """

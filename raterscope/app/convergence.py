@@ -25,7 +25,6 @@ def of_masks(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    fusion : MaskFusion
     plan : mapping
         As the run keeps it: algorithm and settings.
     """

@@ -41,7 +41,6 @@ class Unsaved:
 
     Attributes
     ----------
-    study : Path
     title : str
         Title of the job that stores it.
     what : str
@@ -222,10 +221,8 @@ class Document(QObject):
 
         Parameters
         ----------
-        title : str
         work : callable
             ``work(copy, watch)``.
-        quiet : bool
         lasting : bool
             Whether it writes a file: then stopping it needs a confirmation.
         """
@@ -263,7 +260,6 @@ class Document(QObject):
 
         Parameters
         ----------
-        hidden : bool
         by : str
             The workspace that wants so: they are hidden as long as one does.
         """

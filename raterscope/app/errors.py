@@ -47,10 +47,7 @@ class InputError(Exception):
 def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None:
     """Refuse unknown names of annotators.
 
-    Raises
-    ------
-    InputError
-        For the first of them, with some of those who are.
+    Raises `InputError` for the first of them, with some of those who are.
     """
     present = dict.fromkeys(known)
     for name in names:

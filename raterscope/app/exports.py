@@ -58,7 +58,6 @@ class Request:
 
     Attributes
     ----------
-    what, format : str
     path : Path
         A file; a folder where there is one of that name, or where several files come.
     items : tuple of int
@@ -92,7 +91,6 @@ class Written:
 
     Attributes
     ----------
-    files : tuple of Path
     made_from : Provenance
         The runs; none where the export is of no run.
     """
@@ -161,10 +159,7 @@ def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
 def format_of(export: Export, path: Path, given: str | None = None, usual: str | None = None) -> str:
     """Choose the format: as requested, else by the file's name, else the default.
 
-    Raises
-    ------
-    InputError
-        If the export does not support the format.
+    Raises `InputError` if the export does not support the format.
     """
     if given is not None:
         if given not in export.formats:
@@ -191,12 +186,7 @@ def files_for(
     """Yield for each item, by name, the file that it is written to.
 
     Several go into a folder, each into a file called as it is; so does one, where the folder is there or its
-    images come too.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be made.
+    images come too. Raises `InputError` when the folder cannot be made.
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 
@@ -224,10 +214,7 @@ def _folder_of(request: Request) -> Path:
 def provenance(export: Export, study: Study, request: Request) -> Provenance:
     """Find the runs of an export and how they are outdated, before it is written.
 
-    Raises
-    ------
-    InputError
-        When there is no such run, or every run was held to decisions that were undone since.
+    Raises `InputError` when there is no such run, or every run was held to decisions that were undone since.
     """
     if not export.of_run:
         if request.run is not None:
@@ -247,12 +234,8 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
     """Write an export of a study: the run shown of each image or question, or one run.
 
-    Beside results, a file NAME.run.json describes their runs.
-
-    Raises
-    ------
-    InputError
-        When there is nothing to write yet, or a file cannot be written, or is a study.
+    Beside results, a file NAME.run.json describes their runs. Raises `InputError` when there is nothing to
+    write yet, or a file cannot be written, or is a study.
     """
     from raterscope.app.formats.output_files import remove_new_files_on, write_record
     from raterscope.app.formats.records import STUDY_SUFFIX
@@ -345,8 +328,6 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
 
     Parameters
     ----------
-    study : Study
-    kinds : sequence of str
     items : sequence of int
         Numbers of images or questions; empty for all.
     """
@@ -375,7 +356,6 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
 
     Parameters
     ----------
-    study : Study
     item, question : int, optional
         The number of the only image or question that it is about; without either, it is about all.
     """

@@ -35,7 +35,6 @@ class OtherFiles:
 
     Attributes
     ----------
-    kind : str
     file_kinds : tuple of str
         What its files may hold.
     recognises : callable
@@ -56,12 +55,10 @@ class ClassifiedFiles:
     tables, points, labels, pairs, images, masks : tuple of Path
         Tables of clicks or true points; other files of points; tables and other files of labels, true ones
         too; tables of comparisons.
-    volumes : tuple of VolumeFile
     walked : frozenset of Path
         Masks and points that were found in a folder, not named by the user: unreadable ones are skipped.
     left : tuple of Path
         Other files of a folder, and tables, which need to be named to be imported.
-    notices : tuple of str
     sources : Sources
         The parsed files of annotations.
     """
@@ -187,12 +184,10 @@ def sort_files(
 
     Parameters
     ----------
-    paths : sequence of Path
     kind : str, optional
         One of `formats.KINDS`, where the files do not show it.
     shapes : sequence of (slices, rows, columns)
         Of images that are at hand already.
-    watch : Watch
 
     Raises
     ------
@@ -240,14 +235,12 @@ def resolve_ambiguous(
 
     Parameters
     ----------
-    candidates : ImportCandidates
     shapes : sequence of (slices, rows, columns)
         Of images that are at hand already.
     tasks : iterable of names
         Tasks and items that annotators judged, and the picture files named for them.
     clicked : iterable of names
         Of images that annotators clicked on.
-    watch : Watch
     """
     with_others = candidates.kind == "truth" and bool(
         candidates.tables or candidates.points or candidates.labels

@@ -89,7 +89,6 @@ def read_files(
 
     Parameters
     ----------
-    paths : sequence of Path
     kind : str, optional
         One of `formats.KINDS`, where the files do not show it.
     mappings : mapping of file to {column: field}, optional
@@ -101,7 +100,6 @@ def read_files(
         Whether the user can be asked about detections exported from this program; otherwise they are truth.
     sources : Sources, optional
         Holds the files until an answer to a question, where they are read more than once.
-    watch : Watch
 
     Raises
     ------
@@ -284,9 +282,6 @@ def store(
 
     Parameters
     ----------
-    readings : Readings
-    study : Study
-    watch : Watch
     extent : (width, height), optional
         Size of images of unknown size.
     may_resample : bool

@@ -44,14 +44,12 @@ class Outcome(Generic[Result]):
 
     Attributes
     ----------
-    item : str
     fusion : result or None
         None where it failed.
     problem : str
         Why it failed, in a sentence; empty where it did not.
     details : str
         The program's own account of a failure that is its fault.
-    seconds : float
     """
 
     item: str
@@ -204,10 +202,8 @@ def gather(
     Parameters
     ----------
     items : mapping of an item's number to its name
-    study : Study
     read : callable
         Returns the input of the item with a number, by the expert's decisions; None omits the item.
-    watch : Watch
     words : str
         Progress text before the item's name.
     """

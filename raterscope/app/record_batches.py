@@ -39,8 +39,6 @@ class RecordBatch(Generic[Record]):
 
     Attributes
     ----------
-    kind : type
-    count : int
     columns : dict
         By field: arrays, a batch of the records in the field, or a list of values.
     """

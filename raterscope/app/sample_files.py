@@ -30,7 +30,6 @@ class Demonstrated(NamedTuple):
 
     Attributes
     ----------
-    study : Path
     words : list of str
         Results, a line each.
     outcomes : list of Outcome

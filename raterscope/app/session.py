@@ -277,7 +277,6 @@ class LatestTask:
 
         Parameters
         ----------
-        job : Job
         deliver : callable
             ``deliver(answer)`` takes the result.
         progressed : callable, optional

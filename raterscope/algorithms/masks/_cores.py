@@ -64,7 +64,6 @@ def cores_of(
         mm; `height` is at most `tolerance`.
     points : callable
         Returns the positions, (n, 3) mm, of voxels.
-    look : callable
 
     Returns
     -------
@@ -182,7 +181,6 @@ def nearest_cores(
         mm.
     reach : float
         mm.
-    look : callable
     """
     from raterscope.algorithms.masks import _flood_kernels as kernels
 

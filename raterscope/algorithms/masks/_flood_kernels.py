@@ -72,7 +72,6 @@ def join(
     voxels : (N,) int64
     depth : (N,) float32
     index : (Z, Y, X) int32
-    height : float
     parent : (N,) int32
         Trees of the components; -1 for a voxel that is not added yet.
     top : (N,) int32
@@ -294,7 +293,6 @@ def nearest_across_slices(
         Results of `nearest_in_plane`.
     slices_at : (Z,) float64
         mm across the slices, in order.
-    far : float
     voxels : (N,) int64
     begin, end : int
         Range of voxels of the list.

@@ -59,7 +59,6 @@ class RaterErrors:
         biases.
     places : float
         Effective number of independent positions.
-    voxels : int
     """
 
     products: FloatArray
@@ -103,10 +102,8 @@ def rater_errors(
         Signed distances, mm, within `clip`.
     spacing : (slice, row, column)
         mm.
-    clip : float
     use : (Z, Y, X) bool
         Voxels that count.
-    watch : Watch
     """
     raters = len(distances)
     mean = np.zeros(distances.shape[1:], dtype=np.float32)

@@ -223,12 +223,10 @@ def update_together(
 
     Parameters
     ----------
-    priors : sequence of SpatialPrior
     maps : sequence of (N,) arrays
         Means of q(T).
     totals : sequence of float
         Sum of the variances of each over the voxels.
-    look : Look
     """
     own = []
     for prior, t, total in zip(priors, maps, totals, strict=True):

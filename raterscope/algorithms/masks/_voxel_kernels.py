@@ -26,7 +26,6 @@ def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: 
     ----------
     labels : (P, R, X) uint8
         R rows of all slices, one after the other.
-    start, stop : int
     row_any : (R,) uint8
     column_any : (X,) uint8
     """
@@ -51,7 +50,6 @@ def pack(labels: Array, base: int, code: Array) -> None:
     ----------
     labels : (P, Z, Y, X) uint8
         Digits below `base`.
-    base : int
     code : (Z, Y, X) int64
         Codes so far, 0 at first.
     """

@@ -155,13 +155,7 @@ def tell_files(paths: Sequence[Path], folder: Path) -> None:
 
 
 def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
-    """Report failed items in one sentence.
-
-    Raises
-    ------
-    InputError
-        Where any failed.
-    """
+    """Report failed items in one sentence. Raises `InputError` where any failed."""
     failed = [outcome for outcome in outcomes.values() if outcome.fusion is None]
     if not failed:
         return
@@ -197,13 +191,7 @@ class Rescued(Generic[Written]):
     why: str = ""
 
     def tell(self, contents: str) -> None:
-        """Raise if the result is not at its intended path.
-
-        Raises
-        ------
-        InputError
-            Where it is.
-        """
+        """Raise if the result is not at its intended path. Raises `InputError` where it is."""
         if self.why:
             raise InputError(f"{self.why} {contents} {self.place}.")
 

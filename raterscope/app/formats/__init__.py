@@ -37,12 +37,10 @@ def read(
 
     Parameters
     ----------
-    file : Path or Source
     kind : str, optional
         clicks, truth, image or scores; without it, detected from the file's first bytes and its header.
     mapping : mapping of column to field, optional
         Names columns of a table by hand.
-    watch : Watch
 
     Returns
     -------

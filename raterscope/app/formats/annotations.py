@@ -146,7 +146,6 @@ class Rectangle(Struct, frozen=True, gc=False):
         Degrees clockwise, about the centre or the first corner.
     about_corner : bool
         Whether the rotation is about the first corner; then the last two values are width and height.
-    percent : bool
     """
 
     values: Mapping[str, Any]
@@ -215,10 +214,8 @@ class AnnotationSet(Struct, frozen=True, gc=False):
 
     Attributes
     ----------
-    item : Item
     annotator : str or None
         None if the file does not name one.
-    annotations : sequence of Annotation
     is_complete : bool
         Whether the annotator looked at the complete item, even if they marked nothing.
     question : str or None
@@ -246,7 +243,6 @@ class Remarks:
     ----------
     left_out : Counter
         Number of skipped annotations by plural noun.
-    notices : list of str
     """
 
     left_out: Counter[str] = field(default_factory=Counter)
@@ -275,13 +271,7 @@ class Document:
     is_text: bool = False
 
     def contents(self) -> frozenset[Content]:
-        """Find which sorts of annotations there are.
-
-        Raises
-        ------
-        InputError
-            For a file that is damaged.
-        """
+        """Find which sorts of annotations there are. Raises `InputError` for a file that is damaged."""
         return frozenset({"areas"})
 
     def items(self) -> Sequence[Item]:
@@ -297,7 +287,6 @@ class Document:
             The kind to read; shapes of other kinds may be missing.
         remarks : Remarks
             Collects the remarks for the user.
-        watch : Watch
 
         Raises
         ------

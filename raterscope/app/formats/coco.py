@@ -107,11 +107,8 @@ class CocoDocument(Document):
 
     Parameters
     ----------
-    path : Path
-    images : list of decoded JSON
     objects : list of Raw or of decoded JSON
         The file's annotations.
-    categories : decoded JSON
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {
@@ -172,12 +169,8 @@ class CocoDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the objects, each as a set of its own, then the categories by annotator and image.
 
-        The annotator is named by an object's attributes, or by the object itself.
-
-        Raises
-        ------
-        InputError
-            For an annotation of an image or a category that is not listed.
+        The annotator is named by an object's attributes, or by the object itself. Raises `InputError` for an
+        annotation of an image or a category that is not listed.
         """
         chosen: dict[tuple[str | None, int | str], list[Annotation]] = {}
         items = self._items
@@ -289,11 +282,5 @@ def _is_present(value: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Decode a value that stayed text.
-
-    Raises
-    ------
-    ValueError
-        For damaged text.
-    """
+    """Decode a value that stayed text. Raises `ValueError` for damaged text."""
     return decode_json(bytes(value)) if isinstance(value, Raw) else value

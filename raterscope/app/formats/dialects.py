@@ -31,10 +31,7 @@ csv.field_size_limit(LONGEST_CELL)
 def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -> bytes:
     """Read a file that may be a table, or its first bytes; from `file` if it is open already.
 
-    Raises
-    ------
-    InputError
-        For a file that is missing, empty or too large, and for a folder.
+    Raises `InputError` for a file that is missing, empty or too large, and for a folder.
     """
     refuse_special(path)
     try:
@@ -59,7 +56,6 @@ def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
 
     Parameters
     ----------
-    path : Path
     file : BinaryIO, optional
         The file, if it is open already; closing the result closes it.
     """
@@ -121,10 +117,7 @@ def possible_encodings(data: bytes) -> tuple[str, ...]:
 def decode_text(data: bytes, path: Path, *, is_complete: bool = True) -> str:
     """Decode a text; unless `is_complete`, the last character may be cut.
 
-    Raises
-    ------
-    InputError
-        For a file that is no text.
+    Raises `InputError` for a file that is no text.
     """
     for encoding in possible_encodings(data):
         try:

@@ -90,11 +90,7 @@ class GeoJsonDocument(Document):
 
         An annotation with two or more objects within its outline is a searched region, not an object. Classes
         whose name ends in *, which QuPath ignores, are skipped. An object's metadata name its annotator.
-
-        Raises
-        ------
-        InputError
-            For a feature that cannot be read.
+        Raises `InputError` for a feature that cannot be read.
         """
         (item,) = self.items()
         objects: list[_Object] = []

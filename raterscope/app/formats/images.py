@@ -56,10 +56,7 @@ logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 def detect_image_format(path: Path, file: BinaryIO | None = None) -> str:
     """Detect PNG, JPEG or TIFF by a file's first bytes, read from `file` if it is open already.
 
-    Raises
-    ------
-    InputError
-        For any other file, and for an empty one.
+    Raises `InputError` for any other file, and for an empty one.
     """
     refuse_special(path)
     with open_file(path, file) as stream:
@@ -145,7 +142,6 @@ def open_tiff_page(
 
     Parameters
     ----------
-    path : Path
     most : int
         Largest number of pixels; an image that is decoded at once has at most `MOST_PIXELS`.
     pyramids : bool
@@ -185,7 +181,6 @@ def convert_samples(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
 
     Parameters
     ----------
-    page : tifffile.TiffPage
     pixels : (height, width) or (height, width, samples)
         The complete page or a part of it.
     """
@@ -291,11 +286,8 @@ class ImageHead:
 
     Attributes
     ----------
-    file : ImageFile
     rows, columns : int
         As stored, before an orientation is applied.
-    channels : int
-    is_compressed : bool
     pages : Pages, InputError or None
         Pages of a TIFF, or the reason why they are not a volume.
     """
@@ -325,11 +317,8 @@ def is_image(file: File) -> bool:
 def read_image(file: File) -> ImageFile:
     """Read the header of an image; the size is that after its orientation is applied.
 
-    Raises
-    ------
-    InputError
-        For a file that is not PNG, JPEG or TIFF, is damaged, or claims more than 400 million pixels and is
-        not a pyramid.
+    Raises `InputError` for a file that is not PNG, JPEG or TIFF, is damaged, or claims more than 400 million
+    pixels and is not a pyramid.
     """
     if isinstance(file, Source):
         return file.image().file
@@ -341,8 +330,6 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
 
     Parameters
     ----------
-    path : Path
-    file : BinaryIO, optional
     pages : bool
         Whether to look for slices among the pages of a TIFF.
 

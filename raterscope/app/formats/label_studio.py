@@ -87,12 +87,8 @@ class LabelStudioDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the annotations and predictions of each task.
 
-        Cancelled annotations are skipped. Predictions belong to an annotator with the model's name.
-
-        Raises
-        ------
-        InputError
-            For an entry that is not a task.
+        Cancelled annotations are skipped. Predictions belong to an annotator with the model's name. Raises
+        `InputError` for an entry that is not a task.
         """
         named = [_image_name(task) if isinstance(task, dict) else "" for task in self._tasks]
         shared = {name for name, count in Counter(named).items() if name and count > 1}
@@ -310,7 +306,6 @@ def write_label_studio(
         An empty label becomes an annotation without a choice.
     pictures : mapping of task index to a file name or address, optional
         Without any, a task is shown as text: its name.
-    watch : Watch
 
     Returns
     -------

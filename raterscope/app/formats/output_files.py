@@ -123,10 +123,7 @@ def remove_new_files_on(*causes: type[BaseException]) -> Iterator[None]:
 def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Write several files under draft names; all get their names when all are complete.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be written, is a folder, or exists and is write-protected.
+    Raises `InputError` if a file cannot be written, is a folder, or exists and is write-protected.
     """
     for path in paths:
         check_writable(path)
@@ -153,10 +150,7 @@ def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
 def open_output(path: Path) -> Iterator[BinaryIO]:
     """Write a file that gets its name when it is complete; an existing file stays until then.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     with write_together([path]) as (draft,), draft.open("wb") as file:
         yield file
@@ -172,10 +166,8 @@ def write_bytes(path: Path, data: bytes) -> Path:
 def check_writable(path: Path) -> None:
     """Check before long work that a file can be written, as far as can be known.
 
-    Raises
-    ------
-    InputError
-        For a folder, a file in a missing folder, and an existing file that is write-protected.
+    Raises `InputError` for a folder, a file in a missing folder, and an existing file that is
+    write-protected.
     """
     if path.is_dir():
         raise InputError("is a folder; expected a file name", file=path)
@@ -202,10 +194,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.A
 def open_text_output(path: Path) -> Iterator[TextIO]:
     """Write a text file that gets its name when it is complete; an existing file stays until then.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     with open_output(path) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
@@ -214,13 +203,7 @@ def open_text_output(path: Path) -> Iterator[TextIO]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder unless it exists.
-
-    Raises
-    ------
-    InputError
-        If it cannot be created.
-    """
+    """Create a folder unless it exists. Raises `InputError` if it cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -243,13 +226,7 @@ def unique_name(name: str, used: set[str]) -> str:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file if it exists.
-
-    Raises
-    ------
-    InputError
-        If it cannot be removed.
-    """
+    """Remove a file if it exists. Raises `InputError` if it cannot be removed."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -259,10 +236,7 @@ def remove_file(path: Path) -> None:
 def write_record(path: Path, record: Mapping[str, object]) -> Path:
     """Write a JSON record of how results were computed, completely or not at all.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     with open_text_output(path) as file:
         json.dump(record, file, indent=1, ensure_ascii=False, allow_nan=False)
@@ -280,8 +254,6 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
     Parameters
     ----------
-    path : Path
-    columns : sequence of str
     rows : iterable of rows
         Numbers are written as they are. None, NaN and infinity are empty. Text that a spreadsheet would run
         gets an apostrophe, also in the header.
@@ -316,10 +288,8 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -
 
     Parameters
     ----------
-    path : Path
     names : sequence of str
         Header of the columns, two or more.
-    columns : sequence of Column
 
     Raises
     ------

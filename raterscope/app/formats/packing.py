@@ -32,7 +32,6 @@ def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], look: L
 
     Parameters
     ----------
-    path : Path
     chunks : iterable of bytes or int
         Bytes of about a megabyte each, so that memory stays small.
     look : callable

@@ -101,7 +101,6 @@ class ImageFile:
     ----------
     name : str
         The file's name.
-    path : Path
     width, height : int
         Pixels, as shown: after the orientation in the file was applied.
     pixel_size : float or None
@@ -223,14 +222,11 @@ class TrueLabels:
 
     Attributes
     ----------
-    path : Path
-    question : str
     tasks : tuple of N names, each once
     classes : tuple of names
         As `LabelTable.outputs`.
     label : (N,) int16
         Index into `classes`.
-    notices : tuple of str
     """
 
     path: Path
@@ -298,7 +294,6 @@ class VolumeFile:
         Shown to the user, without the patient's name: the file's name, or the series' description and number.
     path : Path
         The file, or the folder of a DICOM series.
-    grid : Grid
     modality : str
         In DICOM's terms: "CT", "MR"; empty if unknown.
     files : tuple of Path
@@ -335,8 +330,6 @@ class Volume:
     ----------
     values : (Z, Y, X) uint8, int16, uint16 or float32; or (Z, Y, X, 3) uint8 for colour
         Rescaled as the file specifies: Hounsfield units for CT.
-    grid : Grid
-    modality : str
     window : (centre, width), optional
     """
 
@@ -394,8 +387,6 @@ class MaskTable:
 
     Attributes
     ----------
-    path : Path
-    masks : tuple of RaterMask
     notices : tuple of str
         Messages on how the file was read, one sentence each.
     """

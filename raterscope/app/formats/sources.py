@@ -115,10 +115,7 @@ class Source:
     def format(self) -> Format:
         """Format by the first bytes; empty for text, an unknown format, and a file that cannot be opened.
 
-        Raises
-        ------
-        InputError
-            For a study, a pipe, a device, and a name that is not UTF-8.
+        Raises `InputError` for a study, a pipe, a device, and a name that is not UTF-8.
         """
         if self._format is None:
             refuse_special(self.path)
@@ -137,10 +134,7 @@ class Source:
     def image(self) -> ImageHead:
         """Read the header of a PNG, JPEG or TIFF.
 
-        Raises
-        ------
-        InputError
-            For any other file, and a damaged one; the same error each time.
+        Raises `InputError` for any other file, and a damaged one; the same error each time.
         """
         return cast("ImageHead", self._header("image"))
 
@@ -151,20 +145,14 @@ class Source:
     def voxels(self) -> VoxelHead:
         """Read the header of a NIfTI, NRRD or MetaImage file.
 
-        Raises
-        ------
-        InputError
-            For any other file, and a damaged one; the same error each time.
+        Raises `InputError` for any other file, and a damaged one; the same error each time.
         """
         return cast("VoxelHead", self._header("voxels"))
 
     def head(self) -> Head:
         """Read the first rows of a table.
 
-        Raises
-        ------
-        InputError
-            For a file that is not a table; the same error each time.
+        Raises `InputError` for a file that is not a table; the same error each time.
         """
         return cast("Head", self._header("table head"))
 
@@ -174,20 +162,14 @@ class Source:
     def document(self) -> Document | None:
         """Parse a file of annotations; None for an unknown format.
 
-        Raises
-        ------
-        InputError
-            For a file that cannot be read; the same error each time.
+        Raises `InputError` for a file that cannot be read; the same error each time.
         """
         return cast("Document | None", self._once("document", lambda: _parse(self.path)))
 
     def table(self, watch: Watch = silent, *, may_be_empty: bool = False) -> Table:
         """Read a whole table; one without rows if it may be empty.
 
-        Raises
-        ------
-        InputError
-            For a file that is not a table; the same error each time.
+        Raises `InputError` for a file that is not a table; the same error each time.
         """
         from raterscope.app.formats.tables import read_table
 
@@ -202,10 +184,7 @@ class Source:
     def label_map(self, watch: Watch = silent) -> LabelMap:
         """Read the voxels of a file that may be a mask.
 
-        Raises
-        ------
-        InputError
-            For a file that cannot be read; the same error each time.
+        Raises `InputError` for a file that cannot be read; the same error each time.
         """
         from raterscope.app.formats.masks.label_maps import read_values
 
@@ -228,10 +207,7 @@ class Source:
     def contents(self, kind: Kind) -> frozenset[Content] | None:
         """Find which sorts of annotations the file holds; None for a format that cannot hold `kind`.
 
-        Raises
-        ------
-        InputError
-            As `document`.
+        Raises `InputError` as `document`.
         """
         document = self.document()
         if document is None or kind not in document.expected:

@@ -125,7 +125,6 @@ class Table:
 
     Attributes
     ----------
-    path : Path
     header : tuple of C names, each once
     columns : tuple of C columns, each a sequence of N cells
     lines : sequence of N int
@@ -197,11 +196,8 @@ def read_table(
 
     Parameters
     ----------
-    path : Path
-    watch : Watch
     may_be_empty : bool
         Whether a table without rows is accepted.
-    is_parquet : bool
 
     Raises
     ------
@@ -259,12 +255,8 @@ def assign_columns(
 ) -> dict[str, str]:
     """Assign a column to each field, by hand first, then by the usual names.
 
-    Raises
-    ------
-    UnknownColumns
-        If a needed field has no column.
-    InputError
-        If the mapping names an unknown column or field.
+    Raises `UnknownColumns` if a needed field has no column. Raises `InputError` if the mapping names an
+    unknown column or field.
     """
     assigned_columns: dict[str, str] = {}
     by_hand = dict(mapping or {})
@@ -312,8 +304,6 @@ def read_numbers(
 
     Parameters
     ----------
-    table : Table
-    column : str
     faults : Faults
         Collects the cells that are not numbers.
     empty : bool
@@ -406,10 +396,7 @@ _BATCH = 1 << 17
 def read_parquet_columns(path: Path, file: BinaryIO | None = None) -> list[str]:
     """Read the names of the columns of a Parquet file, from `file` if it is open already.
 
-    Raises
-    ------
-    InputError
-        For a file that is damaged, or claims more content than its size allows.
+    Raises `InputError` for a file that is damaged, or claims more content than its size allows.
     """
     with _open_parquet(path, file) as parquet:
         names = list(parquet.schema_arrow.names)
@@ -423,10 +410,7 @@ def read_parquet_batches(
 ) -> Iterator[list[Any]]:
     """Read columns of a Parquet file as Arrow arrays of text, in batches; a missing value is empty.
 
-    Raises
-    ------
-    InputError
-        As `read_parquet_columns`, and for a column of lists or records.
+    Raises `InputError` as `read_parquet_columns`, and for a column of lists or records.
     """
     import pyarrow
     from pyarrow import compute
@@ -470,10 +454,7 @@ def scale_of(column: str) -> float:
 def seconds_of(text: str) -> float:
     """Convert a date and time, "2024-01-02 03:04:05 UTC", to seconds since 1970.
 
-    Raises
-    ------
-    ValueError
-        For any other text.
+    Raises `ValueError` for any other text.
     """
     moment = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

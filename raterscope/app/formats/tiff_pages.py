@@ -156,7 +156,6 @@ def mix_channels(planes: Sequence[NDArray[np.uint8]], channels: Sequence[Channel
     Parameters
     ----------
     planes : sequence of (height, width) uint8
-    channels : sequence of Channel
 
     Returns
     -------

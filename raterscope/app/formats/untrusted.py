@@ -100,10 +100,7 @@ def refuse_packed(path: Path, unpacked: int) -> None:
 def read_bytes(path: Path) -> bytes:
     """Read all bytes of a file of annotations.
 
-    Raises
-    ------
-    InputError
-        For a file that is missing, empty, too large, a pipe or a device.
+    Raises `InputError` for a file that is missing, empty, too large, a pipe or a device.
     """
     _check_text(path)
     return path.read_bytes()
@@ -112,10 +109,7 @@ def read_bytes(path: Path) -> bytes:
 def json_content(path: Path, content: bytes) -> Any:
     """Decode the JSON of a file; NaN is accepted, because other programs write it.
 
-    Raises
-    ------
-    InputError
-        For invalid JSON, or JSON that is nested too deeply.
+    Raises `InputError` for invalid JSON, or JSON that is nested too deeply.
     """
     collecting = gc.isenabled()
     gc.disable()  # it would search millions of new objects repeatedly, without anything to free
@@ -132,10 +126,7 @@ def json_content(path: Path, content: bytes) -> Any:
 def decode_json(content: bytes | str) -> Any:
     """Decode JSON; NaN is accepted, because other programs write it.
 
-    Raises
-    ------
-    ValueError
-        For invalid JSON, or JSON that is nested too deeply.
+    Raises `ValueError` for invalid JSON, or JSON that is nested too deeply.
     """
     try:
         return msgspec.json.decode(content)
@@ -152,14 +143,7 @@ def decode_json(content: bytes | str) -> Any:
 def read_xml(path: Path) -> Any:
     """Parse an XML file; tags have no name space.
 
-    Returns
-    -------
-    xml.etree.ElementTree.Element
-
-    Raises
-    ------
-    InputError
-        For a file that is not XML, declares entities, is nested too deeply, or is too large.
+    Raises `InputError` for a file that is not XML, declares entities, is nested too deeply, or is too large.
     """
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import ParseError, iterparse

@@ -51,8 +51,6 @@ class Classification:
 
     Attributes
     ----------
-    row : int
-    annotator, subject, workflow : str
     points : list of (frame, x, y)
     time : str
         As in the export.
@@ -105,12 +103,8 @@ class ZooniverseDocument(Document):
         The first of a volunteer's classifications of a subject yields points. An image has the name of the
         file in the subject's data, else the subject's number; each frame with marks is an image. Several
         answers at once, and several animals of a survey, are one label. A question is the same within a
-        workflow. Drawings, texts, sliders and drop-downs are not labels.
-
-        Raises
-        ------
-        InputError
-            For an export without point marks, and for the first row that cannot be read.
+        workflow. Drawings, texts, sliders and drop-downs are not labels. Raises `InputError` for an export
+        without point marks, and for the first row that cannot be read.
         """
         return self._points(remarks, watch) if kind == "points" else self._labels(watch)
 
@@ -187,12 +181,10 @@ def parse_classifications(
 
     Parameters
     ----------
-    table : Table
     faults : Faults
         Collects the rows that cannot be read.
     shapes : Counter
         Counts marks that are not points.
-    watch : Watch
 
     Returns
     -------

@@ -48,7 +48,6 @@ class Catalogue(NamedTuple):
 
     Attributes
     ----------
-    heading : str
     algorithms : mapping of name to Algorithm
     chosen_by_run : bool
         Whether `raterscope run STUDY ALGORITHM` names one of them.
@@ -179,7 +178,6 @@ class ReportRequest:
 
     Attributes
     ----------
-    study : Study
     state : ReviewState
         The decisions as they stand.
     items : sequence of Item
@@ -199,7 +197,6 @@ class ReportPart(NamedTuple):
 
     Attributes
     ----------
-    sections : list of Section
     runs : mapping of number to RunEntry
         All runs that the sections describe.
     measures : sequence of Paragraph
@@ -295,7 +292,6 @@ class Kind:
         Contents of its files, as `import --kind` names them.
     detail : str
         Unit of decisions within an item: "detection", "region", "task", "annotator".
-    fuse_command : FuseCommand
     load_catalogues, load_functions, load_report : callable
         Import the algorithms, the functions and the report's part.
     exports : tuple of Export

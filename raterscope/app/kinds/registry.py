@@ -28,13 +28,7 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (CLICKS, MASKS, LABELS, PA
 
 @contextmanager
 def registered(kind: Kind) -> Iterator[None]:
-    """Register another kind for a while.
-
-    Raises
-    ------
-    ValueError
-        Where a kind of this name is registered.
-    """
+    """Register another kind for a while. Raises `ValueError` where a kind of this name is registered."""
     from raterscope.app.study.kinds import stored
 
     if kind.name in KINDS:
@@ -67,10 +61,7 @@ def _write(kind: Kind, study: Study, request: Request, watch: Watch) -> list[Pat
 def find_export(what: str, kinds: Sequence[str]) -> Export:
     """Find an export of some kinds by its name, the first kind's first.
 
-    Raises
-    ------
-    InputError
-        Where none of the kinds has it.
+    Raises `InputError` where none of the kinds has it.
     """
     for kind in kinds:
         for export in exports():

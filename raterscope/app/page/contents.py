@@ -26,7 +26,6 @@ class Cell:
 
     Attributes
     ----------
-    text : str
     ground, ink : str
         Hexadecimal colours; empty for the page's own.
     swatch : str
@@ -45,9 +44,6 @@ class Table:
 
     Attributes
     ----------
-    title : str
-    columns : sequence of str
-    rows : sequence of rows of Cell or str
     note : str
         Notes on the figures.
     words : set of int
@@ -156,8 +152,6 @@ class Section:
 
     Attributes
     ----------
-    title : str
-    blocks : sequence of Block
     sections : sequence of Section
         Within it.
     breaks : bool

@@ -55,7 +55,6 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
         Laid out on its pages.
     height : float
         Of a page.
-    watch : Watch
     """
     parts = list(_parts(paper.rootFrame()))
     first = 0

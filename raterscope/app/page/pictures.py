@@ -41,10 +41,8 @@ def scale_bar(canvas: PixelCanvas, scale: float, unit: str) -> str:
 
     Parameters
     ----------
-    canvas : PixelCanvas
     scale : float
         Pixels of the canvas a unit.
-    unit : str
     """
     width, height = canvas.size
     longest = width / 3 / scale
@@ -77,13 +75,10 @@ def draw_lines(
 
     Parameters
     ----------
-    lines : sequence of Line
     across, up : str
         Names of the axes.
     title, words : str
         Of the caption.
-    limit : float
-    diagonal : bool
     """
     return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, words)
 

@@ -19,7 +19,6 @@ def as_html(contents: Contents, style: str = "page", source: Callable[[Picture],
 
     Parameters
     ----------
-    contents : Contents
     style : str
         Name of the style sheet: "page" for browsers, "paper" for Qt's rich text.
     source : callable, optional

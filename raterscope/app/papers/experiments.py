@@ -44,8 +44,6 @@ class Row:
 
     Attributes
     ----------
-    label : str
-    cell : str
     printed : str
         The measure of the method as the paper prints it.
     paper : float, optional
@@ -56,7 +54,6 @@ class Row:
         The measure of this program's default; empty where the same is measured with no other method.
     better : {"higher", "lower", "nearer", ""}
         Which default is better than the paper's method; "nearer" to `aim`.
-    aim : float
     digits : int
         Decimals shown.
     """
@@ -78,7 +75,6 @@ class Chart:
 
     Attributes
     ----------
-    title : str
     across, up : str
         Names of the axes; the second runs from 0 to 1.
     curves : tuple of (name, points)
@@ -105,7 +101,6 @@ class Experiment:
         Measured separately.
     measure : callable
         See `Measure`.
-    rows : tuple of Row
     runs : int
         Of a cell, in full.
     quick : int
@@ -122,7 +117,6 @@ class Experiment:
         Data used in place of unpublished data; empty for the paper's own set-up or data.
     needs : str
         A file or folder of the open data, below the data folder; empty for a simulation.
-    charts : tuple of Chart
     """
 
     name: str
@@ -149,10 +143,8 @@ class Paper:
     ----------
     name : str
         As the command line has it.
-    title : str
     reference : str
         Its key in the bibliography.
-    experiments : tuple of Experiment
     unpublished : tuple of (str, str)
         Results that depend on unpublished data, and what is measured instead.
     """
@@ -208,10 +200,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 def check_folder(folder: Path) -> None:
     """Make the folder of the page, or continue one of this program.
 
-    Raises
-    ------
-    InputError
-        For a folder with other files in it: nothing of them is overwritten.
+    Raises `InputError` for a folder with other files in it: nothing of them is overwritten.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError("is a file; expected a folder", file=folder)
@@ -236,7 +225,6 @@ def measure(
 
     Parameters
     ----------
-    papers : sequence of Paper
     folder : Path
         As `check_folder` left it.
     watch : Watch

@@ -120,7 +120,6 @@ def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = No
 
     Parameters
     ----------
-    papers : sequence of Paper
     folder : Path
         With the figures of the runs.
     data : Path, optional
@@ -301,7 +300,6 @@ def make_page(
     ----------
     folder : Path
         New, or of an earlier page.
-    watch : Watch
     names : collection of str
         The papers to measure; the page has all.
     full : bool

@@ -61,7 +61,6 @@ def decisions_section(
     ----------
     entries : sequence of decision and name of its items
         See `decisions_on`.
-    state : ReviewState
     views : mapping of image to views, optional
         Of the spots of clicks on the images of the report.
     """

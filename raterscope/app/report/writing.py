@@ -40,10 +40,8 @@ def write_report(
 
     Parameters
     ----------
-    study : Study
     path : Path
         Ends in .html or .pdf; replaced where it exists, whole or not at all.
-    watch : Watch
     item : int, optional
         Number of the only image to report.
     question : int, optional

@@ -43,7 +43,6 @@ class Decision:
         Filled with the user's name by the study when it is empty.
     item : int or None
         The item's number in the study; of several images the first.
-    reason : str
     annotators : tuple of str
         Annotators who are excluded, weighted or included.
     run : int or None
@@ -112,7 +111,6 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
 
     Parameters
     ----------
-    decision : Decision
     find : callable, optional
         Gives an earlier decision by its number, for undo and redo.
     hidden : bool

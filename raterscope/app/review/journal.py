@@ -72,7 +72,6 @@ class ReviewedKind:
 
     Attributes
     ----------
-    name : str
     read : callable
         Makes the record of one item, which reads the decisions on it.
     subjects : tuple of types
@@ -441,7 +440,6 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
 
     Parameters
     ----------
-    then, now : ReviewState
     kind : str
         Kind of annotation: clicks, masks, labels.
     item : int, optional
@@ -500,7 +498,6 @@ class Shape:
 
     Attributes
     ----------
-    subject : ShapeSubject
     made : Decision
         That which made it as it is.
     points : (K, 2) float64

@@ -88,7 +88,6 @@ class Control:
     ----------
     holds : bool
         Whether the image is known to hold structures; otherwise it is known to hold none.
-    decision : int
     """
 
     holds: bool
@@ -254,7 +253,6 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
 
     Parameters
     ----------
-    spots : sequence of Spot
     mean : (M, 2) float64
     covariance : (M, 2, 2) float64
 

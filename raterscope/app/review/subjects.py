@@ -217,7 +217,6 @@ class SpotOf:
     ----------
     image : int
         The image's number in the study.
-    x, y : float
     number : int or None
         As of a `SpotSubject`.
     run : int or None
@@ -244,7 +243,6 @@ class SpotsSubject:
 
     Attributes
     ----------
-    spots : tuple of SpotOf
     blind : bool
         As of a `SpotSubject`.
     """
@@ -347,7 +345,6 @@ class RegionSubject:
 
     Attributes
     ----------
-    structure : str
     origin, shape : (slice, row, column)
         Its box in the whole image.
     number : int or None
@@ -403,7 +400,6 @@ class StructureSubject:
 
     Attributes
     ----------
-    structure : str
     coding : Coding
         Complete coding: it replaces the coding of the files.
     """
@@ -432,7 +428,6 @@ class TaskSubject:
 
     Attributes
     ----------
-    task : str
     label : str
         The class's name; empty for a task that is passed over.
     """
@@ -455,12 +450,7 @@ class TaskSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class BiasSubject:
-    """An annotator of pairs: flag or clear position bias, or skip.
-
-    Attributes
-    ----------
-    annotator : str
-    """
+    """An annotator of pairs: flag or clear position bias, or skip."""
 
     kind: ClassVar[str] = "pairs"
     form: ClassVar[str] = "pairs"

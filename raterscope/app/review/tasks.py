@@ -41,9 +41,6 @@ class LastWords:
 
         Parameters
         ----------
-        subject : hashable
-        decision : int
-        verb : str
         over : collection of str, optional
             The verbs of earlier decisions that it supersedes; None for all.
         """
@@ -197,10 +194,8 @@ class Region:
 
     Attributes
     ----------
-    decision : int
     verb : str
         accept, take, paint or skip.
-    subject : RegionSubject
     run : int or None
         The run that was on screen.
     voxels : int or None
@@ -300,7 +295,6 @@ def known_voxels(
     regions : iterable of Region
         As `ReviewState.regions` gives them.
     settled : mapping of `Region.voxels` to Settled
-    structure : str
     origin, shape : (slice, row, column)
         The part.
 

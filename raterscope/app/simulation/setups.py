@@ -235,17 +235,14 @@ class Setup:
     ----------
     name : str
         As the command line has it.
-    title : str
     kind : str
         Of annotation: "clicks".
     summary : str
         Data that are simulated, and the paper.
-    settings : type of Settings
     size : callable
         Gives, of settings, how much is drawn at the most, in `unit`.
     most : int
         Largest allowed `size`.
-    unit : str
     """
 
     name: str
@@ -314,13 +311,7 @@ SETUPS: Mapping[str, Setup] = {one.name: one for one in _LISTED}
 
 
 def find_setup(name: str) -> Setup:
-    """Return the set-up of a name.
-
-    Raises
-    ------
-    InputError
-        Where there is none.
-    """
+    """Return the set-up of a name. Raises `InputError` where there is none."""
     if name not in SETUPS:
         raise InputError(f"{name!r} is not a set-up; expected one of {', '.join(SETUPS)}")
     return SETUPS[name]

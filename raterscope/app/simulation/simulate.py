@@ -412,12 +412,10 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
 
     Parameters
     ----------
-    setup : Setup
     settings : Settings
         Of the set-up's own class.
     folder : Path
         Appears when all is written; after a failure or `Cancelled` nothing is left.
-    watch : Watch
 
     Returns
     -------

@@ -32,8 +32,6 @@ class Classification:
 
     Attributes
     ----------
-    line : int
-    person, subject, workflow : str
     is_drawing : bool
         Whether there are marks, which means that the workflow has a drawing task.
     name : str

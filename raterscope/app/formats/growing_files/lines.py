@@ -64,10 +64,7 @@ def is_unchanged(stream: BinaryIO, start: int, stop: int, expected: Hash) -> boo
 def open_if_present(path: Path) -> BinaryIO | None:
     """Open a file for reading; None if it does not exist.
 
-    Raises
-    ------
-    InputError
-        For a study, a special file, or a file that cannot be read.
+    Raises `InputError` for a study, a special file, or a file that cannot be read.
     """
     refuse_special(path)
     try:
@@ -98,10 +95,7 @@ class Text:
 def begin(data: bytes, path: Path, ended: bool) -> Text | None:
     """Detect a file's encoding from its first line; None while that line is not complete.
 
-    Raises
-    ------
-    InputError
-        For a file that is no text, or has a first line that is too long.
+    Raises `InputError` for a file that is no text, or has a first line that is too long.
     """
     line = re.match(rb"[\r\n]*[^\r\n]+[\r\n]", data)
     if line is None and len(data) > LONGEST:
@@ -149,10 +143,7 @@ def size_of(lines: Sequence[str], codec: str) -> int:
 def repair_cell(cell: str) -> str:
     """Read a cell that is not UTF-8 as cp1252, which old spreadsheets write.
 
-    Raises
-    ------
-    ValueError
-        For a cell that is no text in either encoding.
+    Raises `ValueError` for a cell that is no text in either encoding.
     """
     if "\x00" in cell:
         raise ValueError("NUL")

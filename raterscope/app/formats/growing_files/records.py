@@ -53,7 +53,6 @@ class Records:
 
     Attributes
     ----------
-    rows : list of lists of str
     at : list of int
         The line on which each row begins, counted from 0.
     refused : list of (line, problem)
@@ -87,10 +86,7 @@ class Header:
 def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Header | None:
     """Read the header; None while it is not complete. The first line alone determines the delimiter.
 
-    Raises
-    ------
-    InputError
-        For a file without columns.
+    Raises `InputError` for a file without columns.
     """
     first = next((index for index, line in enumerate(lines) if line.strip("\r\n")), None)
     if first is None:
@@ -126,12 +122,8 @@ def split_records(
 
     Parameters
     ----------
-    lines : sequence of str
-    delimiter : str
     width : int or None
         Cells of the header; None accepts any number.
-    path : Path
-    codec : str
     rest : int
         Bytes of the incomplete line that follows.
     ended : bool
@@ -275,7 +267,6 @@ def read_rows(
 
     Parameters
     ----------
-    table : Table
     column : mapping of field to column
     pointed : bool
         Whether a number in the file had a decimal point; then a comma is no decimal mark.

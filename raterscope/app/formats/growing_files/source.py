@@ -154,10 +154,7 @@ class _Reading:
     def read(self, path: Path, before: FilePosition | None) -> _Findings | None:
         """Read the new rows of a file; None if it has gone, or was rewritten in the meantime.
 
-        Raises
-        ------
-        InputError
-            For a file that cannot be used.
+        Raises `InputError` for a file that cannot be used.
         """
         stream = open_if_present(path)
         if stream is None:
@@ -375,7 +372,6 @@ def look(
         Where the last look ended; without it everything is read.
     mapping : mapping of column to field, optional
         Names columns by hand: annotator, image, x, y, time, width, height, ignore.
-    watch : Watch
     most_rows : int
         Limit of rows for one look.
     ended : bool

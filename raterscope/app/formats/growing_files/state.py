@@ -45,7 +45,6 @@ class FilePosition:
         Number of the line that begins there, from 1.
     kind : str
         table, export or json; empty before the first line is complete.
-    codec, delimiter : str
     header : tuple of str
         The table's columns.
     digest : bytes
@@ -115,7 +114,6 @@ class Position:
         Whether the message that the source does not exist was given.
     full : bool
         Whether the message that no more rows can be distinguished was given.
-    exports : ExportState
     """
 
     files: dict[str, FilePosition] = field(default_factory=dict)
@@ -129,13 +127,7 @@ class Position:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Position:
-        """Create from the result of `as_dict`.
-
-        Raises
-        ------
-        InputError
-            For any other content.
-        """
+        """Create from the result of `as_dict`. Raises `InputError` for any other content."""
         try:
             position = msgspec.convert(content, cls)
         except (msgspec.ValidationError, RecursionError) as error:
@@ -248,7 +240,6 @@ class Memory:
 
         Parameters
         ----------
-        name : str
         rows : (N,) uint64
             Their identities.
         once : (N,) bool

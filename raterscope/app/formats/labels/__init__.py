@@ -32,7 +32,6 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
 
     Parameters
     ----------
-    file : Path or Source
     alone : bool
         Whether to reject a file that also holds marks on images.
 
@@ -78,11 +77,9 @@ def read_labels(
 
     Parameters
     ----------
-    file : Path or Source
     mapping : mapping of column to field, optional
         Names columns of a table by hand: see `FIELDS`. In a table with one column per annotator, each of them
         is "votes".
-    watch : Watch
     truth : bool
         Whether to read a table's labels as true labels, even if they name annotators.
     annotator : str, optional

@@ -37,8 +37,6 @@ def order_outputs(
     ----------
     answers : sequence of str
         The answers as written, also repeatedly.
-    path : Path
-    field : str
 
     Returns
     -------
@@ -128,7 +126,6 @@ class VoteCollector:
 
     Attributes
     ----------
-    path : Path
     left_out : Counter
         Number of skipped annotations by plural noun.
     """
@@ -161,10 +158,7 @@ class VoteCollector:
     def tables(self) -> tuple[LabelTable | TrueLabels, ...]:
         """Return a table of votes, and one of true labels, for each question that has any.
 
-        Raises
-        ------
-        InputError
-            For a file without labels.
+        Raises `InputError` for a file without labels.
         """
         tables: list[LabelTable | TrueLabels] = []
         skipped = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
@@ -207,11 +201,8 @@ def collect_labels(
 
     Parameters
     ----------
-    path : Path
-    document : Document
     annotator : str
         The annotator of sets that do not name one.
-    watch : Watch
 
     Raises
     ------

@@ -41,7 +41,6 @@ class Head:
         The first rows.
     encodings : tuple of str
         Possible encodings, the likeliest first.
-    delimiter : str
     skip : int
         Lines above the header.
     headed : bool
@@ -75,7 +74,6 @@ class Columns:
 
     Attributes
     ----------
-    head : Head
     coded : dict of field to Coded
     time : (N,) float64 or None
         Seconds, NaN if a cell is empty.
@@ -112,10 +110,7 @@ class Columns:
 def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
     """Read the first rows of a table, from `file` if it is open already, which is then closed.
 
-    Raises
-    ------
-    InputError
-        For a file that is not a table.
+    Raises `InputError` for a file that is not a table.
     """
     if is_parquet:
         return _parquet_head(path, file)
@@ -150,10 +145,8 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
 
     Parameters
     ----------
-    head : Head
     column : mapping of field to column
         All hold names, except the field "time".
-    watch : Watch
 
     Raises
     ------

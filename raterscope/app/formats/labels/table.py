@@ -36,7 +36,6 @@ def find_filled_rows(
 
     Parameters
     ----------
-    columns : Columns
     column : mapping of field to column
     fields : sequence of str
         A row in which all of them are empty is ignored.
@@ -151,10 +150,8 @@ def read_label_table(
 
     Parameters
     ----------
-    head : Head
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
-    watch : Watch
 
     Raises
     ------
@@ -185,12 +182,8 @@ def read_true_labels(
 ) -> tuple[TrueLabels, ...]:
     """Read a table of true labels, one for each question of a column "question".
 
-    Raises
-    ------
-    UnknownColumns
-        If the header does not name the columns.
-    InputError
-        For the first bad line, and for a task with two different true labels.
+    Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad
+    line, and for a task with two different true labels.
     """
     by_hand = {name: "truth" if field == "label" else field for name, field in (mapping or {}).items()}
     try:
@@ -329,12 +322,8 @@ def read_wide_table(
 ) -> tuple[LabelTable | TrueLabels, ...]:
     """Read a table with one row per task and one column per annotator; an empty cell is not a vote.
 
-    Raises
-    ------
-    UnknownColumns
-        If no column is recognised as the task.
-    InputError
-        For the first row without a task, and for missing columns.
+    Raises `UnknownColumns` if no column is recognised as the task. Raises `InputError` for the first row
+    without a task, and for missing columns.
     """
     annotators = find_annotator_columns(table, mapping)
     by_hand = {name: "ignore" if field == VOTES else field for name, field in (mapping or {}).items()}

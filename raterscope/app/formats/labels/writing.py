@@ -57,12 +57,8 @@ class DecidedLabel:
 
     Attributes
     ----------
-    task : str
     label : str
         Empty for a task without a label.
-    who : str
-    when : datetime, optional
-    reason : str
     """
 
     task: str
@@ -86,14 +82,12 @@ def write_labels(
 
     Parameters
     ----------
-    path : Path
     tasks, classes : sequence of N and J names
     posterior : (N, J) float64
     label : (N,) int16
         Index into `classes`; below 0 for none.
     entropy : (N,) float64
     votes : (N,) integer
-    watch : Watch
 
     Raises
     ------
@@ -128,7 +122,6 @@ def write_annotators(
 
     Parameters
     ----------
-    path : Path
     annotators : sequence of K names
     votes : (K,) integer
         Votes that count.
@@ -168,9 +161,7 @@ def write_confusion(
 
     Parameters
     ----------
-    path : Path
     annotators, outputs, classes : sequence of K, L and J names
-    rates : Rates
     votes : (K,) integer
         Number of the annotator's votes; the step of a matrix that does not change.
     drift : Drift, optional
@@ -179,7 +170,6 @@ def write_confusion(
     steps : int, optional
         Largest number of steps per annotator, evenly spaced, including the first and the last; 1 means only
         the last one, None all.
-    watch : Watch
 
     Raises
     ------
@@ -216,10 +206,7 @@ def write_confusion(
 def write_votes(path: Path, labels: Labels, watch: Watch = silent) -> Path:
     """Write the votes in their order: task, annotator, label, and time if there is one.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     columns = (
         ("task", "annotator", "label") if labels.time is None else ("task", "annotator", "label", "time")
@@ -230,10 +217,7 @@ def write_votes(path: Path, labels: Labels, watch: Watch = silent) -> Path:
 def write_crowdkit_votes(path: Path, labels: Labels, watch: Watch = silent) -> Path:
     """Write the votes in crowd-kit's layout: task, worker, label.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     return _write_votes(path, ("task", "worker", "label"), labels, watch)
 
@@ -245,11 +229,9 @@ def write_crowdkit_truth(
 
     Parameters
     ----------
-    path : Path
     tasks, classes : sequence of N and J names
     label : (N,) int16
         Index into `classes`; tasks below 0 are skipped.
-    watch : Watch
 
     Raises
     ------
@@ -271,10 +253,7 @@ def write_crowdkit_probabilities(
 ) -> Path:
     """Write the probabilities in the layout of crowd-kit's `fit_predict_proba`: task, one column per class.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     figures = _Figures(posterior.size)
 
@@ -297,10 +276,8 @@ def write_crowdkit_confusion(
 
     Parameters
     ----------
-    path : Path
     annotators, outputs, classes : sequence of K, L and J names
     mean : (K, J, L) float64
-    watch : Watch
 
     Raises
     ------
@@ -324,10 +301,7 @@ def write_crowdkit_confusion(
 def write_decisions(path: Path, decided: Iterable[DecidedLabel]) -> Path:
     """Write the expert's decisions on tasks: task, label, who, when, reason.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     rows = (
         (

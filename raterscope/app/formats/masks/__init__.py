@@ -24,7 +24,6 @@ def holds_masks(file: File, watch: Watch = silent) -> bool | None:
 
     Parameters
     ----------
-    file : Path or Source
     watch : Watch
         Called while voxels are read.
 
@@ -89,7 +88,6 @@ def read_masks(
 
     Parameters
     ----------
-    file : Path or Source
     volumes : sequence of VolumeFile
         The available images. Contours need the series that they were drawn on. A mask without a position gets
         that of the image with its name and shape, or of the only image.
@@ -99,7 +97,6 @@ def read_masks(
         Given by hand; the annotator overrides the file's, the structure names masks without a name.
     spacing : (slice, row, column), optional
         Millimetres, for a file without a spacing.
-    watch : Watch
 
     Raises
     ------

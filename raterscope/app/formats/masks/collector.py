@@ -194,12 +194,8 @@ class MaskCollector:
         """Return the masks.
 
         An annotator who looked at an image without marking a structure that others marked there has an empty
-        mask of it. On an image without any mark this holds for all structures of the file.
-
-        Raises
-        ------
-        InputError
-            For a mark that cannot be drawn, and for more pixels in total than allowed.
+        mask of it. On an image without any mark this holds for all structures of the file. Raises
+        `InputError` for a mark that cannot be drawn, and for more pixels in total than allowed.
         """
         if not self._marks and self._boxes:
             self._marks, self._boxes = self._boxes, {}
@@ -297,12 +293,10 @@ def collect_masks(
 
     Parameters
     ----------
-    source : Source
     names : Named
         The annotator of annotations that name none, and the structure of an empty file.
     spacing : (slice, row, column), optional
         Millimetres.
-    watch : Watch
 
     Raises
     ------
@@ -393,10 +387,7 @@ class _Grids:
 def make_drawing(area: Area, size: Size) -> Drawing:
     """Check an area and find its box in an image; it is drawn later.
 
-    Raises
-    ------
-    ValueError
-        For values that cannot be read; the message follows "it has".
+    Raises `ValueError` for values that cannot be read; the message follows "it has".
     """
     scale = np.array([size[1], size[0]]) / 100.0
     match area:

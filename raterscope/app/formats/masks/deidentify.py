@@ -262,7 +262,6 @@ def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
 
     Parameters
     ----------
-    dataset : pydicom.Dataset
     deidentifier : Deidentifier
         The same one for several files preserves their references to each other.
 

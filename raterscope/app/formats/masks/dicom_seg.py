@@ -54,12 +54,8 @@ def read_dicom_seg(
     The grid is that of the series on which the segments were drawn, if it is available and its slices match:
     by position or, for uneven slices, by the image that each frame refers to. Else the grid is computed from
     the frames' positions, and slices without a frame are empty. The annotator is the content's creator, else
-    the algorithm's name unless the segment is manual, else the given name.
-
-    Raises
-    ------
-    InputError
-        For frames that are not one volume, and tiles of a slide.
+    the algorithm's name unless the segment is manual, else the given name. Raises `InputError` for frames
+    that are not one volume, and tiles of a slide.
     """
     with file_errors(path), path.open("rb") as file:
         dataset = read_dataset(path, file, pixels=False)

@@ -98,10 +98,8 @@ def write_masks(
     ----------
     path : Path
         The file; if a format needs several, their names begin with its stem.
-    kind : str
     structures : sequence of Structure
         At least one, all on the grid.
-    grid : Grid
     source : VolumeFile, optional
         The DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
     deidentify : Deidentifier, optional
@@ -288,9 +286,6 @@ def write_nifti_image(
 
     Parameters
     ----------
-    path : Path
-    source : VolumeFile
-    watch : Watch
     resample : bool
         Resample uneven or tilted slices to a regular grid.
 

@@ -60,7 +60,6 @@ class LabelMap:
 
     Attributes
     ----------
-    grid : Grid
     values : (layers, slices, rows, columns)
         Greys, indices of a palette, or numbers of colours; a volume is cropped to its non-zero part.
     origin : (slice, row, column)
@@ -135,10 +134,7 @@ def holds_label_map(source: Source, watch: Watch = silent) -> bool | None:
 def read_values(source: Source, watch: Watch = silent) -> LabelMap:
     """Read the voxels of a file.
 
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, or has colours that are not labels.
+    Raises `InputError` for a file that cannot be read, or has colours that are not labels.
     """
     path = source.path
     if is_plain_image(path):
@@ -171,10 +167,7 @@ def read_label_map(
     - Colours: each a structure, "colour #ff0000", except the background, which is black or the commonest.
     - Several volumes in one file: each a structure, "layer 2".
 
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, or holds no masks.
+    Raises `InputError` for a file that cannot be read, or holds no masks.
     """
     path, notices = source.path, list[str]()
     label_map = source.label_map(part(watch, 0.0, 0.7))

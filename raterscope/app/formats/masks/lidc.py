@@ -62,12 +62,7 @@ class _Nodule:
 
 
 class LidcDocument(Document):
-    """A parsed file. `read_lidc` needs the series on which its contours were drawn.
-
-    Attributes
-    ----------
-    root : xml.etree.ElementTree.Element
-    """
+    """A parsed file. `read_lidc` needs the series on which its contours were drawn."""
 
     expected: ClassVar[Mapping[Kind, str]] = {"masks": "reading sessions of a CT"}
 
@@ -85,12 +80,8 @@ def read_lidc(
     Nodules of several readers that share a voxel are one structure; "nodule 1" is the one outlined by most
     readers. The other readers have an empty mask of it.
 
-    Without the CT the grid is computed from the positions of the outlines' slices, and `spacing`.
-
-    Raises
-    ------
-    InputError
-        For a file without sessions or outlines, and a file of another CT than the available one.
+    Without the CT the grid is computed from the positions of the outlines' slices, and `spacing`. Raises
+    `InputError` for a file without sessions or outlines, and a file of another CT than the available one.
     """
     root = document.root
     sessions = root.findall("readingSession")
@@ -259,7 +250,6 @@ def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: b
         Changed in place.
     points : (N, 2) int
         Column and row, all on the slice.
-    hole : bool
     """
     inside = np.zeros(plane.shape, dtype=np.bool_)
     if (patch := fill([points.astype(float)], (plane.shape[0], plane.shape[1]))) is not None:

@@ -68,12 +68,8 @@ def read_rtstruct(
     """Read each structure's contours as a mask on the series that they were drawn on.
 
     The annotator is parsed from the structure's name by a pattern, else the structure's interpreter, else the
-    file's operator, else the given name.
-
-    Raises
-    ------
-    InputError
-        If the series is not available, and for a file without closed contours.
+    file's operator, else the given name. Raises `InputError` if the series is not available, and for a file
+    without closed contours.
     """
     with file_errors(path):
         dataset = read_dataset(path, pixels=False)

@@ -32,10 +32,7 @@ Box = tuple[int, int, int, int]
 def find_box(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Box | None:
     """Find the largest box of the mask that `fill` draws; None if it would be empty.
 
-    Raises
-    ------
-    ValueError
-        For points that are not numbers.
+    Raises `ValueError` for points that are not numbers.
     """
     drawn = [outline for outline in outlines if len(outline) >= 3]
     if not drawn:
@@ -123,10 +120,7 @@ def _crossings(
 def parse_points(values: Any) -> NDArray[np.float64]:
     """Convert a flat list x, y, x, y ... or a list of pairs to points, (N, 2).
 
-    Raises
-    ------
-    ValueError
-        For anything else.
+    Raises `ValueError` for anything else.
     """
     if not isinstance(values, (list, tuple)):
         raise ValueError("not a list of points")
@@ -170,10 +164,7 @@ Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 def read_runs(counts: Sequence[Any], size: int) -> Runs:
     """Read run lengths, background first.
 
-    Raises
-    ------
-    ValueError
-        If the lengths are not integers, or do not fill a mask of `size` pixels.
+    Raises `ValueError` if the lengths are not integers, or do not fill a mask of `size` pixels.
     """
     if not all(type(count) is int and 0 <= count <= size for count in counts) or sum(counts) != size:
         raise ValueError("run lengths that do not fill the mask")
@@ -186,12 +177,8 @@ def decode_coco_counts(text: str) -> list[int]:
     """Decode COCO's run lengths, packed into a string.
 
     Each character, counted from "0", holds five bits, the low ones first; the sixth bit means that more
-    follow. From the fourth length on, the difference to the one before the last is stored.
-
-    Raises
-    ------
-    ValueError
-        For an invalid character, and a length that is cut short or negative.
+    follow. From the fourth length on, the difference to the one before the last is stored. Raises
+    `ValueError` for an invalid character, and a length that is cut short or negative.
     """
     counts: list[int] = []
     value, shift = 0, 0
@@ -225,7 +212,6 @@ def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
 
     Parameters
     ----------
-    packed : sequence of bytes, 0 to 255
     pixels : int
         Pixels of the image; the header must claim four times as many values.
 
@@ -333,13 +319,7 @@ def empty_drawing() -> Drawing:
 
 
 def draw_outlines(outlines: Sequence[NDArray[np.floating]], shape: tuple[int, int]) -> Drawing:
-    """Return the drawing that `fill` draws.
-
-    Raises
-    ------
-    ValueError
-        For points that are not numbers.
-    """
+    """Return the drawing that `fill` draws. Raises `ValueError` for points that are not numbers."""
     box = find_box(outlines, shape)
     return empty_drawing() if box is None else Drawing(box, lambda: fill(outlines, shape))
 

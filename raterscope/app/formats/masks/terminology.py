@@ -400,7 +400,6 @@ class Structure:
 
     Attributes
     ----------
-    name : str
     values : (Z, Y, X) bool or float32
         On the complete grid: a mask; a probability, 0 to 1; for NIfTI any map.
     colour : (red, green, blue)
@@ -428,10 +427,7 @@ class Structure:
 def require_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
     """Return the DICOM series that a DICOM file refers to.
 
-    Raises
-    ------
-    InputError
-        If there is none, or it is on another grid.
+    Raises `InputError` if there is none, or it is on another grid.
     """
     if source is None or not source.identifier or not source.files:
         raise InputError(

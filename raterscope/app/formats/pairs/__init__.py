@@ -71,10 +71,8 @@ def read_pairs(
 
     Parameters
     ----------
-    file : Path or Source
     mapping : mapping of column to field, optional
         Names columns of a table by hand: see `FIELDS`; and ignore.
-    watch : Watch
 
     Returns
     -------

@@ -58,7 +58,6 @@ class ChoiceReading:
         There is no answer.
     unknown : (N,) bool
         There is an answer that cannot be read.
-    notices : tuple of str
     """
 
     value: NDArray[np.float64]
@@ -90,7 +89,6 @@ def read_choices(
         Index of each row's answer.
     left, right : (N,) int32
         Indices into `items`.
-    items : sequence of str
     rows : (N,) bool
         Rows to read.
 
@@ -195,10 +193,8 @@ def read_pair_table(
 
     Parameters
     ----------
-    head : Head
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
-    watch : Watch
 
     Raises
     ------
@@ -410,8 +406,6 @@ class RankingTable:
 
     Attributes
     ----------
-    path : Path
-    items : tuple of n names
     place : (n,) float64
         Ranks, the best first.
     group : (n,) int32
@@ -437,10 +431,7 @@ def holds_ranking(file: File) -> bool:
 def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
     """Read a ground-truth ranking.
 
-    Raises
-    ------
-    InputError
-        If a column is missing, a rank is not a number, or an item occurs twice.
+    Raises `InputError` if a column is missing, a rank is not a number, or an item occurs twice.
     """
     table = open_source(file).table(watch)
     path = table.path

@@ -42,8 +42,6 @@ def write_annotators(
 
     Parameters
     ----------
-    path : Path
-    annotators : sequence of p names
     fusion : PairFusion
         The statistic is the median of W over the draws, or -log10 of the p value of the flip test. Values
         that were not tested are empty.
@@ -77,12 +75,7 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
     """Write one row per item: score and rank within its component, before and after correction.
 
     Scores have intervals. Rows are sorted by component, counted from 1, and corrected rank. Items that were
-    never compared come last, with empty cells.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    never compared come last, with empty cells. Raises `InputError` if it cannot be written.
     """
     before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
     number = fusion.component + 1
@@ -101,10 +94,8 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
 
     Parameters
     ----------
-    path : Path
     pairs : Pairs
         With a column of times if there are any.
-    watch : Watch
 
     Raises
     ------
@@ -138,11 +129,8 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
 
     Parameters
     ----------
-    path : Path
     annotators : sequence of p names
         An annotator called "at" gets a column "at (annotator)".
-    fusion : PairFusion
-    watch : Watch
 
     Raises
     ------

@@ -44,10 +44,7 @@ def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
 def read_points(file: File, watch: Watch = silent) -> PointFile:
     """Read the points of a file, whose format is detected from its content.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read; the message contains file, line and field.
+    Raises `InputError` if the file cannot be read; the message contains file, line and field.
     """
     source = open_source(file)
     path = source.path

@@ -106,7 +106,6 @@ class PointCollector:
         ----------
         expected : str
             The expected annotations, for the error message of a file without points.
-        notices : sequence of str
 
         Raises
         ------
@@ -162,12 +161,8 @@ def is_detection(attributes: Mapping[str, object]) -> bool:
 def position_array(pairs: object) -> FloatArray:
     """Convert decoded pairs of numbers to an array of positions, (N, 2); a third number of a pair is ignored.
 
-    An array is returned as it is.
-
-    Raises
-    ------
-    ValueError
-        For any other value, and positions outside any possible image.
+    An array is returned as it is. Raises `ValueError` for any other value, and positions outside any possible
+    image.
     """
     if isinstance(pairs, np.ndarray):
         return pairs
@@ -193,12 +188,8 @@ def collect_points(path: Path, document: Document, watch: Watch = silent) -> Poi
     """Collect the points of a file's annotations.
 
     If the file does not say which annotators looked at which images, a single annotator looked at all images.
-    Several annotators looked only at the images that they marked.
-
-    Raises
-    ------
-    InputError
-        For points that cannot be read, and for a file without points.
+    Several annotators looked only at the images that they marked. Raises `InputError` for points that cannot
+    be read, and for a file without points.
     """
     collector = PointCollector(path)
     remarks = Remarks(collector.left_out)

@@ -29,7 +29,6 @@ class Positions:
         The rows without both.
     extents : dict of image to (width, height)
         Sizes of images, from columns that state them.
-    notices : tuple of str
     """
 
     x: FloatArray
@@ -68,11 +67,9 @@ def read_positions(
 
     Parameters
     ----------
-    table : Table
     column : mapping of field to column
     image : (N,) int
         The image of each row.
-    faults : Faults
     mapping : mapping of column to field, optional
         What was named by hand.
 

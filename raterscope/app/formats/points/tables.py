@@ -63,10 +63,8 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
 
     Parameters
     ----------
-    table : Table
     mapping : mapping of column to field, optional
         Fields: annotator, image, x, y, time, width, height, ignore.
-    watch : Watch
 
     Raises
     ------
@@ -179,7 +177,6 @@ def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) ->
 
     Parameters
     ----------
-    table : Table
     mapping : mapping of column to field, optional
         Fields: image, x, y, width, height, ignore.
 
@@ -409,12 +406,8 @@ def read_points_layer(table: Table) -> PointFile:
     """Read the points of a napari layer; properties may name annotator and image.
 
     An empty layer means that the annotator looked and marked nothing. The last two axes are row and column.
-    Axes before them, slices or times, must have one value.
-
-    Raises
-    ------
-    InputError
-        For a coordinate that is not a number, and for points on several slices.
+    Axes before them, slices or times, must have one value. Raises `InputError` for a coordinate that is not a
+    number, and for points on several slices.
     """
     path = table.path
     axes = [name for name in table.header if name.startswith("axis-")]

@@ -65,10 +65,8 @@ class ImageDetections:
 
     Attributes
     ----------
-    name : str
     width, height : float
         Pixels.
-    detections : sequence of Detection
     pixel_size : float or None
         Micrometres, if known.
     run : str
@@ -87,12 +85,7 @@ def write_geojson(path: Path, image: ImageDetections) -> Path:
     """Write the detections of an image as QuPath's point annotations, in pixels.
 
     If the size of a pixel is known, positions in micrometres are among the measurements. The additional
-    member "image" names the image; QuPath ignores it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    member "image" names the image; QuPath ignores it. Raises `InputError` if it cannot be written.
     """
     size = math.nan if image.pixel_size is None else image.pixel_size
     features = [_feature(image.name, at, detection, size) for at, detection in enumerate(image.detections)]
@@ -112,12 +105,7 @@ def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
     """Write the detections of images as objects of one category with one keypoint each.
 
     The box extends two standard deviations of the clicks to each side. The score is the posterior, or 1 if
-    the expert accepted or added the detection.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    the expert accepted or added the detection. Raises `InputError` if it cannot be written.
     """
     pictures = [
         {
@@ -152,10 +140,7 @@ def _described(images: Sequence[ImageDetections]) -> str:
 def write_layer(path: Path, image: ImageDetections) -> Path:
     """Write the detections of an image as a layer of points in napari: row, column, and properties.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     columns = ("index", "axis-0", "axis-1", "image", "cluster", "votes", "posterior", "state")
     rows = (

@@ -43,7 +43,6 @@ def open_pyramid(
 
     Parameters
     ----------
-    path : Path
     digest : str, optional
         Digest of the file's content, if the caller has verified it. Without it, the file's path, size and
         time identify its content.
@@ -68,8 +67,6 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
 
     Parameters
     ----------
-    path : Path
-    longest : int
     digest : str, optional
         As for `open_pyramid`, for large images.
 

@@ -43,10 +43,7 @@ class DamagedError(InputError):
 class CachedPyramid:
     """A pyramid in the cache; its file is removed when a tile proves damaged.
 
-    Raises
-    ------
-    DamagedError
-        If the file is cut short, has another format, or does not match its checksums.
+    Raises `DamagedError` if the file is cut short, has another format, or does not match its checksums.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,7 +101,6 @@ def write_pyramid(
     ----------
     file : binary file
         Empty.
-    pyramid : Pyramid
     band : callable
         ``band(top, bottom)`` returns these rows of the image.
     report : callable
@@ -204,7 +200,6 @@ class PyramidCache:
 
     Attributes
     ----------
-    folder : Path
     most_bytes : int
         Limit for all of them together; the newest stays in any case.
     """
@@ -224,7 +219,6 @@ class PyramidCache:
 
         Parameters
         ----------
-        path : Path
         digest : str or None
             Digest of the file's content, if known; else its path, size and time identify it.
         """
@@ -243,10 +237,7 @@ class PyramidCache:
     def make(self, path: Path, digest: str | None, write: Callable[[IO[bytes]], None]) -> CachedPyramid:
         """Store the pyramid that `write` writes; after an error or a cancellation nothing remains.
 
-        Raises
-        ------
-        InputError
-            If the folder cannot be written to.
+        Raises `InputError` if the folder cannot be written to.
         """
         entry = self._entry(path, digest)
         with (

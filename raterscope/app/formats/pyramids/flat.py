@@ -55,10 +55,7 @@ def png_form(file: IO[bytes]) -> tuple[int, np.dtype[Any]] | None:
 def png_rows(file: IO[bytes], width: int, height: int) -> Iterator[NDArray[Any]]:
     """Decode a PNG that `png_form` supports, from the top, in arrays (rows, width, samples).
 
-    Raises
-    ------
-    ValueError
-        For a file that is damaged or cut short.
+    Raises `ValueError` for a file that is damaged or cut short.
     """
     from raterscope.app.formats.pyramids._kernels import unfilter
 
@@ -123,7 +120,6 @@ class Flat:
     ----------
     width, height : int
         As shown.
-    colour : bool
     """
 
     def __init__(self, pixels: NDArray[Any], turn: int, page: Any, mapped: mmap.mmap) -> None:
@@ -181,10 +177,8 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
 
     Parameters
     ----------
-    path : Path
     room : Path
         Folder for the temporary file.
-    watch : callable
 
     Raises
     ------

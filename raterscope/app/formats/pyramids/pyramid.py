@@ -139,13 +139,7 @@ class PyramidReader:
         return self.region(level, column * self.side, row * self.side, self.side, self.side)
 
     def region(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
-        """Read a part of a level, cut to the image.
-
-        Raises
-        ------
-        InputError
-            If the file is missing or damaged.
-        """
+        """Read a part of a level, cut to the image. Raises `InputError` if the file is missing or damaged."""
         level_width, level_height = self.levels[level]
         right, bottom = min(left + width, level_width), min(top + height, level_height)
         left, top = max(left, 0), max(top, 0)

@@ -36,10 +36,7 @@ def channel_pages(file: Any) -> tuple[Channel, ...]:
 class ChannelSource:
     """Channels of one plane, each a tiled page with smaller copies, added up.
 
-    Raises
-    ------
-    InputError
-        For a file that is damaged.
+    Raises `InputError` for a file that is damaged.
     """
 
     def __init__(self, path: Path, channels: Sequence[Channel]) -> None:
@@ -79,7 +76,6 @@ class TiffSource:
 
     Parameters
     ----------
-    path : Path
     number : int
         Number of the page.
 

@@ -32,7 +32,6 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
         A file; for a DICOM series any of its files, or its DICOMDIR. A folder is searched with all its
         subfolders for DICOM series, and if there are none for other volumes. Numbered images of one size in
         one folder are slices of one volume.
-    watch : Watch
     sources : Sources, optional
         Sources of other files of a DICOM series that may be open already.
 
@@ -65,10 +64,7 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
 def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
     """Read a volume's voxels.
 
-    Raises
-    ------
-    InputError
-        For a file that is damaged, cut short, or has changed since it was found.
+    Raises `InputError` for a file that is damaged, cut short, or has changed since it was found.
     """
     source = Source(file.files[0] if len(file.files) > 1 else file.path)
     head = voxel_head(source)
@@ -91,10 +87,7 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
 def voxel_head(file: File) -> VoxelHead | None:
     """Read the header of a NIfTI, NRRD or MetaImage; None for a file of another kind.
 
-    Raises
-    ------
-    InputError
-        For a file of such a format, by its name or first bytes, that cannot be read.
+    Raises `InputError` for a file of such a format, by its name or first bytes, that cannot be read.
     """
     source = open_source(file)
     return source.voxels() if source.format in VOXELS else None

@@ -52,10 +52,7 @@ _MOST_LISTED = 100_000
 def find_own_series(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple[VolumeFile, ...]:
     """Find the volumes of the series of a DICOM file among the files in its folder.
 
-    Raises
-    ------
-    InputError
-        For a file that holds no image, or cannot be read.
+    Raises `InputError` for a file that holds no image, or cannot be read.
     """
     path, heads = file.path, file.images()
     if heads[0].frames > 1 or not heads[0].series:
@@ -72,12 +69,8 @@ def find_series(
 ) -> tuple[VolumeFile, ...]:
     """Find all volumes in DICOM files, the largest first; known headers are not read again.
 
-    Files without an image are skipped. Unreadable files are reported in the first volume's notices.
-
-    Raises
-    ------
-    InputError
-        If no file holds an image, with the reason of the first.
+    Files without an image are skipped. Unreadable files are reported in the first volume's notices. Raises
+    `InputError` if no file holds an image, with the reason of the first.
     """
     heads, refused = _read_many(paths, watch)
     if not heads:
@@ -96,10 +89,7 @@ def find_series(
 def read_dicomdir(path: Path) -> tuple[Path, ...]:
     """Return the existing images that a DICOMDIR lists.
 
-    Raises
-    ------
-    InputError
-        For a DICOMDIR that names no image, or one outside its own folder.
+    Raises `InputError` for a DICOMDIR that names no image, or one outside its own folder.
     """
     with file_errors(path):
         data = read_dataset(path, pixels=False)
@@ -355,12 +345,8 @@ def load_series(file: VolumeFile, watch: Watch = silent) -> Volume:
 
     Values are rescaled as each file specifies; those of MONOCHROME1 are inverted so that high is bright. CT
     values with an integer scale are Hounsfield units as int16, clipped to its range. Other values have the
-    smallest of uint8, int16 and uint16 that can hold them, else float32; colours uint8.
-
-    Raises
-    ------
-    InputError
-        For a file that has changed since it was found, is damaged, or has an unknown compression.
+    smallest of uint8, int16 and uint16 that can hold them, else float32; colours uint8. Raises `InputError`
+    for a file that has changed since it was found, is damaged, or has an unknown compression.
     """
     heads = _heads(file, watch)
     colour = heads[0].colour

@@ -71,23 +71,18 @@ class SliceHead:
 
     Attributes
     ----------
-    path : Path
     frame : int
         From 0.
     frames : int
         Number of frames of the file.
     instance, series : str
         The UIDs of the image and of its series.
-    modality : str
     title : str
         The series' description and number, or its modality and number.
     order : tuple
         Sorts images at the same position, the earliest first.
     shape : (rows, columns)
-    colour : bool
     bits : (allocated, stored, highest)
-    signed : bool
-    photometric : str
     syntax : str
         UID of the transfer syntax.
     offset : int or None
@@ -99,7 +94,6 @@ class SliceHead:
         mm.
     thickness : float or None
         Millimetres from slice to slice, or the thickness of the slice.
-    slope, intercept : float
     window : (centre, width), optional
     table : bool
         Whether a table instead of slope and intercept converts stored to real values.
@@ -136,10 +130,7 @@ class SliceHead:
 def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> Any:
     """Read a DICOM file with pydicom, from `file` if it is open already.
 
-    Raises
-    ------
-    InputError
-        For a file that is not DICOM, or that unpacks to more than its size allows.
+    Raises `InputError` for a file that is not DICOM, or that unpacks to more than its size allows.
     """
     with open_file(path, file) as stream:
         return _read(path, stream, pixels=pixels)[0]
@@ -148,12 +139,8 @@ def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> A
 def read_heads(path: Path) -> tuple[SliceHead, ...]:
     """Read the headers of a DICOM file's images, one per frame.
 
-    Raises
-    ------
-    NoImageError
-        For a file without an image, such as a report, contours or a plan.
-    InputError
-        For a file that is not DICOM, is cut short, or claims more than 2^30 pixels.
+    Raises `NoImageError` for a file without an image, such as a report, contours or a plan. Raises
+    `InputError` for a file that is not DICOM, is cut short, or claims more than 2^30 pixels.
     """
     file = read_dicom(path)
     if file is None:
@@ -167,10 +154,8 @@ class DicomFile:
 
     Attributes
     ----------
-    path : Path
     sop_class : str
         UID of its content type; empty for a damaged file.
-    heads : tuple of SliceHead
     problem : InputError or None
         The reason why there is no image.
     """

@@ -36,12 +36,8 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     """Read the header of a MetaImage, from `file` if it is open already.
 
     Positions are in DICOM's patient coordinate system, as written by ITK. A fourth dimension and the channels
-    of a voxel count as layers.
-
-    Raises
-    ------
-    InputError
-        For a file that is not a MetaImage, names a data file elsewhere, or claims more than 2^30 voxels.
+    of a voxel count as layers. Raises `InputError` for a file that is not a MetaImage, names a data file
+    elsewhere, or claims more than 2^30 voxels.
     """
     refuse_special(path)
     with file_errors(path):

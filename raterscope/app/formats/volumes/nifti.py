@@ -36,12 +36,8 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     """Read the header of a NIfTI file, from `file` if it is open already.
 
     The geometry is the file's sform, else its qform, else the voxel sizes along the axes. Dimensions after
-    the third count as layers, the first of them the fastest.
-
-    Raises
-    ------
-    InputError
-        For a file that is not NIfTI, holds no volume, or claims more than 2^30 voxels.
+    the third count as layers, the first of them the fastest. Raises `InputError` for a file that is not
+    NIfTI, holds no volume, or claims more than 2^30 voxels.
     """
     refuse_special(path)
     with file_errors(path):

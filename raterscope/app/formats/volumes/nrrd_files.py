@@ -58,12 +58,8 @@ def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
     """Read the header of an NRRD file, from `file` if it is open already.
 
     Axes with a direction in space are slice, row and column, the fastest of them the column. Any other axis
-    counts as layers or as colour. `fields` is the complete header, as read by pynrrd.
-
-    Raises
-    ------
-    InputError
-        For a file that is not NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
+    counts as layers or as colour. `fields` is the complete header, as read by pynrrd. Raises `InputError` for
+    a file that is not NRRD, names a data file elsewhere, or claims more than 2^30 voxels.
     """
     refuse_special(path)
     with file_errors(path):

@@ -45,7 +45,6 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
     ----------
     values : (slices, rows, columns)
         On `source`. A mask of bool is interpolated as 0 and 1, and true from one half on.
-    source, target : Grid
 
     Returns
     -------
@@ -145,12 +144,7 @@ def regular_grid(grid: Grid) -> Grid:
 
     Its slices have the nominal distance if slices are missing, else the smallest distance. They extend over
     the slabs of the first and the last slice. Its rows and columns are those of the first slice, extended by
-    the shift of the slices.
-
-    Raises
-    ------
-    InputError
-        If it would have too many voxels.
+    the shift of the slices. Raises `InputError` if it would have too many voxels.
     """
     step = grid.spacing[0]
     if grid.uneven and not grid.gaps:

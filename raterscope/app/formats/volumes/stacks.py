@@ -36,13 +36,9 @@ _MOST_PAGES = 100_000
 def image_file(file: File) -> VolumeFile:
     """Describe a PNG, a JPEG or a TIFF as a volume of one slice, or of the pages of a TIFF.
 
-    An image has no position in a patient, but a TIFF of ImageJ or OME may contain the size of a voxel.
-
-    Raises
-    ------
-    InputError
-        For any other file, a damaged one, and one that claims more than 2^30 voxels, or 179 million pixels
-        per plane.
+    An image has no position in a patient, but a TIFF of ImageJ or OME may contain the size of a voxel. Raises
+    `InputError` for any other file, a damaged one, and one that claims more than 2^30 voxels, or 179 million
+    pixels per plane.
     """
     head = open_source(file).image()
     image, pages = head.file, head.checked_pages()
@@ -62,10 +58,7 @@ def image_file(file: File) -> VolumeFile:
 def find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
     """Combine images of one size whose names differ only by a number to a volume; None for other images.
 
-    Raises
-    ------
-    InputError
-        For an image that cannot be read.
+    Raises `InputError` for an image that cannot be read.
     """
     patterns = {re.sub(r"\d+", "#", source.path.name.casefold()) for source in sources}
     if len(sources) < 2 or len(patterns) > 1 or "#" not in next(iter(patterns)):
@@ -92,12 +85,7 @@ def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
     """Read the pixels of a volume from `image_file` or `find_stack`.
 
     One image is read like `load_image`, but more than 8 bit are not scaled. The volume is in colour if any
-    slice is in colour.
-
-    Raises
-    ------
-    InputError
-        As `image_file`.
+    slice is in colour. Raises `InputError` as `image_file`.
     """
     planes = len(file.files)
     if planes == 1 and _is_tiff(file.path) and not file.grid.flat:
@@ -160,10 +148,7 @@ def _is_tiff(path: Path) -> bool:
 def read_pages(path: Path, file: Any) -> Pages:
     """Find the slices among the pages of an open TIFF.
 
-    Raises
-    ------
-    InputError
-        For pages that are not a volume.
+    Raises `InputError` for pages that are not a volume.
     """
     if find_channels(file):
         return Pages(1)

@@ -40,7 +40,6 @@ class VoxelHead:
         The file that holds the voxels; the same, unless the header is detached.
     offset : int
         Bytes before the voxels, or before their packed stream.
-    grid : Grid
     dtype : dtype
         As on disk, byte order included.
     lengths : tuple of int
@@ -59,7 +58,6 @@ class VoxelHead:
         The header's other fields, for readers of a program's own fields.
     ending : bytes
         Last four bytes of the file, where it was open when the header was read.
-    notices : tuple of str
     """
 
     path: Path
@@ -93,12 +91,8 @@ def check_complete(head: VoxelHead, watch: Watch = silent) -> None:
     """Check that no voxel is missing at the end of a file, by its length if that decides.
 
     The last four bytes of a gzip file give its unpacked length modulo 2^32 (RFC 1952, section 2.3.1), unless
-    it was packed in several parts; only then it is unpacked.
-
-    Raises
-    ------
-    InputError
-        For a file that is cut short.
+    it was packed in several parts; only then it is unpacked. Raises `InputError` for a file that is cut
+    short.
     """
     length = math.prod(head.lengths) * head.dtype.itemsize
     with file_errors(head.path):
@@ -152,10 +146,7 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
 def read_volume(head: VoxelHead, layer: int = 0, watch: Watch = silent) -> Volume:
     """Read one layer of a file for display, or all three if they are the components of a colour.
 
-    Raises
-    ------
-    InputError
-        As `read_all`, or if there is no such layer.
+    Raises `InputError` as `read_all`, or if there is no such layer.
     """
     if head.colours:
         parts = read_all(head, watch)[:3]
@@ -210,10 +201,8 @@ def convert_for_display(values: NDArray[Any]) -> NDArray[Any]:
 def find_data_file(path: Path, name: str) -> Path:
     """Find the data file that a detached header names, in the header's own folder or below.
 
-    Raises
-    ------
-    InputError
-        For a name outside the folder, because such a header could show any file of the computer.
+    Raises `InputError` for a name outside the folder, because such a header could show any file of the
+    computer.
     """
     parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
     is_absolute = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor

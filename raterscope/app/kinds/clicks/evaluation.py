@@ -133,10 +133,8 @@ class Accuracy:
 
     Attributes
     ----------
-    run : RunEntry
     row : Comparison
         Means over images, counts summed.
-    detections : int
     area : float
         Mean area under the ROC curve; NaN where no image has one.
     """
@@ -176,7 +174,6 @@ def match_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> 
     ----------
     fusions : iterable of (Fusion, (T, 2) float64)
         Each image's fusion and true places.
-    radius : float
     """
     posteriors, true = [np.empty(0)], [np.empty(0, dtype=bool)]
     for fusion, true_positions in fusions:
@@ -332,7 +329,6 @@ class CrowdSizes:
 
     Attributes
     ----------
-    curves : tuple of CrowdSizeCurve
     facts : str
         When, on how many images, within which radius, which crowds: a sentence.
     """
@@ -349,13 +345,7 @@ def measure_images(
     settings: CrowdSizeSettings,
     watch: Watch = silent,
 ) -> Curves:
-    """Measure the methods on the images with ground truth.
-
-    Raises
-    ------
-    InputError
-        Where there is none.
-    """
+    """Measure the methods on the images with ground truth. Raises `InputError` where there is none."""
     crowds = [
         (clicks[name], positions) for name, positions in truth.items() if name in clicks and len(positions)
     ]
@@ -367,12 +357,8 @@ def measure_images(
 def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> Crowds:
     """Read clicks and true positions of the images that have ground truth, by image name.
 
-    Excluded annotators and decisions on spots are not used.
-
-    Raises
-    ------
-    InputError
-        Where no image has ground truth.
+    Excluded annotators and decisions on spots are not used. Raises `InputError` where no image has ground
+    truth.
     """
     names = {entry.id: entry.name for entry in study.images()}
     excluded = set(fold(study.decisions()).excluded)

@@ -24,7 +24,6 @@ class RunInputs:
 
     Attributes
     ----------
-    plan : FusionPlan
     weights : mapping of annotator to float
         The reduced weights of annotators.
     items : dict of str to int
@@ -47,7 +46,6 @@ class ChangedSpot:
 
     Attributes
     ----------
-    image : int
     name : str
         Of the image.
     cluster : int or None
@@ -119,13 +117,10 @@ def recount(
 
     Parameters
     ----------
-    inputs : RunInputs
-    annotator : str
     weight : float or None
         New weight of the annotator; None excludes them.
     state : ReviewState
         The current decisions, which do not change.
-    watch : Watch
     """
     plan, clicks_before = inputs.plan, inputs.clicks
     clicks_after = {

@@ -58,7 +58,6 @@ class Results:
     ----------
     clicks : mapping of image to Clicks
     outcomes : mapping of image to Outcome
-    plan : FusionPlan
     record : dict
         See `run_record`.
     evaluations : mapping of image to Evaluation, optional
@@ -84,12 +83,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     """Write detections.csv, annotators.csv, clicks.csv, run.json and, with a truth, evaluation.csv.
 
     Each file replaces an existing one completely or not at all. run.json is removed first and written last:
-    if it exists, all files that it describes exist.
-
-    Raises
-    ------
-    InputError
-        When something cannot be written.
+    if it exists, all files that it describes exist. Raises `InputError` when something cannot be written.
     """
     remove_file(folder / "run.json")
     fusions = results.fusions()
@@ -432,12 +426,8 @@ _MEASUREMENT_COLUMNS = (
 def export_measurements(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write the measured lengths and outlines, a row each; see `exports.Writer`.
 
-    A length is that of the line or of the outline; points are x y pairs in pixels.
-
-    Raises
-    ------
-    InputError
-        When nothing was measured.
+    A length is that of the line or of the outline; points are x y pairs in pixels. Raises `InputError` when
+    nothing was measured.
     """
     watch(0.0, "writing measurements")
     decisions = study.decisions()

@@ -31,8 +31,6 @@ class AttributedPoints(NamedTuple):
 
     Attributes
     ----------
-    clicks : list of ClickTable
-    truths : list of PointTable
     assumed : list of Path
         Files of detections that were assumed to be ground truth.
     """
@@ -52,11 +50,8 @@ def read_point_files(
 
     Parameters
     ----------
-    paths : sequence of Path
-    named : collection of Path
     sources : Sources, optional
         Where the files are open already.
-    watch : Watch
 
     Raises
     ------
@@ -95,7 +90,6 @@ def assign_annotators(
 
     Parameters
     ----------
-    files : sequence of PointFile
     images : sequence of str
         Names of the known images.
     annotator : str, optional

@@ -202,7 +202,6 @@ class WatchRequest:
     ----------
     source : Path
         A file, or a folder of files, that grows.
-    plan : WatchPlan
     mapping : mapping of column to field
         Names columns by hand.
     extent : (width, height), optional

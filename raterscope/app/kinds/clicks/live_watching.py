@@ -104,7 +104,6 @@ def append_steps(
 
     Parameters
     ----------
-    earlier : Arrivals
     records : iterable of (import, MarksRecord)
         In the order of import.
     per_step : int
@@ -250,10 +249,8 @@ class WatchedImage:
 
     Attributes
     ----------
-    state : StreamState
     outlook : Outlook
         Expected changes by further annotators.
-    history : StreamHistory
     experience : Experience
         Experience with annotators from other images, when the first clicks arrived or all images were last
         settled.
@@ -299,7 +296,6 @@ class PendingClicks:
 
     Attributes
     ----------
-    arrivals : Arrivals
     names : sequence of str
         Of all annotators of the study.
     held : ExpertKnowledge
@@ -389,11 +385,8 @@ def follow_image(
     previous : WatchedImage or None
         Where it was. If it cannot go on from there, for example after an exclusion, it starts from the
         beginning.
-    pending : PendingClicks
     experience : callable
         Returns what to hold of annotators when the first clicks come.
-    plan : WatchPlan
-    watch : Watch
     """
     current = previous
     done = None if current is None else pending.reached(current)

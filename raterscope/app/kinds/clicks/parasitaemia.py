@@ -56,7 +56,6 @@ class Field:
     ----------
     image : int
         The image's number in the study.
-    name : str
     area : float or None
         Square micrometres; None where the size of a pixel is not known.
     detected : int
@@ -85,7 +84,6 @@ class Quantity:
 
     Attributes
     ----------
-    title, unit : str
     rate : Rate or None
         None where something is missing.
     formula : str
@@ -139,7 +137,6 @@ def compute_quantities(
     ----------
     fields : sequence of Field
         All images that were fused or decided on.
-    measures : Measures
     image : int, optional
         The only image to count.
     """
@@ -193,10 +190,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
 def export_counts(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write the counts of a study and of its images as a table. See `exports.Writer`.
 
-    Raises
-    ------
-    InputError
-        When nothing was fused or decided yet.
+    Raises `InputError` when nothing was fused or decided yet.
     """
     decisions = study.decisions()
     state = fold(decisions)

@@ -81,13 +81,9 @@ def gather_others(
 
     Parameters
     ----------
-    study : Study
     fused : collection of int
         Numbers of the images that are fused.
-    plan : FusionPlan
-    state : ReviewState
     views : mapping of image to views
-    watch : Watch
     """
     taught: list[tuple[Clicks, Fusion]] = []
     runs: dict[int, bool] = {}
@@ -351,7 +347,6 @@ def read_knowledge(
     ----------
     image : int
         Its number in the study.
-    state : ReviewState
     views : mapping of image to views
         Spots that were viewed and left without a decision; empty where views were never recorded.
     truth : TruePoints, optional
@@ -401,7 +396,6 @@ def fuse_images(
     Parameters
     ----------
     clicks : mapping of an image's name to its clicks
-    plan : FusionPlan
     jobs : int, optional
         Processes to use at most; by default one a processor. They are started only once enough work is left,
         or at once where a library's call would hold up everything else in this one.

@@ -59,9 +59,6 @@ def make_sample(
     folder : Path
         Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
         there is kept with all that was decided in it.
-    import_files : ImportFiles
-    smears, annotators : int
-    watch : Watch
 
     Returns
     -------

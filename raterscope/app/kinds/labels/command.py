@@ -100,7 +100,6 @@ def fuse_study(
         The command line's.
     plan : LabelPlan
         Without effect where `options.run` names a run.
-    watch : Watch
 
     Returns
     -------

@@ -63,7 +63,6 @@ def corners_of(
     outputs : L names
     meaning : (L,) int16
         The class that each output stands for.
-    true : int
     mean : (L,) float64
         Frequency of each output for the class.
     """
@@ -86,7 +85,6 @@ def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int
 
     Parameters
     ----------
-    labels : Labels
     prototypes : (C, J, L) float64
     sizes : C int
     """
@@ -320,10 +318,6 @@ class GroupedAnswer:
 
     Attributes
     ----------
-    labels : Labels
-    fusion : LabelFusion
-    rates : Rates
-    groups : Groups or None
     watch : Watch
         Of the search for communities of earlier moments.
     """
@@ -377,10 +371,7 @@ class GroupedAnswer:
     def write(self, chart: str, path: Path, form: str) -> Path:
         """Write an item of `WHAT` as "svg" or "csv".
 
-        Raises
-        ------
-        InputError
-            If it is not available, or cannot be written.
+        Raises `InputError` if it is not available, or cannot be written.
         """
         reason = self.obstacle(chart)
         if reason:

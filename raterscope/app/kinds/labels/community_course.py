@@ -102,13 +102,10 @@ def follow_communities(
 
     Parameters
     ----------
-    labels : Labels
-    fusion : LabelFusion
     mean : (K, J, L) float64
         Expected confusion matrices at the end.
     groups : Groups
         Those of the last moment.
-    watch : Watch
     """
     last = groups.communities
     if groups.basis == "behaviour":

@@ -48,10 +48,7 @@ def cross_validate(
 ) -> FoldedCurves:
     """Measure the methods on a question, with the question's own plan for its algorithm.
 
-    Raises
-    ------
-    InputError
-        Where no truth is known.
+    Raises `InputError` where no truth is known.
     """
     if not (question.truth != OPEN).any():
         raise InputError(NO_TRUTH)
@@ -65,7 +62,6 @@ class StoredFolds:
 
     Attributes
     ----------
-    curves : FoldedCurves
     facts : str
         When, and with which settings: a sentence.
     """
@@ -162,10 +158,7 @@ def write_curves(path: Path, folded: FoldedCurves) -> Path:
 def write_charts(path: Path, folded: FoldedCurves) -> Path:
     """Draw the pooled ROC curves of every class as SVG, methods with the largest mean AUC first.
 
-    Raises
-    ------
-    InputError
-        When no class has a curve, or the file cannot be written.
+    Raises `InputError` when no class has a curve, or the file cannot be written.
     """
     if not folded.shown:
         raise InputError("truths of two classes are needed for a ROC curve")

@@ -70,7 +70,6 @@ class DecisionRates:
 
     Attributes
     ----------
-    course : DecisionCourse
     measured : Measured or None
         By tasks of known truth.
     name : str
@@ -94,10 +93,7 @@ def follow_question(
 ) -> DecisionRates:
     """Follow the decisions on a class, by default the last.
 
-    Raises
-    ------
-    InputError
-        For an unknown class, and where they cannot be followed.
+    Raises `InputError` for an unknown class, and where they cannot be followed.
     """
     labels = question.labels
     class_index = len(labels.classes) - 1 if chosen is None else chosen
@@ -118,10 +114,7 @@ def follow_class_decisions(
 ) -> tuple[DecisionCourse, CourseAccuracy | None]:
     """Follow the decisions on a class, and measure them by known truths.
 
-    Raises
-    ------
-    ClicksError
-        Where that cannot be done.
+    Raises `ClicksError` where that cannot be done.
     """
     course = follow_decisions(decisions_of(labels, chosen), watch=watch)
     is_positive = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
@@ -149,7 +142,6 @@ def series_of(
 
     Parameters
     ----------
-    course : DecisionCourse
     measured : Measured or None
         Only for quantities of decisions.
     key : str

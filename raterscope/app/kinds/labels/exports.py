@@ -96,8 +96,6 @@ class QuestionOutput:
     ----------
     question : Question
         Input of the fusion.
-    plan : LabelPlan
-    result : LabelResult
     record : dict
         For run.json.
     assessments : mapping of method to Assessment
@@ -128,12 +126,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
 
     Each file replaces an existing one completely or not at all. Files of an earlier run that this one does
     not write are removed. run.json is removed first and written last: if it exists, all files that it
-    describes exist.
-
-    Raises
-    ------
-    InputError
-        When something cannot be written.
+    describes exist. Raises `InputError` when something cannot be written.
     """
     labels, fusion = output.question.labels, output.result.fusion
     rates = rates_for(output.question, output.result)
@@ -227,14 +220,10 @@ def write_annotators_table(
 
     Parameters
     ----------
-    path : Path
-    question : Question
-    result : LabelResult
     rates : Rates
         Of the result, excluded annotators among them.
     votes : (K,) integer
         Votes that count, by annotator.
-    watch : Watch
 
     Raises
     ------
@@ -314,12 +303,8 @@ _Write = Callable[[Study, QuestionEntry, str, Path, Watch], list[Path]]
 def export_labels(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write an export of labels, a file or two per question, in a folder if there are several.
 
-    See `exports.Writer`.
-
-    Raises
-    ------
-    InputError
-        When there are no labels, nothing was fused or decided yet, or a file cannot be written.
+    See `exports.Writer`. Raises `InputError` when there are no labels, nothing was fused or decided yet, or a
+    file cannot be written.
     """
     write = _WRITERS[request.what]
     requested = [entry for entry in study.questions() if not request.items or entry.id in request.items]

@@ -69,10 +69,7 @@ class LabelInterpretation:
     def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
         """Return the scheme of a question with these outputs, and the assumptions made, in sentences.
 
-        Raises
-        ------
-        InputError
-            For outputs, classes or a prior that do not go together.
+        Raises `InputError` for outputs, classes or a prior that do not go together.
         """
         outputs = _named(self.outputs, "--outputs") or tuple(labels_given)
         _refuse_unexpected(labels_given, outputs, "was given by annotators; expected it among --outputs")
@@ -180,10 +177,7 @@ def _fit(
 def join_question(files: QuestionTables, understanding: LabelInterpretation) -> tuple[Question, list[str]]:
     """Join the votes and the true classes of a question. Also returns the assumptions made.
 
-    Raises
-    ------
-    InputError
-        If the labels contradict the interpretation.
+    Raises `InputError` if the labels contradict the interpretation.
     """
     together: Scheme | None = None
     number: dict[str, int] = {}
@@ -203,12 +197,8 @@ def join_question(files: QuestionTables, understanding: LabelInterpretation) -> 
 def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
     """Parse the pseudo-counts of a confusion matrix: "0.5 0.3 0.05; 0.18 0.36 0.41", or a CSV file.
 
-    A file may begin with a row of the outputs' names, and its rows with the classes' names.
-
-    Raises
-    ------
-    InputError
-        Where it is neither.
+    A file may begin with a row of the outputs' names, and its rows with the classes' names. Raises
+    `InputError` where it is neither.
     """
     path = Path(text)
     rows: list[list[str]]
@@ -319,7 +309,6 @@ def read_label_files(
 
     Parameters
     ----------
-    paths : sequence of Path
     truth : bool
         All of them are true labels.
     mappings : mapping of file to {column: field}, optional
@@ -327,7 +316,6 @@ def read_label_files(
         Annotator of the files that do not name theirs.
     sources : Sources, optional
         Where the files are open already.
-    watch : Watch
     """
     tables: list[LabelTable | TrueLabels] = []
     sources = Sources() if sources is None else sources

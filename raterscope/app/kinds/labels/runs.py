@@ -179,8 +179,6 @@ class Answered:
     ----------
     entry : QuestionEntry
         As it is now.
-    run : RunEntry
-    result : LabelResult
     question : Question
         Outputs, classes and truths counted as the answer does.
     """
@@ -247,7 +245,6 @@ class Groups:
 
     Attributes
     ----------
-    communities : Communities
     names : tuple of C words
     of : (K,) int16
         Each annotator's, -1 for none.
@@ -277,8 +274,6 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
 
     Parameters
     ----------
-    labels : Labels
-    result : LabelResult
     accuracy : (K,) float64
         Of every annotator; a community's is the mean over its votes.
     """
@@ -297,7 +292,6 @@ def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -
     ----------
     labels : Labels
         The votes; outputs and classes those of the communities' prototypes.
-    groups : Communities
     accuracy : (K,) float64
         Of every annotator; a community's is the mean over its votes.
     """
@@ -324,9 +318,7 @@ def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0)
 
     Parameters
     ----------
-    labels : Labels
     prototypes : (C, J, L) float64
-    basis : str
     first : int
         The first one's number, from 0.
     """
@@ -353,15 +345,12 @@ def judge_methods(
 
     Parameters
     ----------
-    question : Question
     plan : LabelPlan
         The result's.
-    result : LabelResult
     texts : mapping of setting to text, optional
         Given settings, which other methods share if they have them.
     all_methods : bool
         Judge all methods.
-    watch : Watch
 
     Returns
     -------

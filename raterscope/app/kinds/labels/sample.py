@@ -86,11 +86,8 @@ def make_sample(
     folder : Path
         Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
         there is kept with all that was decided in it.
-    import_files : ImportFiles
-    tasks, annotators : int
     pictures : int
         As many of the tasks have one.
-    watch : Watch
 
     Returns
     -------

@@ -60,7 +60,6 @@ class CaseOutput:
     ----------
     grid : Grid
         The whole image's.
-    result : CaseResult
     masks : mapping of structure to the annotators' masks
     record : dict
         For run.json.

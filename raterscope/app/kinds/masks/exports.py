@@ -67,10 +67,7 @@ def coding_source(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], 
 def deidentifier_of(study: Study) -> Deidentifier:
     """Make the de-identifier of a study: its key, and its annotators as rater-1, rater-2 ...
 
-    Raises
-    ------
-    StudyError
-        For a study without a key; see `export_key`.
+    Raises `StudyError` for a study without a key; see `export_key`.
     """
     names = {name: f"rater-{number}" for number, name in enumerate(study.annotators(), start=1)}
     return Deidentifier(export_key(study), names)
@@ -126,12 +123,8 @@ class _FusedCase:
 def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write consensus, probability, uncertainty, weights, tau or alternatives, as files for each image.
 
-    Several images go into a folder. See `exports.Writer`.
-
-    Raises
-    ------
-    InputError
-        When nothing was fused yet, the run has no such map, or the format does not hold it.
+    Several images go into a folder. See `exports.Writer`. Raises `InputError` when nothing was fused yet, the
+    run has no such map, or the format does not hold it.
     """
     by = deidentifier_of(study) if request.deidentify else None
     cases = {case: _structures(study, case, request) for case in _fused_cases(study, request.items, by)}

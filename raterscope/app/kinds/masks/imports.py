@@ -37,15 +37,12 @@ class AttributedMask:
 
     Attributes
     ----------
-    file : Path
     annotator : str or None
         None for the truth.
-    structure : str
     item : str or None
         The image, as the file names it.
     hint : str or None
         The image, as the names of the files let guess.
-    mask : RaterMask
     """
 
     file: Path
@@ -73,7 +70,6 @@ def assign_raters(
 
     Parameters
     ----------
-    tables : sequence of MaskTable
     images : sequence of str
         Names of the known images, which names of masks may begin with.
     by_hand : mapping of file to annotator, optional
@@ -138,8 +134,6 @@ class Site:
 
     Attributes
     ----------
-    name : str
-    grid : Grid
     identifier : str
         The series' UID.
     number : int or None
@@ -168,8 +162,6 @@ class Placement:
         The given ones, then those that only the masks imply.
     where : tuple of int
         Each mask's site.
-    masks : tuple of AttributedMask
-    notices : tuple of str
     """
 
     sites: tuple[Site, ...]
@@ -192,8 +184,6 @@ def place_masks(
 
     Parameters
     ----------
-    masks : sequence of AttributedMask
-    sites : sequence of Site
     may_resample : bool
         Accept masks on another grid than their image, if the series or name identifies the image, or there is
         only one.
@@ -237,12 +227,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
     """Prepare a mask for storage on an image's grid; resampled if its own grid differs.
 
     Resampling to the same voxels in another order changes no value. A mask of the same slices at simplified
-    positions is placed slice by slice.
-
-    Raises
-    ------
-    InputError
-        When nothing of what it marks lies on that grid.
+    positions is placed slice by slice. Raises `InputError` when nothing of what it marks lies on that grid.
     """
     mask = attributed.mask
     if mask.grid.same_as(grid):
@@ -471,7 +456,6 @@ class StudyImages:
     ----------
     entries : tuple of ImageEntry
         Images that masks may lie on.
-    study : Path
     tasks : tuple of names
         Tasks and items that annotators judged, and the picture files named for them.
     clicked : tuple of names
@@ -528,16 +512,12 @@ def read_mask_files(
 
     Parameters
     ----------
-    paths : sequence of Path
     volumes : sequence of VolumeFile
         Those that come with the masks.
-    reading : MaskOptions
-    at_hand : StudyImages
     optional : frozenset of Path
         Files without which it goes on.
     sources : Sources, optional
         Where the files are open already; each is released when it is read.
-    watch : Watch
 
     Returns
     -------

@@ -141,10 +141,8 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
 
     Parameters
     ----------
-    database : Path
     largest : int
         As many are looked at, by the mean volume that their outlines enclose.
-    watch : Watch
 
     Raises
     ------

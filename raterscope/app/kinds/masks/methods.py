@@ -80,7 +80,6 @@ class ComparedMethods:
     ----------
     methods : tuple of str
         The requested methods.
-    cases : tuple of CaseMethods
     problems : tuple of str
         Failures, a sentence each.
     facts : str
@@ -110,7 +109,6 @@ class MethodBox:
 
     Attributes
     ----------
-    name : str
     rater : bool
         Whether the values are of raters.
     values : (V,) float64
@@ -131,10 +129,7 @@ class MethodBox:
 def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) -> list[MaskPlan]:
     """Make a plan of each method, with the shared settings that it has.
 
-    Raises
-    ------
-    InputError
-        For a name that is no algorithm.
+    Raises `InputError` for a name that is no algorithm.
     """
     wrong = next((name for name in names if name not in FUSERS), None)
     if wrong is not None:
@@ -198,7 +193,6 @@ def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> li
 
     Parameters
     ----------
-    comparison : ComparedMethods
     figure : str
         A key of `FIGURES`.
     reference : {"truth", "raters"}

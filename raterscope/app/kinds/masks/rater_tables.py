@@ -101,8 +101,6 @@ def follow_consensuses(
     ----------
     inputs : Inputs
         Cases of masks.
-    settings : MixtureSettings, optional
-    watch : Watch
     """
     work = [(case, name) for case in inputs.given.values() for name in case.records]
     agreements = []

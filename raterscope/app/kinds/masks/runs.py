@@ -42,8 +42,6 @@ class Case:
 
     Attributes
     ----------
-    name : str
-    grid : Grid
     records : mapping of structure to the annotators' masks
     regions : sequence of Region
         The expert's decisions.
@@ -298,12 +296,7 @@ def stack_structures(case: Case) -> Masks:
     """Combine the masks of all structures as labels, or as probabilities if any are.
 
     A rater who marked some structures is assumed to have seen none of the others. Decisions are not held
-    fixed.
-
-    Raises
-    ------
-    MasksError
-        If a rater marked a voxel as two structures.
+    fixed. Raises `MasksError` if a rater marked a voxel as two structures.
     """
     names = tuple(dict.fromkeys(name for raters in case.records.values() for name in raters))
     keys = [(structure, name) for structure, raters in case.records.items() for name in raters]

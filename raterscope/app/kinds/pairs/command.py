@@ -228,10 +228,7 @@ def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:
 def _agreements(answer: Answer, table: RankingTable) -> dict[str, RankingAgreements]:
     """Compare the rankings of each question with the ground truth.
 
-    Raises
-    ------
-    InputError
-        When the ranking has no two items of any question.
+    Raises `InputError` when the ranking has no two items of any question.
     """
     by_question = {}
     for name, outcome in answer.outcomes.items():

@@ -182,12 +182,10 @@ def trust_in_fusion(
     ----------
     pairs : Pairs
         Input of the fusion.
-    fusion : PairFusion
     plan : PairPlan, optional
         Of the fusion; without it, sides are not drawn again.
     verbs : sequence of {"flag", "clear"}
         The decisions on flagged annotators.
-    watch : Watch
     """
     settings = None if plan is None else plan.settings
     draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))

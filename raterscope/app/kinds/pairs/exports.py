@@ -44,8 +44,6 @@ class QuestionOutput:
     ----------
     pairs : Pairs
         Input of the fusion.
-    plan : PairPlan
-    fusion : PairFusion
     record : dict
         For run.json.
     """
@@ -61,11 +59,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
 
     Each file replaces an existing one completely or not at all; an earlier run's path is removed if this one
     has none. run.json is removed first and written last: if it exists, all files that it describes exist.
-
-    Raises
-    ------
-    InputError
-        When something cannot be written.
+    Raises `InputError` when something cannot be written.
     """
     pairs, fusion = output.pairs, output.fusion
     remove_file(folder / "run.json")
@@ -114,12 +108,8 @@ _Write = Callable[[Study, Answered, Path, Watch], Path]
 def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write an export of pairs, a file per question, in a folder if there are several.
 
-    See `exports.Writer`.
-
-    Raises
-    ------
-    InputError
-        When there are no pairs, nothing was fused yet, or a file cannot be written.
+    See `exports.Writer`. Raises `InputError` when there are no pairs, nothing was fused yet, or a file cannot
+    be written.
     """
     requested = [entry for entry in study.pair_questions() if not request.items or entry.id in request.items]
     if not requested:

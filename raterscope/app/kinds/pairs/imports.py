@@ -129,11 +129,9 @@ def read_pair_files(
 
     Parameters
     ----------
-    paths : sequence of Path
     mappings : mapping of file to {column: field}, optional
     sources : Sources, optional
         Where the files are open already.
-    watch : Watch
     """
     tables: list[PairTable] = []
     sources = Sources() if sources is None else sources

@@ -120,8 +120,6 @@ class Answered:
 
     Attributes
     ----------
-    question : PairQuestion
-    run : RunEntry
     fusion : PairFusion
         As the run left it.
     pairs : Pairs

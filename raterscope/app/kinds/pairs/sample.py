@@ -74,7 +74,6 @@ def make_sample(folder: Path, watch: Watch = silent) -> Path:
     folder : Path
         Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
         there is kept with all that was decided in it.
-    watch : Watch
 
     Returns
     -------

@@ -55,15 +55,10 @@ class CountedImage:
 
     Attributes
     ----------
-    entry : ImageEntry
-    run : RunEntry
-    fusion : Fusion
     annotators : tuple of str
         Annotators who viewed the image.
-    spots : DecidedSpots
     judged : tuple of Spot
         The expert's decisions.
-    truth : TruePoints
     """
 
     entry: ImageEntry
@@ -200,12 +195,8 @@ def crowd_size_section(
 
     Parameters
     ----------
-    study : Study
-    images : sequence of int
     run : RunEntry
         Its plan is the chosen method.
-    settings : CrowdSizeSettings
-    watch : Watch
 
     Raises
     ------
@@ -386,12 +377,10 @@ def annotators_table(
 
     Parameters
     ----------
-    images : sequence of CountedImage
     weighed : mapping of annotator to Weighed
         Annotators who did not count fully in the last run; they are always listed.
     excluded : mapping of annotator to reason
         As the expert has it now.
-    watch : Watch
     """
     names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()

@@ -81,15 +81,10 @@ class AnsweredQuestion:
 
     Attributes
     ----------
-    answered : Answered
-    decided_answer : DecidedAnswer
     excluded : mapping of annotator to reason
         As the expert has it now.
     judged : mapping of method to Assessment
         The answer's own first, the vote second, then earlier runs; empty without truths.
-    advice : tuple of str
-    rates : Rates
-    groups : Groups or None
     moved, trend : (K,) float64 or None
         Of a dynamic model.
     constancy : Constancy or None

@@ -78,13 +78,10 @@ def case_section(
 
     Parameters
     ----------
-    study : Study
     structures_shown : sequence of StructureFigures
         Its structures, at least one.
-    voxels : Voxels
     excluded : mapping of annotator to reason
         As the expert has it now.
-    watch : Watch
     """
     entry, run = structures_shown[0].entry, structures_shown[0].run
     numbers = {name: number for number, name in enumerate(study.annotators())}
@@ -420,11 +417,8 @@ def compared_methods_section(
 
     Parameters
     ----------
-    study : Study
-    images : sequence of int
     methods : sequence of str, optional
         Those to run now, all where it is empty; None for those that the study keeps.
-    watch : Watch
 
     Returns
     -------

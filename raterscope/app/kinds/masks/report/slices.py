@@ -71,7 +71,6 @@ class Layer:
     ----------
     origin : (slice, row, column)
     values : (Z, Y, X) bool or float32
-    colour : str
     """
 
     origin: Box
@@ -85,13 +84,8 @@ class SliceScene:
 
     Attributes
     ----------
-    grid : Grid
-    raters : sequence of Layer
-    consensus : Layer
-    doubt : Layer
     regions : sequence of Layer
         The disputed regions, in the order of their numbers, which are drawn beside them.
-    truth : Layer, optional
     voxels : (Z, Y, X[, 3]) array, optional
         The image; without it the ground is empty.
     window : (centre, width)
@@ -278,7 +272,6 @@ class Voxels:
 
     Attributes
     ----------
-    volume : Volume or None
     why : str
         Why there are none, in a sentence; else empty.
     notices : tuple of str
@@ -323,7 +316,6 @@ def window_of(
 
     Parameters
     ----------
-    volume : Volume
     modality : str
         As DICOM calls it.
     inside : (Z, Y, X) bool
@@ -366,9 +358,7 @@ class AgainstTruth:
 
     Attributes
     ----------
-    truth : MaskRecord
     raters : tuple of P Comparison
-    consensus : Comparison
     """
 
     truth: MaskRecord
@@ -382,21 +372,14 @@ class StructureFigures:
 
     Attributes
     ----------
-    entry : ImageEntry
-    structure : str
-    run : RunEntry
-    fusion : MaskFusion
-    report : Report
     masks : Masks
         The masks without decisions.
-    agreement : MaskAgreement
     volumes : (P,) float64
         ml that each rater marked.
     decided : sequence of Region
         The decisions on this structure that are in effect.
     final : Piece
         The consensus with what was settled laid over it.
-    final_ml : float
     differs : bool
         Whether what was settled since the fusion has changed the consensus.
     even : int
@@ -408,7 +391,6 @@ class StructureFigures:
         Excluded raters of the structure.
     absent : sequence of str
         Raters of the case who have no mask of the structure.
-    truth : AgainstTruth, optional
     """
 
     entry: ImageEntry
@@ -464,11 +446,8 @@ def read_figures(
 
     Parameters
     ----------
-    study : Study
-    entry : ImageEntry
     regions : sequence of Region
         The decisions on the case.
-    watch : Watch
 
     Returns
     -------

@@ -43,12 +43,8 @@ class ComparedQuestion:
 
     Attributes
     ----------
-    entry : PairQuestion
-    run : RunEntry
     pairs : Pairs
         Those that were fused.
-    fusion : PairFusion
-    plan : PairPlan
     beside : OtherResults
         Results of other methods.
     selected : (p,) float64
