@@ -126,6 +126,8 @@ class Workers:
         return answers
 
     def _start(self, count: int) -> None:
+        if count <= 0:
+            return
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")

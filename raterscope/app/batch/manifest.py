@@ -92,7 +92,7 @@ def read_manifest(path: Path) -> list[Case]:
     problems += [f"two columns are named {name}" for name in COLUMNS if header.count(name) > 1]
     if problems:
         raise ManifestError(path, problems)
-    reader = _Reader(table, header, path.parent)
+    reader = _Reader(table, header, path.absolute().parent)
     cases = [reader.case(row) for row in range(len(table))]
     if reader.problems:
         raise ManifestError(path, reader.problems)

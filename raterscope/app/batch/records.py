@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 from raterscope import __version__
+from raterscope.app.batch.claims import claim
 from raterscope.app.batch.manifest import Case
 from raterscope.app.formats.output_files import file_name_part, write_table
 from raterscope.app.formats.untrusted import json_content, read_bytes
@@ -98,12 +99,23 @@ def read_record(output: Path, name: str) -> CaseRecord | None:
         return None
 
 
-def write_status(output: Path, cases: Sequence[Case]) -> Path:
-    """Write the table of all cases of the manifest, also of those that are still to do."""
+def write_status(
+    output: Path, cases: Sequence[Case], records: Mapping[str, CaseRecord] | None = None
+) -> Path:
+    """Write the table of all cases of the manifest, also of those that are still to do.
+
+    Parameters
+    ----------
+    output : Path
+    cases : sequence of Case
+    records : mapping of case to CaseRecord, optional
+        Outcomes of this start. A fault may have left results of an earlier one in place.
+    """
+    latest = {} if records is None else records
 
     def rows() -> Iterable[Sequence[object]]:
         for case in cases:
-            record = read_record(output, case.name)
+            record = latest.get(case.name) or read_record(output, case.name)
             folder = f"{CASES}/{file_name_part(case.name)}"
             if record is None:
                 yield (case.name, case.kind, "to do", "", "", "", 0, "", folder)
@@ -114,7 +126,8 @@ def write_status(output: Path, cases: Sequence[Case]) -> Path:
                 )  # fmt: skip
 
     path = output / "status.csv"
-    write_table(path, STATUS_COLUMNS, rows())
+    with claim(output, path.name):  # shards that end together: the last one lists them all
+        write_table(path, STATUS_COLUMNS, rows())
     return path
 
 

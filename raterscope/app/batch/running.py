@@ -1,38 +1,29 @@
 """Scheduling of a cohort over an executor: local processes, or a dask cluster.
 
-The task, `task.run_case`, is the same everywhere, so that results are the same bits.
+The task, `task.run_case`, is the same everywhere, so that results differ in nothing but times.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.batch.executors import CaseExecutor, LostError, MakeExecutor, WorkerDiedError
 from raterscope.app.batch.manifest import Case
-from raterscope.app.batch.records import (
-    CaseRecord,
-    folder_of,
-    read_record,
-    versions,
-    write_record,
-    write_status,
-)
-from raterscope.app.batch.task import run_case
-from raterscope.app.errors import InputError
+from raterscope.app.batch.records import CaseRecord, read_record, write_status
+from raterscope.app.batch.task import keep_failure, run_case
 from raterscope.text import time_left
 
 POLL = 0.2
 STATUS_SECONDS = 30.0
 RETRIES = 2
-
-MakeExecutor = Callable[[], Executor]
+RECONNECTIONS = 20
+"""Maximum number of lost connections to a scheduler without a finished case between them."""
 
 
 def to_do(cases: Sequence[Case], output: Path, *, only_failed: bool) -> list[Case]:
@@ -55,90 +46,84 @@ def run_cases(
     cases: Sequence[Case],
     output: Path,
     make_executor: MakeExecutor,
-    workers: int,
     watch: Watch,
     *,
     retries: int = RETRIES,
     all_cases: Sequence[Case] | None = None,
 ) -> dict[str, CaseRecord]:
-    """Process cases, each worker one at a time, and keep the status table up to date.
+    """Process cases and keep the status table up to date.
 
-    A case whose worker died, or that had a temporary fault, is tried again; after the death of a worker, the
-    cases that were at work are tried one by one, so that none is blamed for another.
+    A case whose worker died, or that had a temporary fault, is tried again. Cases whose connection to the
+    scheduler broke are submitted again; that counts as no attempt.
 
     Parameters
     ----------
     cases : sequence of Case
     output : Path
     make_executor : callable
-        Makes an executor; called again if one breaks.
-    workers : int
-        Cases at work at a time.
+        Makes an executor; called again if the connection to its workers breaks.
     watch : Watch
         What it raises ends the work.
     retries : int
         Further attempts after a temporary fault.
     all_cases : sequence of Case, optional
         Rows of the status table, where a shard is processed.
+
+    Raises
+    ------
+    LostError
+        If the scheduler does not come back.
     """
     listed = cases if all_cases is None else all_cases
     records: dict[str, CaseRecord] = {}
     waiting = deque((case, 1) for case in cases)
-    suspects: deque[tuple[Case, int]] = deque()
     begun = saved = time.monotonic()
-    while waiting or suspects:
-        alone = bool(suspects)
-        with _closing(make_executor()) as executor:
+    losses = 0
+    while waiting:
+        with _shut_down(make_executor()) as executor:
+            connected = True
             at_work: dict[Future[CaseRecord], tuple[Case, int]] = {}
-            broken = False
-            while not broken and (at_work or (suspects if alone else waiting)):
-                queue, most = (suspects, 1) if alone else (waiting, workers)
-                while queue and len(at_work) < most:
-                    case, attempt = queue.popleft()
-                    at_work[executor.submit(run_case, case, output, attempt)] = case, attempt
+            while at_work or (waiting and connected):
+                try:
+                    while connected and waiting and len(at_work) < executor.slots:
+                        case, attempt = waiting.popleft()
+                        at_work[executor.submit(run_case, case, output, attempt)] = case, attempt
+                except LostError:
+                    connected = False
                 done, _ = wait(at_work, timeout=POLL, return_when=FIRST_COMPLETED)
                 for future in done:
                     case, attempt = at_work.pop(future)
                     record = _answer(future, case, output, attempt)
-                    broken |= record is None
-                    if record is None and not (alone and attempt > retries):
-                        suspects.append((case, attempt + alone))
-                    elif record is None:
-                        records[case.name] = _died(case, output, attempt)
+                    if record is None:
+                        connected = False
+                        waiting.append((case, attempt))
                     elif record.status == "temporary fault" and attempt <= retries:
                         waiting.append((case, attempt + 1))
                     else:
                         records[case.name] = record
+                        losses = 0
                 _report(watch, records, len(cases), begun)
-                if time.monotonic() - saved > STATUS_SECONDS:
+                if all_cases is None and time.monotonic() - saved > STATUS_SECONDS:
                     write_status(output, listed)
                     saved = time.monotonic()
-    write_status(output, listed)
+        losses += not connected
+        if losses > RECONNECTIONS:
+            raise LostError("the connection to the scheduler breaks again and again")
+    write_status(output, listed, records)
     return records
 
 
 def _answer(future: Future[CaseRecord], case: Case, output: Path, attempt: int) -> CaseRecord | None:
-    """Return a task's record; None if its worker died."""
+    """Return a task's record; None if nothing is known of the task."""
     try:
         return future.result()
-    except BrokenProcessPool:
+    except (LostError, CancelledError):
         return None
+    except WorkerDiedError:
+        reason = "its process was killed, perhaps because memory ran out"
     except Exception as error:  # of the cluster: the task itself does not raise
-        return _failed(case, output, attempt, f"{type(error).__name__}: {error}")
-
-
-def _died(case: Case, output: Path, attempt: int) -> CaseRecord:
-    return _failed(case, output, attempt, "its process was killed, perhaps for want of memory")
-
-
-def _failed(case: Case, output: Path, attempt: int, reason: str) -> CaseRecord:
-    record = CaseRecord(
-        case.name, case.kind, "temporary fault", reason, "", 0.0, 0.0, attempt, "", versions()
-    )
-    folder = folder_of(output, case.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_record(folder, record)
-    return record
+        reason = f"{type(error).__name__}: {error}"
+    return keep_failure(case, output, attempt, reason)
 
 
 def _report(watch: Watch, records: dict[str, CaseRecord], count: int, begun: float) -> None:
@@ -151,34 +136,8 @@ def _report(watch: Watch, records: dict[str, CaseRecord], count: int, begun: flo
 
 
 @contextmanager
-def _closing(executor: Executor) -> Iterator[Executor]:
+def _shut_down(executor: CaseExecutor) -> Iterator[CaseExecutor]:
     try:
         yield executor
     finally:
-        executor.shutdown(wait=False)
-
-
-def local_executor(jobs: int) -> MakeExecutor:
-    """Return a function that makes a pool of local processes."""
-    context = multiprocessing.get_context("spawn")
-    return lambda: ProcessPoolExecutor(jobs, mp_context=context)
-
-
-def dask_executor(address: str) -> tuple[MakeExecutor, int]:
-    """Connect to a dask scheduler; return a function that makes executors, and the number of workers.
-
-    Raises
-    ------
-    InputError
-        If dask is not installed, or no scheduler answers.
-    """
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise InputError("dask.distributed is not installed; `pip install raterscope[cluster]`") from error
-    try:
-        client = Client(address, timeout=10)
-    except OSError as error:
-        raise InputError(f"no scheduler answers at {address}: {error}") from error
-    workers = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
-    return lambda: client.get_executor(pure=False), max(1, workers)
+        executor.shutdown()

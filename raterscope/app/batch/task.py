@@ -6,16 +6,17 @@ import os
 import resource
 import socket
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from raterscope.algorithms.progress import RefusedError, silent
 from raterscope.app import importing
+from raterscope.app.batch.claims import claim
 from raterscope.app.batch.manifest import Case
 from raterscope.app.batch.records import (
     LOG,
@@ -41,13 +42,14 @@ if TYPE_CHECKING:
     from raterscope.app.study import Study
 
 _MIB = 1 << 20
+_EARLIER = ".earlier"
 
 
 def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
     """Fuse a case into its folder, unless its results are there already.
 
     The folder appears complete or not at all; a failure leaves a record and a log without results. What a
-    killed worker leaves is removed by the next one.
+    killed worker left is removed by the next one. A worker waits for another that is at the same case.
 
     Parameters
     ----------
@@ -63,42 +65,110 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
         Also of a failure: this function does not raise.
     """
     begun, log = time.perf_counter(), [f"{case.name}: {case.kind} by {case.algorithm}"]
-    folder = folder_of(output, case.name)
-    draft = folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}")
-    digest = reason = ""
-    status: Status = "done"
+    digest = ""
     _reset_peak_memory()
+
+    def record(status: Status, reason: str) -> CaseRecord:
+        return CaseRecord(
+            case.name, case.kind, status, one_line(reason), digest, time.perf_counter() - begun,
+            _peak_memory() / _MIB, attempt, socket.gethostname(), versions(),
+        )  # fmt: skip
+
     try:
-        for left in folder.parent.glob(f".{folder.name}.*"):  # by a worker that was killed
-            rmtree(left, ignore_errors=True)
         digest = digest_of_case(case)
-        earlier = read_record(output, case.name)
-        if earlier is not None and earlier.status == "done" and earlier.digest == digest:
-            return earlier
-        draft.mkdir(parents=True)
-        _fuse(case, draft, log)
-    except (InputError, RefusedError) as error:
-        status, reason = "bad input", str(error)
-    except (OSError, MemoryError) as error:
-        status, reason = "temporary fault", str(error) or "not enough memory"
-    except Exception as error:
-        status, reason = "internal error", f"{type(error).__name__}: {error}"
-        log.append(traceback.format_exc())
+    except Exception as error:  # results stay: whether they are of these files is unknown
+        return _keep(case, output, record(*_explain(error, log)), log, replaces=False)
+    earlier = _finished(case, output, digest)
+    if earlier is not None:
+        return earlier
+    try:
+        with claim(output, folder_of(output, case.name).name) as alone:
+            earlier = _finished(case, output, digest)
+            if earlier is not None:
+                return earlier
+            if alone:
+                _clear(folder_of(output, case.name))
+            draft = _draft(output, case)
+            try:
+                draft.mkdir(parents=True)
+                _fuse(case, draft, log)
+            except Exception as error:
+                status, reason = _explain(error, log)
+                rmtree(draft, ignore_errors=True)
+            else:
+                status, reason = "done", ""
+            return _publish(draft, folder_of(output, case.name), record(status, reason), log)
+    except OSError as error:
+        return record("temporary fault", f"its folder cannot be written: {error}")
+
+
+def keep_failure(case: Case, output: Path, attempt: int, reason: str) -> CaseRecord:
+    """Record that a case's worker died, unless the case is done."""
+    digest = ""
+    with suppress(Exception):
+        digest = digest_of_case(case)
     record = CaseRecord(
-        case.name, case.kind, status, one_line(reason), digest, time.perf_counter() - begun,
-        _peak_memory() / _MIB, attempt, socket.gethostname(), versions(),
-    )  # fmt: skip
-    with suppress(OSError):
-        if status != "done":
-            log.append(f"{status}: {reason}")
-            rmtree(draft, ignore_errors=True)
-            draft.mkdir(parents=True)
-        write_text(draft / LOG, "\n".join(log) + "\n")
-        write_record(draft, record)
-        _replace(draft, folder)
-        return record
-    rmtree(draft, ignore_errors=True)
-    return replace(record, status="temporary fault", reason="its folder cannot be written")
+        case.name, case.kind, "temporary fault", one_line(reason), digest, 0.0, 0.0, attempt, "", versions()
+    )
+    earlier = _finished(case, output, digest)
+    return earlier or _keep(case, output, record, [], replaces=bool(digest))
+
+
+def _explain(error: Exception, log: list[str]) -> tuple[Status, str]:
+    """Return whose fault an error is, and a sentence."""
+    status: Status
+    if isinstance(error, (InputError, RefusedError)):
+        status, reason = "bad input", str(error)
+    elif isinstance(error, (OSError, MemoryError)):
+        status, reason = "temporary fault", str(error) or "not enough memory"
+    else:
+        status, reason = "internal error", f"{type(error).__name__}: {error}"
+        log.append("".join(traceback.format_exception(error)))
+    log.append(f"{status}: {reason}")
+    return status, reason
+
+
+def _finished(case: Case, output: Path, digest: str) -> CaseRecord | None:
+    """Return the record of results of the same input."""
+    record = read_record(output, case.name)
+    return record if record is not None and (record.status, record.digest) == ("done", digest) else None
+
+
+def _keep(case: Case, output: Path, record: CaseRecord, log: list[str], *, replaces: bool) -> CaseRecord:
+    """Write a failure into a case's folder; it does not replace results unless told so."""
+    folder = folder_of(output, case.name)
+    with suppress(OSError), claim(output, folder.name):
+        earlier = read_record(output, case.name)
+        if replaces or earlier is None or earlier.status != "done":
+            _publish(_draft(output, case), folder, record, log)
+    return record
+
+
+def _draft(output: Path, case: Case) -> Path:
+    folder = folder_of(output, case.name)
+    return folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}")
+
+
+def _publish(draft: Path, folder: Path, record: CaseRecord, log: list[str]) -> CaseRecord:
+    """Complete a folder and put it in the place of an earlier one."""
+    draft.mkdir(parents=True, exist_ok=True)
+    write_text(draft / LOG, "\n".join(log) + "\n")
+    write_record(draft, record)
+    earlier = draft.with_name(draft.name + _EARLIER)
+    if folder.exists():
+        folder.rename(earlier)
+    draft.rename(folder)
+    rmtree(earlier, ignore_errors=True)
+    return record
+
+
+def _clear(folder: Path) -> None:
+    """Remove what killed workers left beside a case's folder; put results back that one moved away."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        if left.name.endswith(_EARLIER) and not folder.exists():
+            left.rename(folder)
+        else:
+            rmtree(left, ignore_errors=True)
 
 
 def _fuse(case: Case, folder: Path, log: list[str]) -> None:
@@ -143,15 +213,6 @@ def _named(what: str, form: str) -> str:
     from raterscope.app.exports import FORMATS
 
     return what + FORMATS[form].suffix
-
-
-def _replace(draft: Path, folder: Path) -> None:
-    """Put a complete folder in the place of an earlier one."""
-    earlier = draft.with_name(draft.name + ".earlier")
-    if folder.exists():
-        folder.rename(earlier)
-    draft.rename(folder)
-    rmtree(earlier, ignore_errors=True)
 
 
 def _reset_peak_memory() -> None:

@@ -11,9 +11,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+from raterscope.app.batch.executors import LostError, dask_executor, local_executor
 from raterscope.app.batch.manifest import Case, ManifestError, read_manifest
 from raterscope.app.batch.records import CaseRecord, versions, write_text
-from raterscope.app.batch.running import dask_executor, local_executor, run_cases, shard, to_do
+from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.scripts import SCRIPTS
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
 from raterscope.app.errors import counted
@@ -31,7 +32,7 @@ def batch(options: argparse.Namespace) -> int:
         for problem in error.problems[1:]:
             print(one_line(problem), file=sys.stderr)
         raise
-    output: Path = options.output
+    output: Path = options.output.absolute()  # of workers in other folders too
     make_folder(output)
     if options.script is not None:
         name, text = SCRIPTS[options.script](options.manifest.resolve(), output.resolve(), options.shards)
@@ -42,14 +43,18 @@ def batch(options: argparse.Namespace) -> int:
     chosen = to_do(chosen, output, only_failed=options.only_failed)
     _write_provenance(output, options)
     if options.dask is not None:
-        make_executor, workers = dask_executor(options.dask)
+        make_executor = dask_executor(options.dask, output)
     else:
-        workers = options.jobs or processors()
-        make_executor = local_executor(workers)
-    with ProgressLine(sys.stderr) as watch:
-        records = run_cases(
-            chosen, output, make_executor, workers, watch, retries=options.retries, all_cases=cases
-        )
+        make_executor = local_executor(options.jobs or processors())
+    sharded = cases if options.shard else None
+    try:
+        with ProgressLine(sys.stderr) as watch:
+            records = run_cases(
+                chosen, output, make_executor, watch, retries=options.retries, all_cases=sharded
+            )
+    except LostError as error:
+        print(f"raterscope: {one_line(str(error))}; start the command again to continue", file=sys.stderr)
+        return TEMPORARY
     return _summarise(chosen, records, output)
 
 

@@ -1,16 +1,18 @@
 """Cohorts: manifests, resuming, failures, and workers that die."""
 
 import csv
+import multiprocessing
+import os
+import signal
 import subprocess
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 
 import numpy as np
 import pytest
 
 from raterscope.algorithms.progress import silent
+from raterscope.app.batch.claims import claim
+from raterscope.app.batch.executors import LocalExecutor, LostError, WorkerDiedError
 from raterscope.app.batch.manifest import Case, ManifestError, read_manifest
 from raterscope.app.batch.records import folder_of, read_record
 from raterscope.app.batch.running import run_cases, shard
@@ -48,8 +50,12 @@ def cohort(tmp_path):
     return read_manifest(a_manifest(tmp_path, *rows))
 
 
-def in_threads(cases, output, **options):
-    return run_cases(cases, output, partial(ThreadPoolExecutor, 2), 2, silent, **options)
+class Threads(ThreadPoolExecutor):
+    slots = 2
+
+
+def in_threads(cases, output, executor=Threads, **options):
+    return run_cases(cases, output, executor, silent, **options)
 
 
 def statuses(output):
@@ -114,30 +120,97 @@ def test_what_a_killed_worker_left_is_removed(cohort, tmp_path):
     assert not left.exists()
 
 
-class Deadly(ThreadPoolExecutor):
-    """A pool that breaks, like one of processes, when it is given a certain case."""
+def test_results_that_a_killed_worker_moved_away_are_put_back(cohort, tmp_path):
+    record = in_threads(cohort[:1], tmp_path / "out")["one"]
+    folder = folder_of(tmp_path / "out", "one")
+    folder.rename(folder.with_name(".one.host.1234.1.earlier"))
+    (tmp_path / "one.csv").write_text("task,annotator,label\nt1,,x\n")
+    assert in_threads(cohort[:1], tmp_path / "out")["one"].status == "bad input"
+    a_crowd(tmp_path / "one.csv")
+    again = in_threads(cohort[:1], tmp_path / "out")["one"]
+    assert (again.status, again.digest) == ("done", record.digest)
 
-    lock = threading.Lock()
 
-    def __init__(self, victim, *arguments):
-        super().__init__(*arguments)
-        self.victim, self.broken = victim, False
+def test_files_out_of_reach_do_not_cost_results(cohort, tmp_path):
+    output = tmp_path / "out"
+    records = in_threads(cohort[:1], output)
+    (tmp_path / "one.csv").rename(tmp_path / "away.csv")
+    assert in_threads(cohort[:1], output, retries=0)["one"].status == "temporary fault"
+    assert statuses(output) == {"one": "temporary fault"}
+    (tmp_path / "away.csv").rename(tmp_path / "one.csv")
+    assert in_threads(cohort[:1], output) == records
+
+
+def test_a_case_that_another_worker_is_at_is_not_done_twice(cohort, tmp_path):
+    output = tmp_path / "out"
+    with Threads(2) as threads, claim(output, "one"):
+        futures = [threads.submit(in_threads, cohort[:1], output) for _ in range(2)]
+        assert not folder_of(output, "one").exists()
+    first, second = (future.result()["one"] for future in futures)
+    assert first == second
+
+
+def die(case, output, attempt):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_takes_no_other_with_it():
+    executor = LocalExecutor(2)
+    futures = [executor.submit(os.path.basename, f"a/{number}") for number in range(4)]
+    victim = executor.submit(die, None, None, 1)
+    futures += [executor.submit(os.path.basename, f"a/{number}") for number in range(4, 8)]
+    assert [future.result() for future in futures] == [str(number) for number in range(8)]
+    with pytest.raises(WorkerDiedError):
+        victim.result()
+    executor.shutdown()
+    assert not multiprocessing.active_children()
+
+
+class Deadly(Threads):
+    """An executor whose worker dies of a certain case."""
 
     def submit(self, function, case, *arguments):
-        if self.broken or case.name == self.victim:
-            self.broken = True
+        if case.name == "one":
             future = Future()
-            future.set_exception(BrokenProcessPool())
+            future.set_exception(WorkerDiedError())
             return future
         return super().submit(function, case, *arguments)
 
 
 def test_the_case_that_kills_its_worker_is_found_and_the_others_are_done(cohort, tmp_path):
     output = tmp_path / "out"
-    records = run_cases(cohort[:2], output, lambda: Deadly("one", 2), 2, silent, retries=1)
+    records = in_threads(cohort[:2], output, Deadly, retries=1)
     assert statuses(output) == {"one": "temporary fault", "two": "done"}
     assert "killed" in records["one"].reason
     assert read_record(output, "one") == records["one"]
+    assert records["one"].attempts == 2
+
+
+class Forgetful(Threads):
+    """An executor that loses its connection while the tasks go on."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__(2)
+        type(self).made += 1
+        self.nth = self.made
+
+    def submit(self, function, *arguments):
+        future = super().submit(function, *arguments)
+        if self.nth == 1:
+            lost = Future()
+            lost.set_exception(LostError())
+            return lost
+        return future
+
+
+def test_a_lost_connection_costs_neither_a_case_nor_an_attempt(cohort, tmp_path):
+    output = tmp_path / "out"
+    records = in_threads(cohort[:2], output, Forgetful)
+    assert statuses(output) == {"one": "done", "two": "done"}
+    assert {record.attempts for record in records.values()} == {1}
+    assert Forgetful.made == 2
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])

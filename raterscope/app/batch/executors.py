@@ -1,0 +1,221 @@
+"""Executors of a cohort: local processes, and a dask cluster.
+
+Both answer a task's future with the task's result, or with one of two errors: `WorkerDiedError` if the task's
+own process died, `LostError` if nothing is known of the task, because the connection to the cluster broke.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+from raterscope import __version__
+from raterscope.app.errors import InputError
+from raterscope.app.workers import Workers
+
+Result = TypeVar("Result")
+
+CONNECT_SECONDS = 10
+RECONNECT_SECONDS = 120
+_COUNT_SECONDS = 5.0
+
+
+class WorkerDiedError(Exception):
+    """The process of a task died."""
+
+
+class LostError(Exception):
+    """The connection to the scheduler broke; its tasks may be unfinished."""
+
+
+class CaseExecutor(Protocol):
+    """Executor that knows how many tasks it can use."""
+
+    @property
+    def slots(self) -> int:
+        """Tasks to submit at a time."""
+
+    def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
+        """Begin a task."""
+
+    def shutdown(self) -> None:
+        """End all tasks at once."""
+
+
+MakeExecutor = Callable[[], CaseExecutor]
+
+
+class LocalExecutor:
+    """Local processes, each with a thread that feeds it and replaces it if it dies.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of processes.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.slots = jobs
+        self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="case")
+        self._mine = threading.local()
+        self._started: list[Workers] = []
+        self._starting = threading.Lock()  # the start of a process changes the environment for a moment
+        self._ended = False
+
+    def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
+        """Begin a task in a process that is free."""
+        return self._threads.submit(self._call, function, arguments)
+
+    def shutdown(self) -> None:
+        """End all processes at once."""
+        self._ended = True
+        self._threads.shutdown(cancel_futures=True)
+        for workers in self._started:
+            workers.__exit__()
+
+    def _call(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+        workers: Workers | None = getattr(self._mine, "workers", None)
+        with self._starting:
+            if workers is None:
+                workers = self._mine.workers = Workers(1)
+                self._started.append(workers)
+            if not workers.running:
+                workers.start()
+        for result in workers.answer(function, {"": arguments}, self._check).values():
+            return result
+        raise WorkerDiedError
+
+    def _check(self, _: int) -> None:
+        if self._ended:
+            raise CancelledError
+
+
+class DaskExecutor:
+    """Workers of a dask cluster.
+
+    A worker that joins later is used, too. dask itself repeats a task whose worker died, on another worker.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    output : Path
+        Folder that every worker must see.
+    patience : float
+        Seconds to wait for the scheduler.
+
+    Raises
+    ------
+    InputError
+        If dask is not installed, or workers have another version or do not see the folder.
+    LostError
+        If no scheduler answers.
+    """
+
+    def __init__(self, address: str, output: Path, patience: float = CONNECT_SECONDS) -> None:
+        try:
+            from distributed import Client, KilledWorker
+        except ImportError as error:
+            raise InputError(
+                "dask.distributed is not installed; `pip install raterscope[cluster]`"
+            ) from error
+        self._killed = KilledWorker
+        try:
+            self._client = Client(address, timeout=patience, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise LostError(f"no scheduler answers at {address}: {error}") from error
+        self._slots = self._counted = 0.0
+        try:
+            self._check_workers(output)
+        except BaseException:
+            self.shutdown()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """Tasks to submit at a time: more than the workers, so that none waits for the next task."""
+        if time.monotonic() - self._counted > _COUNT_SECONDS:
+            try:
+                self._slots = sum(self._client.ncores().values())
+            except Exception as error:  # of many libraries
+                raise LostError(str(error)) from error
+            self._counted = time.monotonic()
+        return int(self._slots * 1.5) + 1
+
+    def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
+        """Begin a task on any worker."""
+        answer: Future[Result] = Future()
+        answer.set_running_or_notify_cancel()
+        try:
+            task = self._client.submit(function, *arguments, pure=False)
+        except Exception as error:
+            answer.set_exception(LostError(str(error)))
+            return answer
+        task.add_done_callback(lambda done: self._pass_on(done, answer))
+        return answer
+
+    def shutdown(self) -> None:
+        """Cancel what has not begun, and leave the cluster."""
+        self._client.close(timeout=5)
+
+    def _pass_on(self, task: Any, answer: Future[Any]) -> None:
+        try:
+            if task.status == "finished":
+                answer.set_result(task.result(timeout=RECONNECT_SECONDS))
+                return
+            error = task.exception(timeout=CONNECT_SECONDS) if task.status == "error" else LostError()
+        except BaseException as problem:  # a cancelled task is no Exception in some versions
+            error = LostError(str(problem))
+        answer.set_exception(WorkerDiedError() if isinstance(error, self._killed) else error)
+
+    def _check_workers(self, output: Path) -> None:
+        """Refuse a cluster whose workers would give other results, or write elsewhere."""
+        probe = output / f".probe-{uuid4().hex}"
+        probe.touch()
+        try:
+            answers = self._client.run(_look, probe, on_error="return")
+        finally:
+            probe.unlink()
+        for worker, answer in answers.items():
+            if isinstance(answer, BaseException):
+                raise InputError(f"the worker {worker} cannot run raterscope: {answer}")
+            version, sees = answer
+            if version != __version__:
+                raise InputError(
+                    f"the worker {worker} has raterscope {version}, this computer {__version__}; "
+                    "install the same version"
+                )
+            if not sees:
+                raise InputError(
+                    f"the worker {worker} does not see the folder {output}; choose one on a shared disk"
+                )
+
+
+def _look(probe: Path) -> tuple[str, bool]:
+    with os.scandir(probe.parent) as entries:  # network folders remember what was missing
+        list(entries)
+    return __version__, probe.exists()
+
+
+def local_executor(jobs: int) -> MakeExecutor:
+    """Return a function that makes local executors."""
+    return lambda: LocalExecutor(jobs)
+
+
+def dask_executor(address: str, output: Path) -> MakeExecutor:
+    """Return a function that connects to a scheduler; later calls wait longer, until it is back."""
+    patience = CONNECT_SECONDS
+
+    def make() -> CaseExecutor:
+        nonlocal patience
+        executor = DaskExecutor(address, output, patience)
+        patience = RECONNECT_SECONDS
+        return executor
+
+    return make
