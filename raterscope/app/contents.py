@@ -159,10 +159,11 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
     runs = tuple(study.runs.all())
     chosen = study.shown.chosen()
     journal.rest_on(runs, chosen)
+    images = tuple(study.images())
     return Contents(
         path=study.path,
-        images=tuple(study.images()),
-        items=study.items(),
+        images=images,
+        items=study.items(images),
         annotators=tuple(study.annotators()),
         runs=runs,
         decisions=journal.decisions,

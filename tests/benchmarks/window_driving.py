@@ -33,7 +33,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from raterscope.app.memory import share_heaps
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
-from raterscope.app.window.startup import SWITCH_SECONDS
+from raterscope.app.window.startup import favour_window
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = [
@@ -56,7 +56,7 @@ def dark_application() -> QApplication:
         workspace.load()
     gc.collect()
     gc.freeze()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    favour_window()
     return application
 
 

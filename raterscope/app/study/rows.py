@@ -92,10 +92,9 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
     values["imported"] = values.pop("import")
     try:
         for name in ("settings", "versions", "log"):
-            values[name] = json.loads(values[name])
+            values[name] = _decode(values[name])
             if not isinstance(values[name], dict):
                 raise TypeError(f"{name} is no object")
-            json.dumps(values[name], ensure_ascii=False).encode()  # refuses halves of characters
         values["excluded"] = msgspec.json.decode(values["excluded"], type=tuple[str, ...])
         kind = STORED.get(values["kind"])
         if kind is not None and kind.log is not None:
@@ -107,6 +106,16 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
     except (ValueError, TypeError, RecursionError) as error:
         raise StudyError(f"is damaged: run {number} cannot be read", file=path) from error
     return RunEntry(id=number, items=items, **values)
+
+
+def _decode(text: str) -> Any:
+    """Decode JSON; that of 10,000 images is long, and the decoder of Python stops all threads for it."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:  # as for NaN, which Python writes
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # refuses halves of characters
+        return value
 
 
 def decision_row(decision: Decision) -> tuple[Any, ...]:

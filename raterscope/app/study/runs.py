@@ -79,7 +79,8 @@ class RunStore:
             for run, item in connection.execute("SELECT run, item FROM results ORDER BY run, item"):
                 items.setdefault(run, []).append(item)
             rows = connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
-            return [run_of(row, tuple(items.get(row[0], ())), self._study.path) for row in rows]
+            self._entries = {row[0]: self._entry(row, tuple(items.get(row[0], ()))) for row in rows}
+        return list(self._entries.values())
 
     def get(self, run_id: int) -> RunEntry:
         """Return one run."""
@@ -92,8 +93,13 @@ class RunStore:
             if row is None:
                 raise StudyError(f"has no run number {run_id}", file=self._study.path)
             items = connection.execute("SELECT item FROM results WHERE run = ? ORDER BY item", (run_id,))
-            self._entries[run_id] = run_of(row, tuple(item for (item,) in items), self._study.path)
+            self._entries[run_id] = self._entry(row, tuple(item for (item,) in items))
         return self._entries[run_id]
+
+    def _entry(self, row: tuple[Any, ...], items: tuple[int, ...]) -> RunEntry:
+        """Return the entry of a row, as read before if it has the same items: a run does not change."""
+        known = self._entries.get(row[0])
+        return known if known is not None and known.items == items else run_of(row, items, self._study.path)
 
     def result(self, run_id: int, item: int) -> Any:
         """Return a run's result for an item, of the class that its kind stores; None where there is none."""

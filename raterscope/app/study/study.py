@@ -185,8 +185,8 @@ class Study:
             raise StudyError(f"has no image number {image_id}", file=self.path)
         return entries[0]
 
-    def items(self) -> dict[str, tuple[Item, ...]]:
-        """List the items of each kind of annotation.
+    def items(self, images: Sequence[ImageEntry] | None = None) -> dict[str, tuple[Item, ...]]:
+        """List the items of each kind of annotation; `images` are those of the study, if read already.
 
         An image without annotations belongs to masks where it has a geometry, else to clicks; one that shows
         a task to neither.
@@ -198,7 +198,7 @@ class Study:
                 if not kind.by_question
             }
             rows = self._connection.execute("SELECT DISTINCT image FROM pictures").fetchall()
-            entries = read_image_entries(self._connection, self.path)
+            entries = read_image_entries(self._connection, self.path) if images is None else images
         elsewhere = {image for (image,) in rows}.union(*annotated.values())
         return {
             kind.name: tuple(
@@ -386,6 +386,12 @@ class Study:
         _, first = np.unique(points, axis=0, return_index=True)
         points = points[np.sort(first)]
         return TruePoints(points[:, 0].copy(), points[:, 1].copy(), known=bool(imports))
+
+    def has_truth(self) -> bool:
+        """Return whether any image has imported true points."""
+        with self.reading() as connection:
+            row = connection.execute("SELECT 1 FROM marks WHERE kind = 'truth' LIMIT 1").fetchone()
+        return row is not None
 
     def store_marks(
         self,

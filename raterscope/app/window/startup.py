@@ -25,6 +25,9 @@ from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 SWITCH_SECONDS = 0.0005
+NEW_OBJECTS = 10_000
+"""New objects after which Python searches for garbage; after the usual 700, reading a study takes twice as
+long, and the window stops for each search."""
 
 
 def main(paths: Sequence[Path] = ()) -> int:
@@ -44,11 +47,17 @@ def main(paths: Sequence[Path] = ()) -> int:
     SystemThemeFollower(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()
-    # While a thread works, each call from Qt would otherwise wait ten times as long to return to Python.
-    sys.setswitchinterval(SWITCH_SECONDS)
+    favour_window()
     _FirstPicture(window, partial(_go_on, window, [path.resolve() for path in paths]))
     window.show()
     return application.exec()
+
+
+def favour_window() -> None:
+    """Let the window respond while threads work."""
+    # Each call from Qt would otherwise wait ten times as long to return to Python.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(NEW_OBJECTS)
 
 
 class _FirstPicture(QObject):

@@ -152,7 +152,9 @@ def test_that_nothing_is_on_an_image_is_truth_too(study: Study, tmp_path: Path) 
     study.add_clicks(a_table(1, ("a.png", "b.png", "c.png")))
     table = tmp_path / "truth.csv"
     table.write_text("image,x,y\na.png,3,4\nb.png,,\n")
+    assert not study.has_truth()
     summary = study.add_truth(read(table, "truth"))
+    assert study.has_truth()
     assert summary.in_words() == "1 true point on 2 images (1 image with nothing on it)."
     with reopened(study) as second:
         truths_used = {entry.name: second.truth(entry.id) for entry in second.images()}

@@ -254,4 +254,4 @@ def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> C
 
 def _any_truth(study: Study, watch: Watch) -> bool:
     watch(0.0, "looking for ground truth")
-    return any(study.truth(entry.id).known for entry in study.images())
+    return study.has_truth()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -103,11 +104,24 @@ class Settling:
     firm: bool
 
 
+class Counts(NamedTuple):
+    """Detections, disputed and decided spots of an image, and the errors that decisions would correct."""
+
+    detections: int
+    disputed: int
+    decided: int
+    doubt: float
+    at_first: int = 0
+    skipped: int = 0
+    matter: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class ImageResult:
     """Latest result of an image, as the queue has it: fusion, annotators, stop rule, run.
 
-    `outline` replaces the fusion until it is read; `weights` are those of `Clicks`.
+    `outline` replaces the fusion until it is read, with what it counts where nothing is decided; `weights`
+    are those of `Clicks`.
     """
 
     fusion: Fusion | None = None
@@ -115,6 +129,7 @@ class ImageResult:
     settling: Settling | None = None
     run: int | None = None
     outline: Answers | None = None
+    undecided: Counts | None = None
     weights: FloatArray | None = None
 
     @property
@@ -338,12 +353,11 @@ def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int
     """Read the outlines of the runs shown, without their results; none of runs without outlines."""
     watch(0.0, "reading answers")
     shown = study.shown.answers()
-    outlines = {image: shown.get(image) for image in images}
-    return {
-        image: ImageResult(outline=outline)
-        for image, outline in outlines.items()
-        if outline is not None or image not in shown
-    }
+    outlines = {image: outline for image in images if (outline := shown.get(image)) is not None}
+    results = {image: ImageResult() for image in images if image not in shown}
+    for (image, outline), counts in zip(outlines.items(), _count_undecided(outlines.values()), strict=True):
+        results[image] = ImageResult(outline=outline, undecided=counts)
+    return results
 
 
 def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, ImageResult]:
@@ -365,7 +379,8 @@ def summarize(image: int, result: ImageResult | None, state: review.ReviewState)
     """Summarize an image for its line in the queue, with the same counts as `spots_of`."""
     result = result or ImageResult()
     answers, flag = result.answers, state.flag(image)
-    counts = _count(answers, state.spots(image))
+    spots = state.spots(image)
+    counts = result.undecided if result.undecided is not None and not spots else _count(answers, spots)
     return Summary(
         fused=answers is not None,
         looked=answers is not None and answers.looked > 0,
@@ -391,21 +406,11 @@ def control_in_words(image: int, state: review.ReviewState) -> str:
     return mark.in_words() if state.control(image) is not None else f"{mark.in_words()}, contradicted"
 
 
-class _Counts(NamedTuple):
-    detections: int
-    disputed: int
-    decided: int
-    doubt: float
-    at_first: int = 0
-    skipped: int = 0
-    matter: int = 0
-
-
-def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
+def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
     """Count detections, disputed and decided spots, and sum the errors that decisions would correct."""
     judged = [spot for spot in decided if spot.verdict != "skipped"]
     if answers is None:
-        return _Counts(sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0)
+        return Counts(sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0)
     posterior = answers.posterior
     disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
     at_first, skipped = int(disputed.sum()), np.zeros(len(posterior), dtype=bool)
@@ -426,6 +431,24 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
     passed_over = int((disputed & skipped).sum())
     matter = int((doubt >= MATTERS).sum())
     detections = int(present.sum()) + unmatched
-    return _Counts(
+    return Counts(
         detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over, matter
     )
+
+
+def _count_undecided(outlines: Collection[Answers]) -> list[Counts]:
+    """Count the spots of many images without decisions at once, as `_count` does one by one."""
+    ends = np.cumsum([0, *(len(outline.posterior) for outline in outlines)])
+    posterior = np.concatenate([np.empty(0), *(outline.posterior for outline in outlines)])
+    detected = np.concatenate([np.empty(0, dtype=bool), *(outline.detected for outline in outlines)])
+    disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
+    doubt = np.where(disputed, np.minimum(posterior, 1.0 - posterior), 0.0)
+    columns = (np.where(disputed, posterior >= 0.5, detected), disputed, doubt >= MATTERS)
+    detections, open_spots, matter = (
+        np.diff(np.concatenate([[0], np.cumsum(column)])[ends]).tolist() for column in columns
+    )
+    sums = [float(doubt[first:end].sum()) for first, end in pairwise(ends.tolist())]
+    return [
+        Counts(found, spots, 0, errors, spots, 0, matters)
+        for found, spots, errors, matters in zip(detections, open_spots, sums, matter, strict=True)
+    ]

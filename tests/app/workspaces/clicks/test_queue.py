@@ -60,6 +60,19 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
         assert line.matter == sum(0.25 <= spot.posterior <= 0.75 for spot in waiting)
 
 
+def test_images_summarized_at_once_have_the_summaries_of_their_results(tmp_path):
+    with Study.create(tmp_path / "s.rscope") as study:
+        study.add_clicks(a_table(1, tuple("abcdefghijkl")))
+        images = [entry.id for entry in study.images()]
+        fusions = {image: a_fusion(study.clicks(image), image, clusters=image - 1) for image in images[:-1]}
+        study.runs.add(a_run(), fusions)
+        outlined, read = read_outlines(images, study, silent), read_results(images, study, silent)
+    state = fold([])
+    assert {image: summarize(image, outlined[image], state) for image in images} == {
+        image: summarize(image, read[image], state) for image in images
+    }
+
+
 @pytest.mark.parametrize("outlined", [True, False])
 def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path, outlined):
     path = tmp_path / "s.rscope"
