@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -323,6 +323,17 @@ class Communities:
     def count(self) -> int:
         """Of communities, C."""
         return int(self.participation.shape[1])
+
+    def reordered(self, order: IntArray) -> Communities:
+        """Put all annotators into another order: first the one now at `order[0]`, and so on."""
+        new = np.argsort(order)[self.members]
+        row = np.argsort(new)
+        return replace(
+            self,
+            members=new[row].astype(self.members.dtype),
+            community=self.community[row],
+            participation=self.participation[row],
+        )
 
     def sizes(self) -> IntArray:
         """Count the annotators of each community, (C,)."""

@@ -275,6 +275,14 @@ class Drift:
         """Return the steps of an annotator."""
         return slice(int(self.start[annotator]), int(self.start[annotator + 1]))
 
+    def reordered(self, order: NDArray[np.int64]) -> Drift:
+        """Put the annotators into another order: first the one now at `order[0]`, and so on."""
+        steps = [np.arange(self.start[annotator], self.start[annotator + 1]) for annotator in order]
+        start = np.zeros_like(self.start)
+        np.cumsum(np.diff(self.start)[order], out=start[1:])
+        step = np.concatenate([np.empty(0, dtype=np.int64), *steps])
+        return Drift(start, self.vote[step], self.alpha[step])
+
 
 @dataclass(frozen=True, eq=False)
 class LabelFusion:

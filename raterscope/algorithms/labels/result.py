@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities
 from raterscope.algorithms.labels.data import (
@@ -36,6 +37,27 @@ class LabelResult:
     fusion: LabelFusion
     truths: str
     communities: Communities | None = None
+
+    def reordered(self, order: NDArray[np.int64]) -> LabelResult:
+        """Put the annotators into another order: first the one now at `order[0]`, and so on.
+
+        Parameters
+        ----------
+        order : (K,) int64
+            Every annotator once.
+        """
+        fusion, groups = self.fusion, self.communities
+        confusion = replace(fusion.confusion, alpha=fusion.confusion.alpha[order])
+        return replace(
+            self,
+            fusion=replace(
+                fusion,
+                confusion=confusion,
+                drift=None if fusion.drift is None else fusion.drift.reordered(order),
+                weight=None if fusion.weight is None else fusion.weight[order],
+            ),
+            communities=None if groups is None else groups.reordered(order),
+        )
 
 
 def make_fusion(

@@ -224,6 +224,28 @@ class PairFusion:
     gate: float = 1.0
     sides: str = ""
 
+    def reordered(self, order: NDArray[np.int64]) -> PairFusion:
+        """Put the annotators into another order: first the one now at `order[0]`, and so on.
+
+        Parameters
+        ----------
+        order : (p,) int64
+            Every annotator once.
+        """
+        columns = {name: getattr(self, name)[:, order] for name in ("path", "statistic")}
+        rows = {name: getattr(self, name) for name in _PER_ANNOTATOR}
+        return replace(
+            self,
+            **columns,
+            **{name: values[order] for name, values in rows.items() if values is not None},
+        )
+
+
+_PER_ANNOTATOR = (
+    "left", "right", "ties", "untested", "entry", "bias", "bias_low", "bias_high", "p_value", "flagged",
+    "behaviour", "match", "q_value", "detectable", "decidable", "t_test",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class PairSettings(Settings):

@@ -21,6 +21,7 @@ from raterscope.app.study.file_digests import digest_of_file
 
 Status = Literal["done", "bad input", "temporary fault", "internal error"]
 CASES, RECORD, LOG, STUDY, RESULTS = "cases", "record.json", "log.txt", "study.rscope", "results"
+STATUS_FILE = "status.csv"
 STATUS_COLUMNS = ("case", "kind", "status", "reason", "seconds", "memory_mb", "attempts", "host", "folder")
 _LIBRARIES = ("numpy", "scipy", "numba")
 
@@ -125,7 +126,7 @@ def write_status(
                     round(record.memory_mb), record.attempts, record.host, folder,
                 )  # fmt: skip
 
-    path = output / "status.csv"
+    path = output / STATUS_FILE
     with claim(output, path.name):  # shards that end together: the last one lists them all
         write_table(path, STATUS_COLUMNS, rows())
     return path

@@ -76,6 +76,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "batch cases.csv -o results --only-failed",
         "batch cases.csv -o results --script slurm --shards 50",
     ),
+    "gather": ("gather results -o cohort.rscope",),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
 
@@ -121,6 +122,7 @@ def _parser() -> Parser:
     _describe_papers(commands)
     _describe_prepare(commands)
     _describe_batch(commands)
+    _describe_gather(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -368,6 +370,21 @@ def _describe_batch(commands: Commands) -> None:
     parser.add_argument("--shards", type=count, default=10, metavar="N",
                         help="shards of the script (default: %(default)s)")  # fmt: skip
     add_output(parser, "OUT", "a folder, which may hold results of an earlier start")
+
+
+def _describe_gather(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "gather",
+        "gather the cases of a cohort in one study",
+        "Copies the studies of all cases that `raterscope batch` finished into one study, with one queue,\n"
+        "one report and one table of annotators. Images stay where they are, and annotators are joined by "
+        "name.\n"
+        "The study lists the cases that failed, with the reasons. Started again, it adds cases that were "
+        "finished since.",
+    )
+    parser.add_argument("folder", type=Path, metavar="OUT", help="the folder of `raterscope batch -o OUT`")
+    add_output(parser, "STUDY", "a study, NAME.rscope; a gathered study takes new cases")
 
 
 def _describe_watch(commands: Commands) -> None:

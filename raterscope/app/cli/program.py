@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare", "batch",
+    "fuse", "prepare", "batch", "gather",
 )  # fmt: skip
 
 
@@ -53,6 +53,8 @@ def _execute(options: argparse.Namespace) -> int:
             return _prepare(options)
         case "batch":
             from raterscope.app.cli.batch import batch as command
+        case "gather":
+            from raterscope.app.cli.gather import gather as command
         case _:
             return _fuse(options)
     return command(options)

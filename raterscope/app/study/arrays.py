@@ -339,6 +339,16 @@ def read_object(connection: sqlite3.Connection, number: int, kind: type[Record],
         ) from error
 
 
+def copy_object(old: sqlite3.Connection, new: sqlite3.Connection, number: int) -> int:
+    """Copy a record to another study within its present transaction, byte by byte, and give its number."""
+    (size,) = old.execute("SELECT size FROM objects WHERE id = ?", (number,)).fetchone()
+    copied = new.execute("INSERT INTO objects(size) VALUES (?)", (size,)).lastrowid
+    chunks = old.execute("SELECT part, data FROM chunks WHERE object = ? ORDER BY part", (number,))
+    new.executemany("INSERT INTO chunks VALUES (?, ?, ?)", ((copied, chunk, data) for chunk, data in chunks))
+    assert copied is not None
+    return copied
+
+
 def remove_object(connection: sqlite3.Connection, number: int) -> None:
     """Remove a record within the present transaction."""
     connection.execute("DELETE FROM objects WHERE id = ?", (number,))

@@ -6,12 +6,13 @@ as an index out of range somewhere on the screen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities
 from raterscope.algorithms.clicks.result import Fusion
@@ -50,6 +51,11 @@ def mismatch_of_fused_pairs(study: Study, run: RunEntry, question: int, fusion: 
     """Explain why a fusion does not fit the comparisons as the run read them; None if it fits."""
     comparisons = study.comparison_set(question, run.imported)
     return mismatch_of_pairs(fusion, len(comparisons.annotator_ids), len(comparisons.items))
+
+
+def _names(study: Study, numbers: NDArray[np.int32]) -> list[str]:
+    names = study.annotators()
+    return [names[number] for number in numbers.tolist()]
 
 
 def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
@@ -375,6 +381,9 @@ class StoredKind:
         Record type of a run's log.
     has_controls : bool
         Whether images can be marked as positive or negative controls.
+    annotators : callable, optional
+        ``annotators(study, run, item)`` names the annotators of a result in its order; None for a kind whose
+        results name them.
     """
 
     review: ReviewedKind
@@ -386,6 +395,7 @@ class StoredKind:
     takes: Callable[[ImageEntry], bool] = lambda _entry: False
     log: type[Any] | None = None
     has_controls: bool = False
+    annotators: Callable[[Study, RunEntry, int], Sequence[str]] | None = None
 
     @property
     def name(self) -> str:
@@ -408,6 +418,7 @@ STORED: dict[str, StoredKind] = {
             "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind IN ('clicks', 'scores') LIMIT 1",
             annotated="SELECT DISTINCT image FROM marks WHERE kind IN ('clicks', 'truth', 'scores')",
             takes=lambda entry: entry.grid is None, has_controls=True,
+            annotators=lambda study, run, image: study.clicks(image, run).annotators,
         ),
         StoredKind(
             REVIEWED["masks"], CaseResult, mismatch_of_case,
@@ -418,10 +429,16 @@ STORED: dict[str, StoredKind] = {
         StoredKind(
             REVIEWED["labels"], LabelResult, mismatch_of_fused_labels, _VOTES,
             questions=lambda study: study.questions(),
+            annotators=lambda study, run, question: _names(
+                study, study.vote_set(question, run.imported).annotator_ids
+            ),
         ),
         StoredKind(
             REVIEWED["pairs"], PairFusion, mismatch_of_fused_pairs, _VOTES,
             questions=lambda study: study.pair_questions(),
+            annotators=lambda study, run, question: _names(
+                study, study.comparison_set(question, run.imported).annotator_ids
+            ),
         ),
     )
 }  # fmt: skip

@@ -239,6 +239,32 @@ class MarksRecord:
     score: FloatArray | None = None
 
 
+class CohortCase(msgspec.Struct, frozen=True):
+    """A case of a cohort that was gathered into one study.
+
+    Attributes
+    ----------
+    case, kind : str
+    status : str
+        "done" for a case whose results are in the study; otherwise why not, as `raterscope batch` says.
+    reason : str
+        Why its results are missing, in a sentence.
+    digest : str
+        Of the case's files, plan and version.
+    """
+
+    case: str
+    kind: str
+    status: str
+    reason: str = ""
+    digest: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the case's results are in the study."""
+        return self.status == "done"
+
+
 class LoggedStructure(msgspec.Struct, frozen=True):
     """A structure in the log of a run of masks."""
 

@@ -224,9 +224,14 @@ class Outline:
     @classmethod
     def of(cls, results: Mapping[int, Fusion]) -> Outline:
         """Build it from results by image."""
-        answers = [Answers.of(fusion) for fusion in results.values()]
+        return cls.of_answers({image: Answers.of(fusion) for image, fusion in results.items()})
+
+    @classmethod
+    def of_answers(cls, answers_by_image: Mapping[int, Answers]) -> Outline:
+        """Build it from answers by image."""
+        answers = list(answers_by_image.values())
         return cls(
-            np.array(list(results), dtype=np.int64),
+            np.array(list(answers_by_image), dtype=np.int64),
             np.cumsum([len(image_answers.posterior) for image_answers in answers], dtype=np.int64),
             np.array([image_answers.looked for image_answers in answers], dtype=np.int64),
             np.concatenate([np.empty(0), *(image_answers.posterior for image_answers in answers)]),

@@ -60,7 +60,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     A row per kind of annotation for which a run was selected. By default the latest run is shown.
 ``settings``
     A row per setting of the study that differs from its default: ``matching_radius``, in pixels. Also
-    ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators.
+    ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
+    ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB. Each chunk is
     compressed by zlib, whose checksum reveals damage.

@@ -20,12 +20,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import RunEntry, StudyError, user_name
+from raterscope.app.study.records import CohortCase, RunEntry, StudyError, user_name
 from raterscope.app.study.runs import Answers
 
 if TYPE_CHECKING:
@@ -261,7 +263,7 @@ class ShownRuns:
 
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
-_CROWDS, _METHODS, _FOLDS = "crowd_sizes", "compared_methods", "label_folds"
+_CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
 
 
 class StudySettings:
@@ -315,6 +317,19 @@ class StudySettings:
     def keep_folds(self, question: int, record: Mapping[str, Any]) -> None:
         """Store the last cross-validation of methods for labels on a question."""
         self._set(f"{_FOLDS}_{question}", json.dumps(record, allow_nan=False))
+
+    def cohort(self) -> tuple[CohortCase, ...]:
+        """Return the cases of the cohort that were gathered into the study; empty for any other study."""
+        text = self._setting(_COHORT)
+        try:
+            return () if text is None else msgspec.json.decode(text, type=tuple[CohortCase, ...])
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+            words = f"is damaged: settings, {_COHORT}: expected a list of cases"
+            raise StudyError(words, file=self._file.path) from error
+
+    def set_cohort(self, cases: Sequence[CohortCase]) -> None:
+        """Store the cases of the cohort."""
+        self._set(_COHORT, msgspec.json.encode(cases).decode())
 
     def _record(self, name: str) -> Mapping[str, Any] | None:
         text = self._setting(name)

@@ -160,7 +160,8 @@ def _pieces(path: Path, shared: int) -> list[str]:
     folders = tuple(map(_without_idle, path.parent.parts[shared:]))
     words: list[str] = []
     for word in (*folders, *(word for word in re.split(r"[_\-. ]+", strip_suffixes(path)) if word)):
-        may_join = words and word.isdigit() and len(words) > len(folders)
+        numbers = word.isdigit() or (len(word) == 1 and word.isalpha())
+        may_join = words and numbers and len(words) > len(folders)
         if may_join and (_BARE_PERSON.fullmatch(words[-1]) or _BARE_THING.fullmatch(words[-1])):
             words[-1] = f"{words[-1]} {word}"
         else:
