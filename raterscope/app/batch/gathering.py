@@ -20,7 +20,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.batch.records import STATUS_FILE, STUDY, folder_of, read_record
 from raterscope.app.errors import InputError
 from raterscope.app.formats.tables import read_table
-from raterscope.app.study import Study
+from raterscope.app.study import Study, labels, pairs
 from raterscope.app.study.case_copy import copy_case, names_in
 from raterscope.app.study.merged_runs import MergedRuns
 from raterscope.app.study.opening import give_name
@@ -31,6 +31,8 @@ _SECONDS = 2.0
 _OF_TARGET = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR")
 """Errors of writing, which end the gathering; others are of the case."""
 NOT_RUN = "not run"
+_UNNAMED = {("questions", labels.UNNAMED), ("questions", pairs.UNNAMED)}
+"""Names of questions whose files do not name them."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class _Gathering:
 
                 def rename(table: str, name: str) -> str:
                     key = table, name.casefold()
-                    if key in self._taken or key in self._repeated:
+                    if key in self._taken or key in self._repeated or key in _UNNAMED:
                         name = case.case if names[table] == 1 else f"{case.case}/{name}"
                     while (table, name.casefold()) in self._taken:
                         name += "'"

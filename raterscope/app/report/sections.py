@@ -17,12 +17,32 @@ from raterscope.app.page.units import NONE, flat
 from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, fold, viewed_places
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
+from raterscope.app.study.records import CohortCase
 from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text import part_of_one
 
 _MOST = 200
-"""Decisions that are listed one by one: of an afternoon there are thousands."""
+"""Decisions that are listed one by one: of an afternoon there are thousands. Also of failed cases."""
+
+
+def cohort_section(cases: Sequence[CohortCase]) -> Section:
+    """Count the cases of a gathered cohort, and list those without results with the reasons."""
+    failed = [case for case in cases if not case.is_done]
+    words = (
+        f"{counted(len(cases), 'case')}, each fused by itself: {len(cases) - len(failed):,} are in this "
+        f"study, {len(failed):,} failed or were not processed."
+    )
+    blocks: list[Block] = [Prose([("", words)])]
+    if failed:
+        rows = [
+            (plain(case.case), plain(case.kind), plain(case.status), plain(case.reason, 300))
+            for case in failed[:_MOST]
+        ]
+        note = f"The first {_MOST:,} of {len(failed):,}." if len(failed) > _MOST else ""
+        columns = ("Case", "Kind", "Status", "Reason")
+        blocks.append(Table("Cases without results", columns, rows, note, frozenset(range(len(columns)))))
+    return Section("Cohort", blocks)
 
 
 def decisions_on(

@@ -91,7 +91,13 @@ def _gather(
     options: Mapping[str, Any],
 ) -> Contents:
     """Gather the contents of a report; see `write_report`."""
-    from raterscope.app.report.sections import decisions_on, decisions_section, methods_section, trust_section
+    from raterscope.app.report.sections import (
+        cohort_section,
+        decisions_on,
+        decisions_section,
+        methods_section,
+        trust_section,
+    )
 
     decisions = study.decisions()
     state = fold(decisions)
@@ -123,6 +129,9 @@ def _gather(
     trust = _trust(study, fused)
     if trust:
         sections.append(trust_section(trust))
+    cohort = study.settings.cohort()
+    if cohort and is_complete:
+        sections.insert(0, cohort_section(cohort))
     stale = _stale(study, origin)
     if sections[0].breaks:
         sections[0] = replace(sections[0], breaks=False)
