@@ -13,8 +13,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, TypeVar
 
+from llvmlite import ir
 from numba import njit, types
-from numba.extending import overload
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 Array = Any
@@ -62,6 +64,41 @@ def _warn_without_cache() -> None:
         "note: compiled code cannot be stored: the first fusion takes longer at each start. "
         "Set NUMBA_CACHE_DIR to a writable folder."
     )
+
+
+AHEAD = 6
+"""Votes between the one whose row is prefetched and the one that is processed."""
+
+_LINE = 64
+"""Bytes of a line of the processor's cache."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
+    """Load a row of a C-contiguous table (2-D) into the processor's cache, without waiting for it.
+
+    Rows of a large table in random order arrive too late otherwise. The row must exist.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table = context.make_array(signature.args[0])(context, builder, arguments[0])
+        bytes_of_row = cgutils.unpack_tuple(builder, table.strides)[0]
+        offset = bytes_of_row.type
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        begin = builder.gep(builder.bitcast(table.data, byte), [builder.mul(arguments[1], bytes_of_row)])
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+
+        def load(at: Any) -> None:
+            builder.call(instruction, [builder.gep(begin, [at]), number(1), number(3), number(1)])
+
+        lines = cgutils.for_range_slice(builder, offset(0), bytes_of_row, offset(_LINE), inc=True)
+        with lines as (at, _):
+            load(at)
+        load(builder.sub(bytes_of_row, offset(1)))  # a row may end in another line
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
 
 
 _TUPLE = "Tuple"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
 
 
 @compiled()
@@ -104,8 +104,13 @@ def expect_tasks(
     x = np.empty(len(each))
     counted, weight = counts.reshape(-1), weights.reshape(-1)
     entropy, change = 0.0, 0.0
+    end = len(pair) - 1
     for i in range(first, last):
         low, high = start[i], start[i + 1]
+        for v in range(low, high):
+            later = pair[min(v + AHEAD, end)]
+            prefetch(weights, later)
+            prefetch(counts, later)
         truth = known[i]
         if truth < 0:
             if low == high:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
 
 _TINY = 1e-12
 """Floor of a probability's numerator, against rounding."""
@@ -36,8 +36,10 @@ def count_pairs(first: int, last: int, votes: Array, posterior: Array, counts: A
         Added to.
     """
     start, pair, _ = votes
+    end = len(pair) - 1
     for i in range(first, last):
         for v in range(start[i], start[i + 1]):
+            prefetch(counts, pair[min(v + AHEAD, end)])
             for j in range(posterior.shape[1]):
                 counts[pair[v], j] += posterior[i, j]
 
@@ -225,15 +227,21 @@ def expect(
     total, largest : float
         Sum of all changes, and the largest one.
     """
-    start, pair, _ = votes
+    start, pair, owner = votes
     above, below = model
     classes = len(each_class)
     product, change = shares.copy(), shares.copy()
     own = above[0].copy()
     total = largest = 0.0
+    end = len(pair) - 1
     for i in range(first, last):
         if start[i] == start[i + 1]:
             continue
+        for v in range(start[i], start[i + 1]):
+            later = pair[min(v + AHEAD, end)]
+            prefetch(above, later)
+            prefetch(below, owner[later])
+            prefetch(counts, later)
         product[:] = shares
         own[:] = posterior[i]
         if known[i] >= 0:
@@ -285,15 +293,20 @@ def temper(
     answers : (R, N, J) floating
         Overwritten for tasks with votes.
     """
-    start, _, _ = votes
+    start, pair, owner = votes
     above, below = model
     classes = len(shares)
     product, logs = shares.copy(), shares.copy()
     own = above[0].copy()
+    end = len(pair) - 1
     for i in range(first, last):
         count = start[i + 1] - start[i]
         if count == 0:
             continue
+        for v in range(start[i], start[i + 1]):
+            later = pair[min(v + AHEAD, end)]
+            prefetch(above, later)
+            prefetch(below, owner[later])
         product[:] = 1.0
         own[:] = posterior[i]
         _multiply(start[i], start[i + 1], votes, above, below, own, product, shares)
@@ -516,12 +529,16 @@ def membership_sweep(
     former = mixture.copy()
     prior = mixture.sum()
     moved = 0.0
+    end = len(pair) - 1
     for i in range(first, last):
         if known[i] >= 0 or start[i + 1] == start[i]:
             continue
         task = total[i]
         former[:] = task
         for v in range(start[i], start[i + 1]):
+            later = pair[min(v + AHEAD, end)]
+            prefetch(above, later)
+            prefetch(below, owner[later])
             p = pair[v]
             top, bottom, own = above[p], below[owner[p]], share[v]
             for j in range(classes):  # without a sum, for the processor to compute several at once
