@@ -87,6 +87,54 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
     return _beyond_chance(observed, float(rates[0] @ rates[1]))
 
 
+def kappa_interval(
+    a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, draws: int = 2000
+) -> tuple[float, float]:
+    """Return a percentile bootstrap interval of Cohen's kappa over units.
+
+    Parameters
+    ----------
+    a, b : (N,) int
+        Labels from 0 of units that both labelled.
+    level : float
+        Nominal coverage.
+    seed : int
+    draws : int
+        Bootstrap samples.
+
+    Returns
+    -------
+    low, high : float
+        NaN where kappa is not defined.
+
+    References
+    ----------
+    B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap. Chapman & Hall, 1993. Section 13.3.
+
+    Examples
+    --------
+    >>> a, b = [0, 0, 1, 1, 1] * 20, [0, 1, 1, 1, 1] * 20
+    >>> low, high = kappa_interval(a, b)
+    >>> bool(low < cohen_kappa(a, b) < high)
+    True
+    """
+    first, other = np.asarray(a), np.asarray(b)
+    if not len(first):
+        return float("nan"), float("nan")
+    classes = int(max(first.max(), other.max())) + 1
+    table = np.bincount(first * classes + other, minlength=classes**2)
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(len(first), table / len(first), draws).reshape(-1, classes, classes) / len(first)
+    observed = np.trace(drawn, axis1=1, axis2=2)
+    expected = (drawn.sum(axis=1) * drawn.sum(axis=2)).sum(axis=1)
+    defined = expected < 1
+    if not defined.any():
+        return float("nan"), float("nan")
+    kappa = (observed[defined] - expected[defined]) / (1 - expected[defined])
+    low, high = np.quantile(kappa, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Return Fleiss' kappa: agreeing pairs of ratings beyond chance by common rates of labels.
 

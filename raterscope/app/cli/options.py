@@ -123,6 +123,7 @@ def _parser() -> Parser:
     _describe_prepare(commands)
     _describe_batch(commands)
     _describe_gather(commands)
+    _describe_merge(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -385,6 +386,20 @@ def _describe_gather(commands: Commands) -> None:
     )
     parser.add_argument("folder", type=Path, metavar="OUT", help="the folder of `raterscope batch -o OUT`")
     add_output(parser, "STUDY", "a study, NAME.rscope; a gathered study takes new cases")
+
+
+def _describe_merge(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "merge",
+        "merge the decisions of several experts, each on a copy of one study",
+        "Writes a new study with the annotations and runs of the first one and the decisions of all. Where\n"
+        "two experts decided differently, the subject is open again; voxels on which both agree stay\n"
+        "settled. Prints the conflicts, and the agreement on what both decided.",
+    )
+    parser.add_argument("studies", type=Path, nargs="+", metavar="STUDY", help="two or more copies")
+    parser.add_argument("--conflicts", type=Path, metavar="CSV", help="write the conflicts as a table")
+    add_output(parser, "OUT", "the merged study, a new file NAME.rscope")
 
 
 def _describe_watch(commands: Commands) -> None:

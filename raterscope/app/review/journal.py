@@ -168,6 +168,11 @@ class ReviewState:
         decided = self._decided.get(("clicks", image))
         return list(decided.spots) if isinstance(decided, SpotsOfImage) else []
 
+    def decisions_on_spot(self, image: int, spot: Spot) -> list[int]:
+        """List the decisions on one of the `spots` of an image that were not undone, oldest first."""
+        decided = self._decided.get(("clicks", image))
+        return decided.decisions_on(spot) if isinstance(decided, SpotsOfImage) else []
+
     def flag(self, image: int) -> Flag | None:
         """Return the flag that the expert put on an image of clicks."""
         decided = self._decided.get(("clicks", image))

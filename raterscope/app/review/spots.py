@@ -158,6 +158,11 @@ class SpotsOfImage:
         if run is not None and subject.number is not None:
             self._by_number[run, subject.number] = index
 
+    def decisions_on(self, spot: Spot) -> list[int]:
+        """List the decisions on one of the spots."""
+        index = self.spots.index(spot)
+        return [decision for decision, indices in self._by_decision.items() if index in indices]
+
     def fixed(self) -> list[object]:
         """Return what a fusion holds fixed: spots, and the control mark."""
         spots = sorted(

@@ -509,8 +509,8 @@ class Study:
         Returns
         -------
         Decision
-            With its number, its time, the user's name where `who` was empty, and `voxels` in place of
-            `settled`.
+            With its number, the present time and the user's name where `at` and `who` were empty, and
+            `voxels` in place of `settled`.
         """
         with self.change():
             (number,) = self._connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
@@ -518,7 +518,8 @@ class Study:
                 self._refuse_vain_undo(decision.undoes, number)
             settled = decision.settled
             written = replace(
-                decision, id=number, at=datetime.now(UTC), who=decision.who or user_name(), settled=None,
+                decision, id=number, at=decision.at or datetime.now(UTC), settled=None,
+                who=decision.who or user_name(),
                 voxels=None if settled is None else write_object(self._connection, settled),
             )  # fmt: skip
             self._connection.execute(
